@@ -1,0 +1,65 @@
+// The types that every room and every error shares; re-exported from "holdfast", not a subpath of its own.
+//
+// Conventions of the whole interface:
+// - Durations are numbers of milliseconds and end in `Ms`. Counters (positions, fences, slots) are numbers, checked against 2^53 - 1.
+// - What the library reports about time is a `Date`; what an event stores is an ISO string, because an event is JSON all through.
+// - Option bags accept an explicit `undefined`; results never carry it: a fact that is not there is absent.
+// - A wait of 0 never waits; `Infinity` waits for ever. Abort rejects with the signal's reason.
+
+/** What every waiting call takes. */
+export interface Cancel {
+  signal?: AbortSignal | undefined;
+}
+export interface Waiting extends Cancel {
+  timeoutMs?: number | undefined;
+}
+
+/** Something that is owned until it is released or lost. */
+export interface Hold extends AsyncDisposable {
+  /** Aborts, with a LOCK_LOST error as its reason, as soon as this process knows that it no longer owns. */
+  readonly signal: AbortSignal;
+  readonly acquiredAt: Date;
+  /** Idempotent; releasing what was lost is not an error. */
+  release(): Promise<void>;
+}
+
+/** A process as others see it. `id` is never used again. */
+export interface HolderInfo {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly startedAt: Date;
+  readonly lastSeenAt: Date;
+  readonly version: string;
+  readonly state: "alive" | "silent" | "dead";
+}
+
+export type LockMode = "exact" | "tree";
+
+/** Who stands in the way of a lock. */
+export interface BlockingLock {
+  readonly path: string;
+  readonly mode: LockMode;
+  readonly shared: boolean;
+  readonly holder: HolderInfo;
+  readonly since: Date;
+  readonly tag?: string;
+}
+
+/** An event to append. Name your own: `type Sold = NewEvent<"Sold", { sku: string }>`. */
+export interface NewEvent<Type extends string = string, Data = unknown> {
+  type: Type;
+  data: Data;
+  tags?: readonly string[] | undefined;
+  metadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Makes the append idempotent. Default: a new id. */
+  id?: string | undefined;
+}
+export interface Sequencing {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly position: number;
+  readonly time: string;
+}
+export type SequencedEvent<E extends NewEvent = NewEvent> = E & Sequencing;

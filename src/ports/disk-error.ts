@@ -1,0 +1,52 @@
+// Turns a failed disk operation into the one error that users may see, keeping the POSIX name that protocols branch on.
+import { HoldfastError, type ErrorCode } from "../errors.ts";
+
+const codeOf: Partial<Record<string, ErrorCode>> = {
+  ENOSPC: "DISK_FULL",
+  EDQUOT: "DISK_FULL",
+  EACCES: "NO_PERMISSION",
+  EPERM: "NO_PERMISSION",
+  EROFS: "NO_PERMISSION",
+  EXDEV: "CROSS_DEVICE",
+  ENAMETOOLONG: "INVALID_PATH",
+};
+
+const remedyOf: Partial<Record<string, string>> = {
+  ENOSPC: "the disk is full: make room and try again, nothing was half-written",
+  EDQUOT: "the quota is used up: make room and try again, nothing was half-written",
+  EACCES: "this user may not do that: check owner and mode of the path and of the directories above it",
+  EPERM: "this user may not do that, or the file system does not have the operation: `holdfast doctor` tells which",
+  EROFS: "the file system is mounted read-only",
+  EXDEV: "both paths must be on one file system",
+  ENOTDIR: "a file is where a directory should be: move it away",
+  EISDIR: "a directory is where a file should be: move it away",
+  ENOENT: "it is not there",
+  EEXIST: "it is there already",
+  EIO: "the disk or the network failed: the operation may or may not have happened",
+  ESTALE: "the server no longer knows this file: it was removed or the server was restarted",
+  ENAMETOOLONG: "the name or the path is too long for this file system",
+};
+
+/** A failure of one disk operation. `errno` is the POSIX name, also where the platform has only a number. */
+export function diskError(errno: string, operation: string, path: string, cause?: unknown): HoldfastError {
+  const remedy = remedyOf[errno];
+  const message = `${operation} ${path}: ${errno}${remedy === undefined ? "" : `, ${remedy}`}`;
+  return new HoldfastError(codeOf[errno] ?? "IO_ERROR", message, { path, errno }, cause);
+}
+
+/** The POSIX name of a disk failure; undefined for any other error. */
+export function errnoOf(error: unknown): string | undefined {
+  if (!(error instanceof HoldfastError)) return undefined;
+  const errno: unknown = (error as { errno?: unknown }).errno;
+  return typeof errno === "string" ? errno : undefined;
+}
+
+export function hasErrno(error: unknown, ...names: readonly string[]): boolean {
+  const errno = errnoOf(error);
+  return errno !== undefined && names.includes(errno);
+}
+
+/** True when the operation may have happened although it failed: the answer must be found out by content. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return hasErrno(error, "EIO", "ESTALE", "EAGAIN", "EHOSTDOWN", "ETIMEDOUT");
+}

@@ -1,0 +1,104 @@
+// The file system as Holdfast sees it: few operations, each with a contract, so that a simulated disk can stand in for a real one.
+//
+// What holds for every method:
+// - Paths are absolute and use the separator of the platform. A Disk belongs to one mount: a root and what lies below it.
+// - Failure rejects with the error that `diskError` makes: a HoldfastError with the POSIX name of the failure as `errno`.
+// - EIO, ESTALE, EAGAIN, EHOSTDOWN and ETIMEDOUT say "outcome unknown": the operation may have happened (see `isOutcomeUnknown`).
+// - A crash of this process during a call leaves the operation done or not done, except where a method says otherwise.
+// - Nothing survives a power cut before the sync that its contract names.
+
+export interface FileStat {
+  readonly kind: "file" | "directory" | "other";
+  readonly size: number;
+  /** As stamped by the server on a network file system; its granularity is the file system's own. */
+  readonly mtimeMs: number;
+  readonly dev: number;
+  readonly ino: number;
+}
+
+/** What the operating system tells about the mount that a path is on. */
+export interface Volume {
+  /** "unknown" is treated as a network mount wherever safety depends on it. */
+  readonly kind: "local" | "network" | "unknown";
+  /** "ext4", "nfs4", "cifs", … as the operating system names it. */
+  readonly type: string;
+  readonly mountOptions: readonly string[];
+}
+
+export interface Disk {
+  /** Found once, when the disk was opened. */
+  readonly volume: Volume;
+
+  /**
+   * Creates a file that did not exist, writes `bytes`, syncs them when `sync` is set, and closes it. EEXIST when the name is taken.
+   * Not atomic: others may see the file empty or in part, and a crash may leave it so. Its entry is durable only after
+   * `syncDirectory` of the parent. Windows: CREATE_NEW; sync is FlushFileBuffers.
+   */
+  createFile(path: string, bytes: Uint8Array, options: { readonly sync: boolean }): Promise<void>;
+
+  /** The whole content as of the open; EFBIG when it is larger than `bytesMax`. ENOENT may be an old answer on a network mount. */
+  readFile(path: string, bytesMax: number): Promise<Uint8Array>;
+
+  /**
+   * Whether the name can be opened now. True is the server's answer: an open of an existing name is always asked there (NFS close-to-open,
+   * SMB create). False may come from a cache of absent names and proves nothing. Other failures reject.
+   */
+  canOpen(path: string): Promise<boolean>;
+
+  /**
+   * "read": existing, for reading. "write": existing, for reading and writing. "create": made by this call (EEXIST otherwise), for both.
+   * Windows: opened with all share modes, so that others may rename and delete it.
+   */
+  open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile>;
+
+  /**
+   * Gives an existing file a second name, if that name is free: EEXIST otherwise, ENOENT when `from` or the directory of `to` is gone.
+   * Atomic on every file system that has it: of many callers one wins. After a lost reply it can say EEXIST for its own success.
+   * On NFS it can succeed in a directory that another client has moved away. Windows: CreateHardLink (NTFS, SMB; not FAT).
+   */
+  link(from: string, to: string): Promise<void>;
+
+  /**
+   * Moves a name, replacing a file (or an empty directory by a directory) at `to` in one step. ENOENT, EEXIST or ENOTEMPTY, EXDEV.
+   * After a lost reply it can say ENOENT for its own success. Windows: MoveFileEx with replace; an open file there fails with EPERM,
+   * EBUSY or EACCES, which is retried for a bounded time.
+   */
+  rename(from: string, to: string): Promise<void>;
+
+  /** Removes a name; ENOENT when it is gone. Open handles stay valid. Windows: as for rename. */
+  unlink(path: string): Promise<void>;
+
+  /** Makes one directory; EEXIST, ENOENT when the parent is missing. */
+  mkdir(path: string): Promise<void>;
+
+  /** Removes an empty directory; ENOTEMPTY, ENOENT. */
+  rmdir(path: string): Promise<void>;
+
+  /** The names in a directory, in no order. May be an old answer on a network mount. TOO_LARGE beyond a million names. */
+  list(path: string): Promise<string[]>;
+
+  /** May be an old answer on a network mount: never a look that safety depends on. */
+  stat(path: string): Promise<FileStat>;
+
+  /**
+   * Makes the entries of this directory durable: additions, removals, renames in and out. Windows has no such call: NTFS journals its
+   * metadata in order, so there this does nothing (and `doctor` says so).
+   */
+  syncDirectory(path: string): Promise<void>;
+}
+
+/** An open file. Offsets are explicit: a position that the kernel keeps is one more thing that two threads can disagree about. */
+export interface DiskFile {
+  /** At most `length` bytes from `offset`; fewer at the end of the file. */
+  read(offset: number, length: number): Promise<Uint8Array>;
+  /** All of `bytes` at `offset`. Not atomic, not durable; on a network mount it may reach the server much later. */
+  write(offset: number, bytes: Uint8Array): Promise<void>;
+  /**
+   * Makes all earlier writes through this handle durable. After a failure the data may be lost though a second call says otherwise:
+   * close the file and read it again.
+   */
+  sync(): Promise<void>;
+  stat(): Promise<FileStat>;
+  /** Idempotent. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,22 @@
+// Who this process is on this machine, and what can be said of another process here.
+
+export interface Host {
+  /** For people. Not an identity: containers share or change it. */
+  readonly name: string;
+  /** 1 in every container. Not an identity without `bootId` and `startedAtMs`. */
+  readonly pid: number;
+  /**
+   * Of the running kernel: equal inside and outside containers, new after each restart. Linux: /proc/sys/kernel/random/boot_id. macOS:
+   * kern.bootsessionuuid. Windows: derived from the boot time, so that two boots within one second would be taken for one.
+   */
+  readonly bootId: string;
+  /** When this process started, by the wall clock, for people. */
+  readonly startedAtMs: number;
+  /** Opaque mark of this process's start; with `pid` and `bootId` it tells a process from a later one with the same pid. Empty where unknown. */
+  readonly startMark: string;
+  /**
+   * What the process table of this pid namespace says. "alive" also when the process belongs to another user (EPERM). A `startMark` that differs
+   * from the recorded one is another process: "dead". Says nothing about a process in another container or on another machine.
+   */
+  processState(pid: number, startMark: string): "alive" | "dead";
+}

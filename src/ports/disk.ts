@@ -1,7 +1,7 @@
 // The file system as Holdfast sees it: few operations, each with a contract, so that a simulated disk can stand in for a real one.
 //
 // What holds for every method:
-// - Paths are absolute and use the separator of the platform. A Disk belongs to one mount: a root and what lies below it.
+// - Paths are absolute, with forward slashes on every platform. A Disk belongs to one mount: a root and what lies below it.
 // - Failure rejects with the error that `diskError` makes: a HoldfastError with the POSIX name of the failure as `errno`.
 // - EIO, ESTALE, EAGAIN, EHOSTDOWN and ETIMEDOUT say "outcome unknown": the operation may have happened (see `isOutcomeUnknown`).
 // - A crash of this process during a call leaves the operation done or not done, except where a method says otherwise.

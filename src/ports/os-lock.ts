@@ -14,14 +14,14 @@ export interface OsLock {
  * Linux: an open-file-description lock on one far byte. macOS: flock. Windows: LockFileEx on one far byte, so that the file can be read.
  */
 export interface OsLockFile {
-  /** Takes the lock if it is free. */
-  tryLock(): boolean;
+  /** Takes the lock if it is free, else false. */
+  tryLock(): Promise<boolean>;
   /**
    * Waits until it is ours, or rejects with the signal's reason. Uses no pool thread while it waits: seven waiters do not slow `readFile`. On a network
    * mount it asks again and again with jitter, because servers wake waiters seconds late.
    */
   lock(options?: { signal?: AbortSignal | undefined }): Promise<void>;
-  unlock(): void;
+  unlock(): Promise<void>;
   /** Unlocks too. Idempotent. */
-  close(): void;
+  close(): Promise<void>;
 }

@@ -1,0 +1,127 @@
+// Publish: a file appears under its name complete and durable, or not at all.
+import { holdfastError } from "../errors.ts";
+import { hasErrno, isOutcomeUnknown } from "../ports/disk-error.ts";
+import type { Disk } from "../ports/disk.ts";
+import { discard, stage, type Staging } from "./staging.ts";
+
+/** How often an operation whose outcome is unknown is asked for again before the caller is told so. */
+const triesMax = 3;
+
+export interface PublishOptions {
+  /** Default true. False only for what need not survive a power cut. */
+  readonly sync?: boolean | undefined;
+}
+
+/**
+ * Makes `target` with exactly these bytes if nothing has that name: of many callers one gets true. `bytes` must contain an id of the caller's own, because
+ * after a lost reply the content is the only witness. OUTCOME_UNKNOWN when even that cannot be read; asking again with the same bytes is safe.
+ * A crash leaves the whole file or none, and perhaps a temp file. Costs: create, write, sync, link, sync directory, unlink.
+ */
+export async function putIfAbsent(
+  staging: Staging,
+  target: string,
+  bytes: Uint8Array,
+  { sync = true }: PublishOptions = {},
+): Promise<boolean> {
+  const temp = await stage(staging, bytes, { sync });
+  try {
+    const won = await linkOnce(staging.disk, temp, target, bytes);
+    // After the link and before the answer: a name that a power cut takes back was never acknowledged.
+    if (won && sync) await syncParent(staging.disk, target);
+    return won;
+  } finally {
+    await discard(staging, temp);
+  }
+}
+
+/**
+ * Makes `target` these bytes, whatever was there, in one step: readers see the old file or the new one. Concurrent callers overwrite each other; that is
+ * what locks are for. OUTCOME_UNKNOWN as above. Costs: create, write, sync, rename, sync directory.
+ */
+export async function replace(
+  staging: Staging,
+  target: string,
+  bytes: Uint8Array,
+  { sync = true }: PublishOptions = {},
+): Promise<void> {
+  const temp = await stage(staging, bytes, { sync });
+  try {
+    await renameOnce(staging.disk, temp, target, bytes);
+  } catch (error) {
+    await discard(staging, temp);
+    throw error;
+  }
+  if (sync) await syncParent(staging.disk, target);
+}
+
+/** True when `target` is this very file now; false when it is somebody else's. The one place that says what a failed link means. */
+export async function linkOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<boolean> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await disk.link(temp, target);
+      return true;
+    } catch (error) {
+      if (hasErrno(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) throw noHardLinks(target, error);
+      const unknown = isOutcomeUnknown(error);
+      if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw error;
+      // A repeated request fails although the first one was done. Content decides: link counts and inode numbers are answered from caches.
+      if (await carries(disk, target, bytes)) return true;
+      if (hasErrno(error, "EEXIST")) return false;
+      if (hasErrno(error, "ENOENT")) throw error;
+      // The same link again is safe even if the first request is still on its way: both can only give the name to this file. Stale handles are looked up anew.
+      if (tries >= triesMax) throw hasErrno(error, "ESTALE") ? error : outcomeUnknown(target, error);
+    }
+  }
+}
+
+async function renameOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await disk.rename(temp, target);
+    } catch (error) {
+      if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw error;
+      if (await carries(disk, target, bytes)) return;
+      // ENOENT alone proves nothing: the temp file is gone because it became the target and was replaced since, or because it was swept.
+      if (hasErrno(error, "ENOENT") && (await parentExists(disk, target))) throw outcomeUnknown(target, error);
+      if (hasErrno(error, "ENOENT")) throw error;
+      if (tries >= triesMax) throw outcomeUnknown(target, error);
+    }
+  }
+}
+
+async function carries(disk: Disk, target: string, bytes: Uint8Array): Promise<boolean> {
+  try {
+    return Buffer.compare(await disk.readFile(target, bytes.length), bytes) === 0;
+  } catch (error) {
+    // Absent, or longer than ours: not ours.
+    if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
+    if (isOutcomeUnknown(error)) throw outcomeUnknown(target, error);
+    throw error;
+  }
+}
+
+async function parentExists(disk: Disk, target: string): Promise<boolean> {
+  return await disk.canOpen(parentOf(target));
+}
+
+async function syncParent(disk: Disk, target: string): Promise<void> {
+  try {
+    await disk.syncDirectory(parentOf(target));
+  } catch (error) {
+    throw outcomeUnknown(target, error);
+  }
+}
+
+export function parentOf(path: string): string {
+  return path.slice(0, Math.max(path.lastIndexOf("/"), 1));
+}
+
+export function outcomeUnknown(path: string, cause: unknown): Error {
+  const message = `It is not known whether ${path} was written: the answer was lost. Repeating it with the same id is safe.`;
+  return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
+}
+
+function noHardLinks(path: string, cause: unknown): Error {
+  const message = `${path} cannot be made: this file system has no hard links, so a name cannot be won safely there. Use another file system.`;
+  return holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["hard links"] }, cause);
+}

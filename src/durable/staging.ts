@@ -1,0 +1,32 @@
+// The place where a process writes files that nobody may see yet: its own, swept only when its holder is dead.
+import { randomName } from "../format/id.ts";
+import type { Disk } from "../ports/disk.ts";
+import type { Random } from "../ports/random.ts";
+
+export interface Staging {
+  readonly disk: Disk;
+  readonly random: Random;
+  /** `temp/<holder>`, on the same file system as every target. */
+  readonly directory: string;
+}
+
+/**
+ * Writes a new file under a name of 128 random bits: a name made of pid and counter is the same in two containers. DISK_FULL and other failures
+ * leave nothing behind.
+ */
+export async function stage(staging: Staging, bytes: Uint8Array, options: { readonly sync: boolean }): Promise<string> {
+  const temp = `${staging.directory}/${randomName(staging.random.bytes(16))}`;
+  try {
+    await staging.disk.createFile(temp, bytes, options);
+  } catch (error) {
+    await discard(staging, temp);
+    throw error;
+  }
+  return temp;
+}
+
+/** Removes a temp file that has served. */
+export async function discard(staging: Staging, temp: string): Promise<void> {
+  // Whatever stands in the way: the file is in nobody's way, and goes when its holder is swept.
+  await staging.disk.unlink(temp).catch(() => undefined);
+}

@@ -1,0 +1,7 @@
+// The checksum that tells a whole record from a torn one. It guards against accidents, not against malice.
+import { crc32 } from "node:zlib";
+
+/** Eight lower-case hex digits of CRC-32 (IEEE). */
+export function checksumOf(bytes: Uint8Array | string): string {
+  return crc32(bytes).toString(16).padStart(8, "0");
+}

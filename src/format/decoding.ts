@@ -1,0 +1,25 @@
+// Narrow readers for the bodies of records: each takes an unknown value and gives the type back, or throws.
+
+/** The fields of a JSON object. */
+export function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new TypeError("not an object");
+  return value as Record<string, unknown>;
+}
+
+export function textOf(value: unknown): string {
+  if (typeof value !== "string") throw new TypeError("not a text");
+  return value;
+}
+
+/** A whole number that JSON carries without loss. */
+export function countOf(value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new TypeError("not a whole number");
+  return value as number;
+}
+
+/** One of a few words. */
+export function wordOf<W extends string>(value: unknown, words: readonly W[]): W {
+  const word = words.find((each) => each === value);
+  if (word === undefined) throw new TypeError(`not one of ${words.join(", ")}`);
+  return word;
+}

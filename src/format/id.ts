@@ -1,0 +1,43 @@
+// Ids that are never used again: they sort by the time of their making and stay distinct on disks that ignore case.
+
+// Crockford's digits in lower case: no i, l, o, u, so that a person can read one aloud; ascending, so that text order is number order.
+const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+const timeDigits = 10;
+const randomDigits = 26;
+const idPattern = new RegExp(`^[${digits}]{${timeDigits + randomDigits}}$`);
+
+/**
+ * Ten digits of milliseconds, then 128 random bits. The time is a convenience for people and for sorting; only the random part makes it unique, so clocks
+ * that disagree do no harm.
+ */
+export function makeId(wallMs: number, random: Uint8Array): string {
+  if (random.length !== 16) throw new RangeError(`An id takes 16 random bytes, not ${random.length}.`);
+  let time = "";
+  let rest = Math.max(0, Math.floor(wallMs));
+  for (let i = 0; i < timeDigits; i++) {
+    time = digits.charAt(rest % 32) + time;
+    rest = Math.floor(rest / 32);
+  }
+  return time + randomName(random);
+}
+
+/** A name made of 128 random bits alone, for what is never sorted. */
+export function randomName(random: Uint8Array): string {
+  let name = "";
+  let bits = 0;
+  let value = 0;
+  for (const byte of random) {
+    value = (value << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      name += digits.charAt((value >> bits) & 31);
+    }
+    value &= (1 << bits) - 1;
+  }
+  return bits > 0 ? name + digits.charAt((value << (5 - bits)) & 31) : name;
+}
+
+export function isId(text: string): boolean {
+  return idPattern.test(text);
+}

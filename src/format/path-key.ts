@@ -1,0 +1,44 @@
+// The one key of a path below a root, whatever spelling it came in and whatever exists there.
+import { holdfastError } from "../errors.ts";
+
+const pathLengthMax = 4096;
+const segmentBytesMax = 255;
+
+export interface PathKeyOptions {
+  /** False where the disk takes `A` and `a` for one name: then the key is folded too. */
+  readonly caseSensitive: boolean;
+}
+
+/**
+ * Slash-separated, without `.` and empty segments, NFC, never leaving the root; "" is the root itself. INVALID_PATH for NUL, for `..` out of the root, for an absolute
+ * path, and for names that are too long.
+ */
+export function pathKey(path: string, options: PathKeyOptions): string {
+  if (path.length > pathLengthMax) throw invalid(path, `it is longer than ${pathLengthMax} characters`);
+  if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
+  if (/^([\\/]|[a-zA-Z]:)/.test(path)) throw invalid(path, "it must be relative to the root");
+  const segments: string[] = [];
+  for (const segment of path.split(/[\\/]/)) {
+    if (segment === "" || segment === ".") continue;
+    if (segment === "..") {
+      if (segments.pop() === undefined) throw invalid(path, "it leads out of the root");
+      continue;
+    }
+    if (Buffer.byteLength(segment) > segmentBytesMax)
+      throw invalid(path, `a name in it has over ${segmentBytesMax} bytes`);
+    segments.push(segment);
+  }
+  // NFC first: case folding of a decomposed name would leave the accent where it is. Folding twice, because some letters fold to upper-case forms that fold again.
+  const key = segments.join("/").normalize("NFC");
+  return options.caseSensitive ? key : key.toUpperCase().toLowerCase().normalize("NFC");
+}
+
+/** True when `inner` is `outer` or lies below it. */
+export function isWithin(inner: string, outer: string): boolean {
+  return outer === "" || inner === outer || inner.startsWith(`${outer}/`);
+}
+
+function invalid(path: string, why: string): Error {
+  const shown = path.length <= 200 ? path : `${path.slice(0, 200)}…`;
+  return holdfastError("INVALID_PATH", `The path ${JSON.stringify(shown)} cannot be used: ${why}.`, { path });
+}

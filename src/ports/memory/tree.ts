@@ -1,0 +1,166 @@
+// A tree of files and directories in memory with the naming rules of POSIX: what the memory disk and the simulated disk have in common.
+import { diskError } from "../disk-error.ts";
+
+export interface FileNode {
+  readonly kind: "file";
+  readonly ino: number;
+  /** Replaced on every change, never changed in place, so that a snapshot is a reference. */
+  bytes: Uint8Array;
+  mtimeMs: number;
+  /** How many names it has. */
+  links: number;
+}
+export interface DirectoryNode {
+  readonly kind: "directory";
+  readonly ino: number;
+  readonly entries: Map<string, TreeNode>;
+  mtimeMs: number;
+  /** Set once its last name is gone: whoever still has a handle gets ESTALE. */
+  removed: boolean;
+}
+export type TreeNode = FileNode | DirectoryNode;
+
+/** A name in a directory, found or not. */
+export interface Place {
+  readonly directory: DirectoryNode;
+  readonly name: string;
+  readonly path: string;
+}
+
+export class Tree {
+  readonly root: DirectoryNode;
+  readonly #now: () => number;
+  #lastIno = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.root = this.newDirectory();
+  }
+
+  newDirectory(): DirectoryNode {
+    return { kind: "directory", ino: ++this.#lastIno, entries: new Map(), mtimeMs: this.#now(), removed: false };
+  }
+
+  newFile(bytes: Uint8Array): FileNode {
+    return { kind: "file", ino: ++this.#lastIno, bytes, mtimeMs: this.#now(), links: 0 };
+  }
+
+  /** Where `path` points; the directories above it must exist. */
+  place(path: string, operation: string): Place {
+    const names = path.split("/").filter((name) => name !== "");
+    const last = names.pop();
+    if (last === undefined) throw diskError("EISDIR", operation, path);
+    let directory = this.root;
+    for (const name of names) {
+      const next = directory.entries.get(name);
+      if (next === undefined) throw diskError("ENOENT", operation, path);
+      if (next.kind !== "directory") throw diskError("ENOTDIR", operation, path);
+      directory = next;
+    }
+    return { directory, name: last, path };
+  }
+
+  directory(path: string, operation: string): DirectoryNode {
+    if (path.split("/").every((name) => name === "")) return this.root;
+    const node = this.node(this.place(path, operation), operation);
+    if (node.kind !== "directory") throw diskError("ENOTDIR", operation, path);
+    return node;
+  }
+
+  node(at: Place, operation: string): TreeNode {
+    const node = at.directory.entries.get(at.name);
+    if (node === undefined) throw diskError("ENOENT", operation, at.path);
+    return node;
+  }
+
+  file(at: Place, operation: string): FileNode {
+    const node = this.node(at, operation);
+    if (node.kind !== "file") throw diskError("EISDIR", operation, at.path);
+    return node;
+  }
+
+  create(at: Place, operation: string): FileNode {
+    this.#mustBeFree(at, operation);
+    const file = this.newFile(new Uint8Array());
+    this.#enter(at, file);
+    return file;
+  }
+
+  write(file: FileNode, offset: number, bytes: Uint8Array): void {
+    const size = Math.max(file.bytes.length, offset + bytes.length);
+    const content = new Uint8Array(size);
+    content.set(file.bytes);
+    content.set(bytes, offset);
+    file.bytes = content;
+    file.mtimeMs = this.#now();
+  }
+
+  link(from: Place, to: Place): void {
+    const file = this.node(from, "link");
+    if (file.kind !== "file") throw diskError("EPERM", "link", from.path);
+    this.#mustBeFree(to, "link");
+    this.#enter(to, file);
+  }
+
+  rename(from: Place, to: Place): void {
+    const moved = this.node(from, "rename");
+    const replaced = to.directory.entries.get(to.name);
+    if (to.directory.removed) throw diskError("ENOENT", "rename", to.path);
+    if (replaced === moved) return;
+    if (replaced !== undefined) this.#mustBeReplaceable(moved, replaced, to);
+    if (moved.kind === "directory" && this.#contains(moved, to.directory)) throw diskError("EINVAL", "rename", to.path);
+    if (replaced !== undefined) this.#leave(to);
+    this.#leave(from);
+    if (moved.kind === "directory") moved.removed = false;
+    this.#enter(to, moved);
+  }
+
+  unlink(at: Place): void {
+    if (this.node(at, "unlink").kind === "directory") throw diskError("EISDIR", "unlink", at.path);
+    this.#leave(at);
+  }
+
+  mkdir(at: Place): void {
+    this.#mustBeFree(at, "mkdir");
+    this.#enter(at, this.newDirectory());
+  }
+
+  rmdir(at: Place): void {
+    const node = this.node(at, "rmdir");
+    if (node.kind !== "directory") throw diskError("ENOTDIR", "rmdir", at.path);
+    if (node.entries.size > 0) throw diskError("ENOTEMPTY", "rmdir", at.path);
+    this.#leave(at);
+  }
+
+  #mustBeFree(at: Place, operation: string): void {
+    if (at.directory.removed) throw diskError("ENOENT", operation, at.path);
+    if (at.directory.entries.has(at.name)) throw diskError("EEXIST", operation, at.path);
+  }
+
+  #mustBeReplaceable(moved: TreeNode, replaced: TreeNode, to: Place): void {
+    if (replaced.kind === "file" && moved.kind === "directory") throw diskError("ENOTDIR", "rename", to.path);
+    if (replaced.kind === "directory" && moved.kind === "file") throw diskError("EISDIR", "rename", to.path);
+    if (replaced.kind === "directory" && replaced.entries.size > 0) throw diskError("ENOTEMPTY", "rename", to.path);
+  }
+
+  #contains(outer: DirectoryNode, inner: DirectoryNode): boolean {
+    if (outer === inner) return true;
+    for (const node of outer.entries.values())
+      if (node.kind === "directory" && this.#contains(node, inner)) return true;
+    return false;
+  }
+
+  #enter(at: Place, node: TreeNode): void {
+    at.directory.entries.set(at.name, node);
+    at.directory.mtimeMs = this.#now();
+    if (node.kind === "file") node.links++;
+  }
+
+  #leave(at: Place): void {
+    const node = at.directory.entries.get(at.name);
+    at.directory.entries.delete(at.name);
+    at.directory.mtimeMs = this.#now();
+    if (node?.kind === "file") node.links--;
+    else if (node !== undefined) node.removed = true;
+  }
+}

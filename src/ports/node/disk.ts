@@ -1,0 +1,142 @@
+// The real disk: each operation of the contract by the calls of Node.
+import { holdfastError } from "../../errors.ts";
+import { diskError } from "../disk-error.ts";
+import type { Disk, DiskFile, FileStat, Volume } from "../disk.ts";
+import { findErrno, toDiskError } from "./errno.ts";
+import { blockingCalls, pooledCalls, type FileCalls } from "./file-calls.ts";
+import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
+import { withSharingRetry } from "./sharing-violation.ts";
+import { findVolume } from "./volume.ts";
+
+/** The disk that `root` (absolute) is on. Need not exist yet: then the nearest directory above it that does decides. */
+export async function openNodeDisk(root: string): Promise<Disk> {
+  const volume = await findVolume(root);
+  return new NodeDisk(volume, volume.kind === "local" ? blockingCalls : pooledCalls);
+}
+
+const namesMax = 1_000_000;
+const flagsOf = { read: "r", write: "r+", create: "wx+" } as const;
+
+/** Exported for tests, which hand in calls that fail. */
+export class NodeDisk implements Disk {
+  readonly volume: Volume;
+  readonly #calls: FileCalls;
+  readonly #platform: NodeJS.Platform;
+
+  constructor(volume: Volume, calls: FileCalls, platform: NodeJS.Platform = process.platform) {
+    this.volume = volume;
+    this.#calls = calls;
+    this.#platform = platform;
+  }
+
+  async createFile(path: string, bytes: Uint8Array, options: { readonly sync: boolean }): Promise<void> {
+    await attempt("create", path, async () => {
+      const fd = await this.#calls.open(path, "wx");
+      try {
+        await this.#closing(fd, async () => {
+          await writeAll(this.#calls, fd, 0, bytes);
+          if (options.sync) await this.#calls.fsync(fd);
+        });
+      } catch (error) {
+        // Ours, because the create was exclusive. If it cannot be removed either, a part stays behind, as after a crash; the first error tells more.
+        await this.unlink(path).catch(() => undefined);
+        throw error;
+      }
+    });
+  }
+
+  async readFile(path: string, bytesMax: number): Promise<Uint8Array> {
+    return attempt("read", path, async () => {
+      const fd = await this.#calls.open(path, "r");
+      return this.#closing(fd, async () => {
+        const stats = await this.#calls.fstat(fd);
+        if (stats.isDirectory()) throw diskError("EISDIR", "read", path);
+        if (stats.size > bytesMax) throw diskError("EFBIG", "read", path);
+        // No further than the size of just after the open: a file that grows meanwhile cannot make this read endless.
+        return readUpTo(this.#calls, fd, 0, stats.size);
+      });
+    });
+  }
+
+  async canOpen(path: string): Promise<boolean> {
+    return attempt("open", path, async () => {
+      try {
+        await this.#calls.close(await this.#calls.open(path, "r"));
+        return true;
+      } catch (error) {
+        if (["ENOENT", "ENOTDIR", "ESTALE"].includes(findErrno(error) ?? "")) return false;
+        throw error;
+      }
+    });
+  }
+
+  async open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {
+    const fd = await attempt("open", path, async () => this.#calls.open(path, flagsOf[mode]));
+    return new NodeFile(path, fd, this.#calls);
+  }
+
+  async link(from: string, to: string): Promise<void> {
+    await attempt("link", to, () => withSharingRetry(this.#platform, () => this.#calls.link(from, to)));
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await attempt("rename", to, () => withSharingRetry(this.#platform, () => this.#calls.rename(from, to)));
+  }
+
+  async unlink(path: string): Promise<void> {
+    await attempt("unlink", path, () => withSharingRetry(this.#platform, () => this.#calls.unlink(path)));
+  }
+
+  async mkdir(path: string): Promise<void> {
+    await attempt("mkdir", path, async () => this.#calls.mkdir(path));
+  }
+
+  async rmdir(path: string): Promise<void> {
+    await attempt("rmdir", path, async () => this.#calls.rmdir(path));
+  }
+
+  async list(path: string): Promise<string[]> {
+    const names = await attempt("list", path, async () => this.#calls.list(path, namesMax));
+    if (names !== undefined) return names;
+    const message = `list ${path}: more than ${namesMax} names`;
+    throw holdfastError("TOO_LARGE", message, { limit: namesMax, actual: namesMax + 1 });
+  }
+
+  async stat(path: string): Promise<FileStat> {
+    return attempt("stat", path, async () => fileStatOf(await this.#calls.stat(path)));
+  }
+
+  async syncDirectory(path: string): Promise<void> {
+    // Windows cannot flush a directory, and NTFS needs no flush: it journals its metadata in order.
+    if (this.#platform === "win32") return;
+    await attempt("sync", path, async () => {
+      const fd = await this.#calls.open(path, "r");
+      await this.#closing(fd, () => this.#calls.fsync(fd));
+    });
+  }
+
+  /** Closes in any case. A failed close fails the whole: on a share it is where a lost write is reported. */
+  async #closing<T>(fd: number, action: () => Promise<T>): Promise<T> {
+    let result: T;
+    try {
+      result = await action();
+    } catch (error) {
+      try {
+        await this.#calls.close(fd);
+      } catch {
+        // The first error is the one that matters: nothing that was written is claimed to be there.
+      }
+      throw error;
+    }
+    await this.#calls.close(fd);
+    return result;
+  }
+}
+
+async function attempt<T>(operation: string, path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    throw toDiskError(error, operation, path);
+  }
+}

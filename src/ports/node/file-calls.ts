@@ -1,0 +1,90 @@
+// The calls of Node that the disk is made of, in two tables of one shape: blocking for a local volume, through libuv's pool for any other.
+import * as fs from "node:fs";
+import { promisify } from "node:util";
+
+/** A value now or later: `await` takes both, and that is all that the disk has to know about the two tables. */
+type Answer<T> = T | Promise<T>;
+
+export interface FileCalls {
+  open(path: string, flags: string | number): Answer<number>;
+  close(fd: number): Answer<void>;
+  /** May do less than asked, like the system call. */
+  read(fd: number, into: Uint8Array, position: number): Answer<number>;
+  /** May do less than asked, like the system call. */
+  write(fd: number, from: Uint8Array, position: number): Answer<number>;
+  fsync(fd: number): Promise<void>;
+  fstat(fd: number): Answer<fs.Stats>;
+  stat(path: string): Answer<fs.Stats>;
+  link(from: string, to: string): Answer<void>;
+  rename(from: string, to: string): Answer<void>;
+  unlink(path: string): Answer<void>;
+  mkdir(path: string): Answer<void>;
+  rmdir(path: string): Answer<void>;
+  /** Undefined when there are more than `namesMax`; so a directory without end never fills the memory. */
+  list(path: string, namesMax: number): Answer<string[] | undefined>;
+}
+
+// Read for every user that the umask allows: processes of several users may share one folder.
+const fileMode = 0o666;
+// One system call brings this many names; with Node's own 32 a long directory takes a pool round trip for each handful.
+const namesPerCall = 1024;
+
+/** Never blocks the event loop: on a share one call was measured to hang for 14 s. */
+export const pooledCalls: FileCalls = {
+  open: (path, flags) => promisify(fs.open)(path, flags, fileMode),
+  close: promisify(fs.close),
+  read: async (fd, into, position) => (await promisify(fs.read)(fd, into, 0, into.length, position)).bytesRead,
+  write: async (fd, from, position) => (await promisify(fs.write)(fd, from, 0, from.length, position)).bytesWritten,
+  fsync: promisify(fs.fsync),
+  fstat: (fd) => promisify(fs.fstat)(fd),
+  stat: (path) => promisify(fs.stat)(path),
+  link: promisify(fs.link),
+  rename: promisify(fs.rename),
+  unlink: promisify(fs.unlink),
+  mkdir: (path) => promisify(fs.mkdir)(path),
+  rmdir: (path) => promisify(fs.rmdir)(path),
+  async list(path, namesMax) {
+    const names: string[] = [];
+    for await (const entry of await fs.promises.opendir(path, { bufferSize: namesPerCall })) {
+      if (names.push(entry.name) > namesMax) return undefined;
+    }
+    return names;
+  },
+};
+
+// Above this a copy takes longer than the way to the pool and back.
+const blockingBytesMax = 256 * 1024;
+
+/** Two to three times as fast as the pool for small operations on a local disk; what waits for the device goes to the pool all the same. */
+export const blockingCalls: FileCalls = {
+  open: (path, flags) => fs.openSync(path, flags, fileMode),
+  close: (fd) => fs.closeSync(fd),
+  read: (fd, into, position) =>
+    into.length > blockingBytesMax
+      ? pooledCalls.read(fd, into, position)
+      : fs.readSync(fd, into, 0, into.length, position),
+  write: (fd, from, position) =>
+    from.length > blockingBytesMax
+      ? pooledCalls.write(fd, from, position)
+      : fs.writeSync(fd, from, 0, from.length, position),
+  fsync: promisify(fs.fsync),
+  fstat: (fd) => fs.fstatSync(fd),
+  stat: (path) => fs.statSync(path),
+  link: (from, to) => fs.linkSync(from, to),
+  rename: (from, to) => fs.renameSync(from, to),
+  unlink: (path) => fs.unlinkSync(path),
+  mkdir: (path) => fs.mkdirSync(path),
+  rmdir: (path) => fs.rmdirSync(path),
+  list(path, namesMax) {
+    const directory = fs.opendirSync(path, { bufferSize: namesPerCall });
+    try {
+      const names: string[] = [];
+      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+        if (names.push(entry.name) > namesMax) return undefined;
+      }
+      return names;
+    } finally {
+      directory.closeSync();
+    }
+  },
+};

@@ -1,0 +1,63 @@
+// The real heart: starts the thread that beats, shows it that the main thread turns, and reports what became of it.
+import { Worker } from "node:worker_threads";
+import type { DiskFile, Volume } from "../disk.ts";
+import type { Beating, Heart, HeartOptions } from "../heart.ts";
+import { toDiskError } from "./errno.ts";
+import { NodeFile } from "./file.ts";
+import { heartProgram, stopCell, turnsCell, type HeartOrders, type HeartReport } from "./heart-worker.ts";
+
+export function createNodeHeart(volume: Volume): Heart {
+  return {
+    start(file: DiskFile, options: HeartOptions): Beating {
+      if (!(file instanceof NodeFile)) throw new TypeError("the heart beats through a file of the real disk only");
+      return startBeating(file, options, volume.kind !== "local");
+    },
+  };
+}
+
+function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Beating {
+  const { everyMs, stallMs, from } = options;
+  const shared = new SharedArrayBuffer(8);
+  const cells = new Int32Array(shared);
+  const orders: HeartOrders = { fd: file.fd, everyMs, stallMs, from, sync, shared };
+  // Neither the flags nor the environment of this process: a preloaded module there would be loaded in the heart's thread too.
+  const worker = new Worker(heartProgram, { eval: true, workerData: orders, execArgv: [], env: {} });
+  const turning = setInterval(() => Atomics.add(cells, turnsCell, 1), Math.max(1, stallMs / 4)).unref();
+
+  const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+  let over = false;
+  const lose = (cause: unknown): void => {
+    if (over) return;
+    over = true;
+    options.onLost(cause);
+  };
+  worker.on("message", (report: HeartReport) => {
+    if (report.kind === "beat") {
+      if (!over) options.onBeat({ monotonicMs: report.monotonicMs, wallMs: report.wallMs });
+    } else if (report.kind === "stalled") {
+      lose(new Error(`the event loop did not turn for ${stallMs} ms, so the heart stopped`));
+    } else {
+      lose(toDiskError(Object.assign(new Error(report.message), { code: report.code }), "beat", file.path));
+    }
+  });
+  worker.on("error", lose);
+  worker.once("exit", (code) => {
+    clearInterval(turning);
+    leaveFile();
+    lose(new Error(`the heart's thread ended by itself, with code ${code}`));
+  });
+
+  // After the listeners, because to listen for messages takes hold of the process again.
+  worker.unref();
+
+  const stop = (): Promise<void> => {
+    over = true;
+    // Whoever awaits the end keeps the process until it comes; until then nothing of the heart does.
+    worker.ref();
+    Atomics.store(cells, stopCell, 1);
+    Atomics.notify(cells, stopCell);
+    return ended;
+  };
+  const leaveFile = file.use(stop);
+  return { stop };
+}

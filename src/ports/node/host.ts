@@ -1,0 +1,76 @@
+// This process and this machine, from the process table and the kernel.
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { hostname, uptime } from "node:os";
+import { promisify } from "node:util";
+import type { Host } from "../host.ts";
+import { findErrno } from "./errno.ts";
+
+export async function openNodeHost(): Promise<Host> {
+  return {
+    name: hostname(),
+    pid: process.pid,
+    bootId: await findBootId(process.platform),
+    startedAtMs: Math.round(performance.timeOrigin),
+    startMark: findEntry(process.pid)?.startMark ?? "",
+    processState,
+  };
+}
+
+/** macOS and Windows are written from their documentation and were not run. */
+async function findBootId(platform: NodeJS.Platform): Promise<string> {
+  try {
+    if (platform === "linux") return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    if (platform === "darwin") {
+      const { stdout } = await promisify(execFile)("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"]);
+      if (stdout.trim() !== "") return stdout.trim();
+    }
+    // Two processes can round to neighbouring seconds. That costs them only the quick proof of death, which needs equal ids.
+    if (platform === "win32") return `${hostname()}-${Math.round(Date.now() / 1000 - uptime())}`;
+  } catch {
+    // A sandbox that hides it; an id that nobody else has claims nothing.
+  }
+  return `unknown-${randomUUID()}`;
+}
+
+function processState(pid: number, startMark: string): "alive" | "dead" {
+  // 0 and negative numbers would address process groups.
+  if (!Number.isSafeInteger(pid) || pid < 1) throw new RangeError(`not a process id: ${pid}`);
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (findErrno(error) === "ESRCH") return "dead";
+    // EPERM: it is there and belongs to somebody else.
+  }
+  const entry = findEntry(pid);
+  // There, but not for us to see (/proc mounted with hidepid, or not Linux).
+  if (entry === undefined) return "alive";
+  // A zombie has run its last instruction and only waits for its parent to look.
+  if (entry.state === "Z" || entry.state === "X") return "dead";
+  return startMark !== "" && entry.startMark !== startMark ? "dead" : "alive";
+}
+
+interface ProcessEntry {
+  readonly state: string;
+  /** Clock ticks from boot to the start of the process. */
+  readonly startMark: string;
+}
+
+function findEntry(pid: number): ProcessEntry | undefined {
+  if (process.platform !== "linux") return undefined;
+  try {
+    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    // Ended since, or hidden; the caller asks the process table first.
+    return undefined;
+  }
+}
+
+/** `4711 (a name) with (parens) S 1 …`: the name is the process's own choice, so fields are counted from the last parenthesis. */
+export function parseProcessStat(text: string): ProcessEntry | undefined {
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  // Fields 3 and 22 of proc(5), where the first after the name is number 3.
+  const [state, startMark] = [fields[0], fields[19]];
+  return state === undefined || startMark === undefined ? undefined : { state, startMark };
+}

@@ -1,0 +1,23 @@
+// The real world in one bundle.
+import type { Ports } from "../ports.ts";
+import { nodeClock } from "./clock.ts";
+import { openNodeDisk } from "./disk.ts";
+import { createNodeHeart } from "./heart.ts";
+import { openNodeHost } from "./host.ts";
+import { createNodeOsLock } from "./os-lock.ts";
+import { nodeRandom } from "./random.ts";
+import { createNodeWatch } from "./watch.ts";
+
+/** The ports for `directory` (absolute) and what lies below it. It may be missing yet: then the nearest directory above it decides what disk it is. */
+export async function openNodePorts(directory: string): Promise<Ports> {
+  const [disk, host] = await Promise.all([openNodeDisk(directory), openNodeHost()]);
+  return {
+    disk,
+    clock: nodeClock,
+    random: nodeRandom,
+    host,
+    heart: createNodeHeart(disk.volume),
+    osLock: createNodeOsLock(disk.volume, nodeClock, nodeRandom),
+    watch: createNodeWatch(disk.volume),
+  };
+}

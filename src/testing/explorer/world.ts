@@ -1,0 +1,386 @@
+// One run of a scenario: the simulated world, who waits for what, and the choices that are open at each moment.
+import type { Ports } from "../../ports/ports.ts";
+import { errnoOf } from "../../ports/disk-error.ts";
+import { durabilityTouch, parkNever, type Call, type Outcome, type Trouble } from "../sim/call.ts";
+import { Machine } from "../sim/machine.ts";
+import { SimOsLocks } from "../sim/os-locks.ts";
+import { createSimPorts } from "../sim/process.ts";
+import { SimServer } from "../sim/server.ts";
+import { hashOf } from "./hash.ts";
+import type { Actor, Fact, Scenario } from "./scenario.ts";
+
+/** One way in which the world may go on. */
+export interface Choice {
+  readonly actor: string;
+  readonly operation: string;
+  readonly detail: string;
+  /** Empty when all went well. */
+  readonly label: string;
+  /** Does it; returns what the actor saw, for the trace. */
+  readonly take: () => string;
+}
+
+interface Parked {
+  readonly call: Call<unknown>;
+  readonly number: number;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface ActorState {
+  readonly name: string;
+  readonly machine: Machine;
+  parked: Parked[];
+  calls: number;
+  /** A hash of everything that it was told: its local state is a function of that. */
+  history: string;
+  status: "preparing" | "running" | "done" | "killed";
+  frozenUntilMs: number;
+}
+
+interface PreparedActor {
+  readonly definition: Actor;
+  readonly prepare: () => Promise<void>;
+  readonly begin: () => Promise<void>;
+}
+
+export class World {
+  readonly scenario: Scenario;
+  readonly facts: Fact[] = [];
+  /** Set when a promise was broken. */
+  violation: string | undefined;
+  readonly #server: SimServer;
+  readonly #osLocks: SimOsLocks;
+  readonly #machines = new Map<string, Machine>();
+  readonly #actors: ActorState[] = [];
+  readonly #left: Record<Trouble | "kill" | "pause" | "clockJump", number>;
+  #nowMs = 1_000_000;
+  #lastActor = "";
+
+  constructor(scenario: Scenario) {
+    this.scenario = scenario;
+    const volume = scenario.volume ?? { kind: "local", type: "simulated", mountOptions: [] };
+    const { profile = "ext4-ordered", quirks = {} } = scenario;
+    this.#server = new SimServer({ profile, quirks, volume, now: () => this.#nowMs });
+    this.#osLocks = new SimOsLocks(quirks.osLocks);
+    this.#left = {
+      kill: scenario.killsMax ?? 0,
+      pause: scenario.pauses?.count ?? 0,
+      clockJump: scenario.clockJumps?.count ?? 0,
+      error: scenario.troubles?.error ?? 0,
+      lostReply: scenario.troubles?.lostReply ?? 0,
+      retransmit: scenario.troubles?.retransmit ?? 0,
+      stale: scenario.troubles?.stale ?? Infinity,
+    };
+  }
+
+  async start(): Promise<void> {
+    const { setup, meanwhile, actors } = this.scenario;
+    await setup?.(this.#straightPorts(this.#server, "setup"));
+    const prepared = Object.entries(actors).map(([name, actor], index) => this.#newActor(name, actor, index));
+    for (const actor of prepared) if (!actor.definition.isFresh) await actor.prepare();
+    await meanwhile?.(this.#straightPorts(this.#server, "meanwhile"));
+    for (const actor of prepared) if (actor.definition.isFresh) await actor.prepare();
+    this.#server.settle();
+    for (const actor of this.#actors) actor.status = "running";
+    for (const actor of prepared) await actor.begin();
+  }
+
+  #newActor(name: string, definition: Actor, index: number): PreparedActor {
+    const state: ActorState = {
+      name,
+      machine: this.#machine(definition.machine ?? "m1"),
+      parked: [],
+      calls: 0,
+      history: name,
+      status: "preparing",
+      frozenUntilMs: 0,
+    };
+    this.#actors.push(state);
+    const ports = this.#actorPorts(state, definition.pid ?? 100 + index);
+    const context = { name, ports, note: (what: string, value?: unknown) => this.#note(name, what, value) };
+    let memory: unknown;
+    return {
+      definition,
+      prepare: async () => {
+        memory = await definition.prepare?.(context);
+      },
+      begin: () => this.#begin(state, definition.run(context, memory)),
+    };
+  }
+
+  #actorPorts(state: ActorState, pid: number): Ports {
+    const park = <T>(call: Call<T>): Promise<T> =>
+      new Promise((resolve, reject) => {
+        if (state.status === "killed") return;
+        state.parked.push({
+          call: call as Call<unknown>,
+          number: state.calls++,
+          resolve: resolve as (value: unknown) => void,
+          reject,
+        });
+      });
+    return createSimPorts({
+      name: state.name,
+      machine: state.machine,
+      server: this.#server,
+      osLocks: this.#osLocks,
+      now: () => this.#nowMs,
+      pid,
+      beatsMax: this.scenario.beatsMax ?? 0,
+      errors: this.scenario.errors,
+      isPermanent: this.scenario.isPermanent,
+      observed: (what) => (state.history = hashOf(state.history + what)),
+      park: (call) => (state.status === "preparing" ? parkNever(call) : park(call)),
+    });
+  }
+
+  async #begin(state: ActorState, running: Promise<void>): Promise<void> {
+    running.then(
+      () => (state.status = "done"),
+      (error: unknown) => {
+        if (state.status === "running") this.violation ??= `${state.name} failed: ${describeError(error)}`;
+        state.status = "done";
+      },
+    );
+    await settled();
+  }
+
+  get isOver(): boolean {
+    return this.violation !== undefined || this.#actors.every((actor) => actor.status !== "running");
+  }
+
+  /** What may happen next; the actor that moved last comes first. Empty when the run is over. */
+  choices(): Choice[] {
+    if (this.isOver) return [];
+    for (;;) {
+      const choices = this.#choicesNow();
+      if (choices.length > 0) return choices;
+      if (!this.#passTime()) {
+        const stuck = this.#actors.filter((actor) => actor.status === "running").map((actor) => actor.name);
+        this.violation = `nothing can go on: ${stuck.join(" and ")} would wait for ever`;
+        return [];
+      }
+    }
+  }
+
+  /** Who could have gone on instead of `choice`: a switch away from it is a preemption. */
+  isPreemption(choice: Choice, choices: readonly Choice[]): boolean {
+    return choice.actor !== this.#lastActor && choices.some((other) => other.actor === this.#lastActor);
+  }
+
+  async take(choice: Choice): Promise<string> {
+    this.#lastActor = choice.actor;
+    const seen = choice.take();
+    await settled();
+    return seen;
+  }
+
+  /** Equal for states from which the same things can happen. */
+  key(): string {
+    const actors = this.#actors.map(
+      ({ history, status, frozenUntilMs, parked }) =>
+        `${history}${status}${Math.max(0, frozenUntilMs - this.#nowMs)}/${parked.map(({ number, call }) => `${number}@${call.dueMs ?? ""}`).join()}`,
+    );
+    const caches = [...this.#machines.values()].map((machine) => machine.describeCaches());
+    const facts = this.facts.map(({ actor, what, value }) => `${actor} ${what} ${JSON.stringify(value)}`);
+    return [
+      this.#server.fingerprint(this.scenario.powerCuts === true),
+      hashOf(
+        `${actors.join(" ")}|${caches.join(" ")}|${this.#osLocks.describe()}|${Object.values(this.#left).join()}|${this.#nowMs}`,
+      ),
+      hashOf(facts.join(";")),
+    ].join(":");
+  }
+
+  /** Audits the disk as everybody left it. */
+  async audit(): Promise<string | undefined> {
+    for (const actor of this.#actors) this.#server.closeHandlesOf(actor.name);
+    return await this.#auditOn(this.#server);
+  }
+
+  /** Audits each state that a power cut may leave now, unless `isKnown` says that it was audited before. */
+  async auditPowerCuts(isKnown: (key: string) => boolean): Promise<{ count: number; violation?: string }> {
+    const facts = hashOf(JSON.stringify(this.facts));
+    let count = 0;
+    for (let index = 0; index < this.#server.crashImageCount(); index++) {
+      const image = this.#server.crashImage(index);
+      if (isKnown(`${image.fingerprint(false)}:${facts}`)) continue;
+      count++;
+      const violation = await this.#auditOn(image);
+      if (violation !== undefined) return { count, violation: `after a power cut: ${violation}` };
+    }
+    return { count };
+  }
+
+  async #auditOn(server: SimServer): Promise<string | undefined> {
+    try {
+      await this.scenario.audit?.(this.#straightPorts(server, "auditor"), this.facts);
+      return undefined;
+    } catch (error) {
+      return describeError(error);
+    }
+  }
+
+  #straightPorts(server: SimServer, name: string): Ports {
+    return createSimPorts({
+      name,
+      machine: new Machine(name),
+      server,
+      osLocks: new SimOsLocks(this.scenario.quirks?.osLocks),
+      park: parkNever,
+      now: () => this.#nowMs,
+      observed: () => undefined,
+      pid: 99,
+      beatsMax: 0,
+    });
+  }
+
+  #machine(name: string): Machine {
+    const machine = this.#machines.get(name) ?? new Machine(name);
+    this.#machines.set(name, machine);
+    return machine;
+  }
+
+  #note(actor: string, what: string, value: unknown): void {
+    this.facts.push({ actor, what, value });
+    try {
+      this.scenario.check?.(this.facts);
+    } catch (error) {
+      this.violation ??= describeError(error);
+    }
+  }
+
+  #choicesNow(): Choice[] {
+    const awake = this.#actors.filter((actor) => actor.status !== "killed" && actor.frozenUntilMs <= this.#nowMs);
+    const ordered = [...awake].sort((a, b) => Number(b.name === this.#lastActor) - Number(a.name === this.#lastActor));
+    const steps = ordered.flatMap((actor) =>
+      actor.parked.map((parked) => ({ actor, parked, choices: this.#steps(actor, parked) })),
+    );
+    const unseen = steps.find(
+      ({ actor, parked, choices }) => choices.length > 0 && this.#isPrivate(actor, parked.call),
+    );
+    if (unseen !== undefined) return unseen.choices;
+    const choices = steps.flatMap((step) => step.choices);
+    if (choices.length === 0) return [];
+    return [...choices, ...ordered.flatMap((actor) => this.#disturbances(actor))];
+  }
+
+  #steps(actor: ActorState, parked: Parked): Choice[] {
+    const allowed = parked.call.outcomes().filter(({ trouble }) => trouble === undefined || this.#left[trouble] > 0);
+    return allowed.map((outcome) => ({
+      actor: actor.name,
+      operation: parked.call.operation,
+      detail: parked.call.detail,
+      label: outcome.label,
+      take: () => this.#finish(actor, parked, outcome),
+    }));
+  }
+
+  /** When it happens makes no difference to anybody, because nobody else looks at it or its answer is settled: it happens at once. */
+  #isPrivate(actor: ActorState, call: Call<unknown>): boolean {
+    if (this.scenario.powerCuts) return false;
+    if (call.isSettled?.()) return true;
+    if (this.scenario.tempIsShared || call.touches.length === 0) return false;
+    const own = `/temp/${actor.name}/`;
+    return call.touches.every(({ what }) => what.startsWith(own) || what === durabilityTouch);
+  }
+
+  #finish(actor: ActorState, parked: Parked, outcome: Outcome<unknown>): string {
+    this.#mustKeepOutOfOthersTemp(actor, parked.call);
+    actor.parked = actor.parked.filter((other) => other !== parked);
+    if (outcome.trouble !== undefined) this.#left[outcome.trouble]--;
+    let seen: string;
+    try {
+      const value = outcome.run();
+      seen = describeValue(value);
+      parked.resolve(value);
+    } catch (error) {
+      seen = errnoOf(error) ?? describeError(error);
+      parked.reject(error);
+    }
+    actor.history = hashOf(`${actor.history} ${parked.number} ${seen}`);
+    return seen;
+  }
+
+  #disturbances(actor: ActorState): Choice[] {
+    if (actor.status !== "running") return [];
+    const { mortal, pauses, clockJumps } = this.scenario;
+    const of = (operation: string, detail: string, take: () => void): Choice => ({
+      actor: actor.name,
+      operation,
+      detail,
+      label: "",
+      take: () => {
+        take();
+        return "";
+      },
+    });
+    const choices: Choice[] = [];
+    if (this.#left.kill > 0 && (mortal?.includes(actor.name) ?? true))
+      choices.push(of("is killed", "", () => this.#kill(actor)));
+    if (pauses !== undefined && this.#left.pause > 0 && (pauses.actors?.includes(actor.name) ?? true))
+      choices.push(
+        of("is stopped", `for ${pauses.ms} ms`, () => {
+          this.#left.pause--;
+          actor.frozenUntilMs = this.#nowMs + pauses.ms;
+        }),
+      );
+    if (clockJumps !== undefined && this.#left.clockJump > 0)
+      choices.push(
+        of("clock jumps", `by ${clockJumps.ms} ms`, () => {
+          this.#left.clockJump--;
+          actor.machine.wallOffsetMs += clockJumps.ms;
+        }),
+      );
+    return choices;
+  }
+
+  #kill(actor: ActorState): void {
+    this.#left.kill--;
+    actor.status = "killed";
+    actor.parked = [];
+    this.#osLocks.freeAllOf(actor.name);
+    this.#server.closeHandlesOf(actor.name);
+  }
+
+  /** Everybody waits: the time goes on to the first moment at which somebody need not. */
+  #passTime(): boolean {
+    const moments = this.#actors
+      .filter((actor) => actor.status !== "killed")
+      .flatMap((actor) => [
+        actor.frozenUntilMs,
+        ...actor.parked.map(({ call }) => Math.max(call.dueMs ?? 0, actor.frozenUntilMs)),
+      ])
+      .filter((moment) => moment > this.#nowMs);
+    if (moments.length === 0) return false;
+    this.#nowMs = Math.min(...moments);
+    return true;
+  }
+
+  #mustKeepOutOfOthersTemp(actor: ActorState, call: Call<unknown>): void {
+    if (this.scenario.tempIsShared || this.scenario.powerCuts) return;
+    for (const { what } of call.touches)
+      for (const other of this.#actors)
+        if (other !== actor && `${what}/`.startsWith(`/temp/${other.name}/`))
+          throw new Error(`${actor.name} looks into the temp of ${other.name}: the scenario must say tempIsShared`);
+  }
+}
+
+/** When all that the actors can do without an answer from outside is done: ticks come after all promises. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
+}
+
+function describeValue(value: unknown): string {
+  if (value === undefined) return "ok";
+  if (value instanceof Uint8Array) return `${value.length} bytes ${hashOf(Buffer.from(value).toString("latin1"))}`;
+  if (Array.isArray(value)) return `[${value.join(" ")}]`;
+  if (typeof value === "object" && value !== null)
+    return "ino" in value && "size" in value ? JSON.stringify(value) : "ok";
+  return String(value);
+}
+
+export function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

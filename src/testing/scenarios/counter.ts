@@ -1,0 +1,43 @@
+// The smallest state that shows whether a rolling chain counts right: how many appends each actor has made.
+import { countOf, objectOf } from "../../format/decoding.ts";
+import type { RecordKind } from "../../format/record.ts";
+import { RollingChain } from "../../durable/rolling-chain.ts";
+import type { Staging } from "../../durable/staging.ts";
+import type { Ports } from "../../ports/ports.ts";
+
+export type Counter = Readonly<Record<string, number>>;
+
+export const counterKind: RecordKind<Counter> = {
+  kind: "counter",
+  decode: (value) => Object.fromEntries(Object.entries(objectOf(value)).map(([name, count]) => [name, countOf(count)])),
+};
+
+/** Append number `count` of an actor; the state remembers all of them, as a count. */
+export function countId(actor: string, count: number): string {
+  return `${actor}:${count}`;
+}
+
+export function isCounted(state: Counter, id: string): boolean {
+  const [actor = "", count] = id.split(":");
+  return (state[actor] ?? 0) >= Number(count);
+}
+
+export function addOne(state: Counter, actor: string): Counter {
+  return { ...state, [actor]: (state[actor] ?? 0) + 1 };
+}
+
+export async function openCounter(
+  ports: Ports,
+  staging: Staging,
+  directory: string,
+  slotsPerEpoch: number,
+  ChainClass: typeof RollingChain = RollingChain,
+): Promise<RollingChain<Counter>> {
+  return await ChainClass.open<Counter>(staging, directory, {
+    kind: counterKind,
+    initial: {},
+    counts: isCounted,
+    slotsPerEpoch,
+    bootId: ports.host.bootId,
+  });
+}

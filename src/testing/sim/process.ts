@@ -1,0 +1,176 @@
+// One simulated process: the ports of its machine, bound to the way in which its calls park.
+import type { Clock } from "../../ports/clock.ts";
+import type { Heart } from "../../ports/heart.ts";
+import type { Host } from "../../ports/host.ts";
+import type { OsLock, OsLockFile } from "../../ports/os-lock.ts";
+import type { Ports } from "../../ports/ports.ts";
+import type { Random } from "../../ports/random.ts";
+import type { Watch } from "../../ports/watch.ts";
+import { encodeBeat } from "../../format/beat.ts";
+import type { Park } from "./call.ts";
+import { createSimDisk, type InjectedErrors } from "./disk.ts";
+import type { Machine } from "./machine.ts";
+import type { SimOsLocks } from "./os-locks.ts";
+import type { SimServer } from "./server.ts";
+
+export interface SimProcessOptions {
+  readonly name: string;
+  readonly machine: Machine;
+  readonly server: SimServer;
+  readonly osLocks: SimOsLocks;
+  readonly park: Park;
+  /** The true time. */
+  readonly now: () => number;
+  /** Called with every answer that did not park, because what a process does next may depend on it. */
+  readonly observed: (what: string) => void;
+  readonly pid: number;
+  /** How many beats its heart makes before the scenario lets it fall silent. */
+  readonly beatsMax: number;
+  readonly errors?: InjectedErrors | undefined;
+  readonly isPermanent?: ((path: string) => boolean) | undefined;
+}
+
+export function createSimPorts(options: SimProcessOptions): Ports {
+  const clock = simClock(options);
+  return {
+    disk: createSimDisk({ ...options, process: options.name }),
+    clock,
+    random: simRandom(options.name),
+    host: simHost(options),
+    heart: simHeart(clock, options.beatsMax),
+    osLock: simOsLock(options),
+    watch: simWatch(options),
+  };
+}
+
+function simClock({ now, machine, park, observed }: SimProcessOptions): Clock {
+  const read = (value: number): number => {
+    observed(String(value));
+    return value;
+  };
+  return {
+    wallMs: () => read(now() + machine.wallOffsetMs),
+    monotonicMs: () => read(now()),
+    async sleep(ms, { signal, background = false } = {}) {
+      signal?.throwIfAborted();
+      const dueMs = now() + ms;
+      await park({
+        operation: "sleep",
+        detail: `${ms} ms`,
+        touches: [],
+        dueMs,
+        background,
+        outcomes: () => (now() >= dueMs || signal?.aborted ? [{ label: "", run: () => undefined }] : []),
+      });
+      signal?.throwIfAborted();
+    },
+  };
+}
+
+/** Bytes that depend on nothing but the name of the process and how many it has drawn. */
+function simRandom(name: string): Random {
+  let state = 2166136261;
+  for (const letter of name) state = Math.imul(state ^ letter.charCodeAt(0), 16777619);
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+  return { bytes: (length) => Uint8Array.from({ length }, () => next() & 255), fraction: () => next() / 4294967296 };
+}
+
+function simHost({ name, machine, pid }: SimProcessOptions): Host {
+  return {
+    name: machine.name,
+    pid,
+    bootId: machine.bootId,
+    startedAtMs: 0,
+    startMark: `start-of-${name}`,
+    processState: () => "alive",
+  };
+}
+
+function simHeart(clock: Clock, beatsMax: number): Heart {
+  return {
+    start(file, { everyMs, from, onBeat, onLost }) {
+      const stopped = new AbortController();
+      const beat = async (): Promise<void> => {
+        for (let count = from; count < from + beatsMax && !stopped.signal.aborted; count++) {
+          await clock.sleep(everyMs, { signal: stopped.signal, background: true });
+          const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+          await file.write(0, encodeBeat(count, times.wallMs));
+          await file.sync();
+          onBeat(times);
+        }
+      };
+      beat().catch((cause: unknown) => {
+        if (!stopped.signal.aborted) onLost(cause);
+      });
+      return {
+        async stop() {
+          stopped.abort();
+        },
+      };
+    },
+  };
+}
+
+function simOsLock(options: SimProcessOptions): OsLock {
+  const { osLocks, park, name, machine } = options;
+  return {
+    async open(path) {
+      osLocks.mustBeSupported(path);
+      const owner = osLocks.newOwner(name);
+      const key = osLocks.keyOf(path, machine.name);
+      const touches = [{ what: `os lock ${key}`, changes: true }];
+      const file: OsLockFile = {
+        tryLock: () =>
+          park({
+            operation: "try lock",
+            detail: path,
+            touches,
+            outcomes: () => [{ label: "", run: () => osLocks.take(key, owner) }],
+          }),
+        async lock({ signal } = {}) {
+          signal?.throwIfAborted();
+          await park({
+            operation: "lock",
+            detail: path,
+            touches,
+            outcomes: () => {
+              if (signal?.aborted) return [{ label: "cancelled", run: () => signal.throwIfAborted() }];
+              if (!osLocks.isFree(key, owner)) return [];
+              return [{ label: "", run: () => void osLocks.take(key, owner) }];
+            },
+          });
+        },
+        unlock: () =>
+          park({
+            operation: "unlock",
+            detail: path,
+            touches,
+            outcomes: () => [{ label: "", run: () => osLocks.free(key, owner) }],
+          }),
+        close: () =>
+          park({
+            operation: "close lock",
+            detail: path,
+            touches,
+            outcomes: () => [{ label: "", run: () => osLocks.free(key, owner) }],
+          }),
+      };
+      return file;
+    },
+  };
+}
+
+/** Hints are never the truth, so a simulated one may as well never come. */
+function simWatch({ server }: SimProcessOptions): Watch {
+  return {
+    start(_directory, onHint) {
+      if (server.quirks.watch === "hints") queueMicrotask(onHint);
+      return () => undefined;
+    },
+  };
+}

@@ -1,0 +1,213 @@
+// The simulated disk as the server sees it: one tree, what of it is durable, and which promises this file system does not keep.
+import { diskError } from "../../ports/disk-error.ts";
+import type { Volume } from "../../ports/disk.ts";
+import { Tree, type DirectoryNode, type FileNode, type Place, type TreeNode } from "../../ports/memory/tree.ts";
+import { hashOf } from "../explorer/hash.ts";
+import { Persistence, type Profile } from "./persistence.ts";
+
+/** Each is off by default; what is on is either a choice of the explorer or a defect of the file system. */
+export interface Quirks {
+  /** A machine may be shown the listing of a directory that it saw before. */
+  readonly staleListings?: boolean;
+  /** A machine may be told that a name is absent because it was when that machine last looked. */
+  readonly staleAbsence?: boolean;
+  /** A machine may act through the directory that it once found under a path, although another machine moved or removed it. */
+  readonly directoryHandles?: boolean;
+  /** What is written through a handle reaches the server at its sync or close, however late. */
+  readonly lateWrites?: boolean;
+  readonly noHardLinks?: boolean;
+  readonly noDirectorySync?: boolean;
+  /** Two creators of one name may both be told that they made it. */
+  readonly exclusiveCreateReplaces?: boolean;
+  /** A hard link over a taken name replaces it instead of failing. */
+  readonly linkReplaces?: boolean;
+  /** Renaming over an existing file fails, as on some Windows servers. */
+  readonly renameRefusesToReplace?: boolean;
+  /** A file that anybody has open cannot be renamed or removed, as on Windows. */
+  readonly busyWhileOpen?: boolean;
+  readonly caseInsensitive?: boolean;
+  readonly mtimeGranularityMs?: number;
+  /** How far the clock that stamps files is ahead of the true time. */
+  readonly clockOffsetMs?: number;
+  readonly osLocks?: "exclude" | "per machine" | "none";
+  readonly watch?: "hints" | "silent";
+}
+
+export interface ServerOptions {
+  readonly profile: Profile;
+  readonly quirks: Quirks;
+  readonly volume: Volume;
+  /** True time, in milliseconds; the server stamps files with it. */
+  readonly now: () => number;
+}
+
+/** An open file of some process. */
+export interface Handle {
+  readonly process: string;
+  readonly file: FileNode;
+  /** Written, but not yet sent. */
+  buffered: { readonly offset: number; readonly bytes: Uint8Array }[];
+}
+
+// Contents are never changed in place, so each is hashed once.
+const contentHashes = new WeakMap<Uint8Array, string>();
+
+function contentHash(bytes: Uint8Array): string {
+  const known = contentHashes.get(bytes);
+  if (known !== undefined) return known;
+  const hash = hashOf(Buffer.from(bytes).toString("latin1"));
+  contentHashes.set(bytes, hash);
+  return hash;
+}
+
+export class SimServer {
+  readonly quirks: Quirks;
+  readonly volume: Volume;
+  readonly tree: Tree;
+  readonly handles: Set<Handle> = new Set();
+  readonly #options: ServerOptions;
+  readonly #persistence: Persistence;
+
+  constructor(options: ServerOptions, tree?: Tree) {
+    this.#options = options;
+    this.quirks = options.quirks;
+    this.volume = options.volume;
+    this.tree = tree ?? new Tree(() => this.#stampMs());
+    this.#persistence = new Persistence(options.profile, this.tree.root);
+    if (tree !== undefined) this.#adoptAsDurable(tree.root);
+  }
+
+  #stampMs(): number {
+    const { mtimeGranularityMs = 1, clockOffsetMs = 0 } = this.quirks;
+    return Math.floor((this.#options.now() + clockOffsetMs) / mtimeGranularityMs) * mtimeGranularityMs;
+  }
+
+  create(at: Place, operation: string): FileNode {
+    const taken = at.directory.entries.get(at.name);
+    if (this.quirks.exclusiveCreateReplaces && taken?.kind === "file") return taken;
+    const file = this.tree.create(at, operation);
+    this.#persistence.changed({ directory: at.directory, name: at.name, node: file });
+    return file;
+  }
+
+  write(file: FileNode, offset: number, bytes: Uint8Array): void {
+    this.tree.write(file, offset, bytes);
+    this.#persistence.wrote(file, offset, bytes);
+  }
+
+  link(from: Place, to: Place): void {
+    if (this.quirks.noHardLinks) throw diskError("EPERM", "link", to.path);
+    if (this.quirks.linkReplaces && to.directory.entries.has(to.name)) this.tree.unlink(to);
+    this.tree.link(from, to);
+    this.#persistence.changed({ directory: to.directory, name: to.name, node: to.directory.entries.get(to.name) });
+  }
+
+  rename(from: Place, to: Place): void {
+    const replaced = to.directory.entries.get(to.name);
+    if (this.quirks.renameRefusesToReplace && replaced !== undefined) throw diskError("EEXIST", "rename", to.path);
+    this.#mustNotBeBusy(from, "rename");
+    this.#mustNotBeBusy(to, "rename");
+    const moved = from.directory.entries.get(from.name);
+    this.tree.rename(from, to);
+    this.#persistence.changed(
+      { directory: to.directory, name: to.name, node: moved },
+      { directory: from.directory, name: from.name, node: from.directory.entries.get(from.name) },
+    );
+  }
+
+  unlink(at: Place): void {
+    this.#mustNotBeBusy(at, "unlink");
+    this.tree.unlink(at);
+    this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
+  }
+
+  mkdir(at: Place): void {
+    this.tree.mkdir(at);
+    this.#persistence.changed({ directory: at.directory, name: at.name, node: at.directory.entries.get(at.name) });
+  }
+
+  rmdir(at: Place): void {
+    this.tree.rmdir(at);
+    this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
+  }
+
+  syncFile(file: FileNode): void {
+    this.#persistence.syncFile(file);
+  }
+
+  /** The sync fails, and what it should have written is never tried again. */
+  failSync(file: FileNode): void {
+    this.#persistence.forgetWrites(file);
+  }
+
+  syncDirectory(directory: DirectoryNode, path: string): void {
+    if (this.quirks.noDirectorySync) throw diskError("EINVAL", "sync", path);
+    this.#persistence.syncDirectory(directory);
+  }
+
+  /** Everything so far counts as durable: the ground that a scenario starts from. */
+  settle(): void {
+    this.#persistence.syncEverything();
+  }
+
+  /** A killed process leaves its buffers to the kernel, which sends them; its handles are closed. */
+  closeHandlesOf(process: string): void {
+    for (const handle of this.handles) if (handle.process === process) this.closeHandle(handle);
+  }
+
+  flush(handle: Handle): void {
+    for (const { offset, bytes } of handle.buffered) this.write(handle.file, offset, bytes);
+    handle.buffered = [];
+  }
+
+  closeHandle(handle: Handle): void {
+    this.flush(handle);
+    this.handles.delete(handle);
+  }
+
+  crashImageCount(): number {
+    return this.#persistence.imageCount();
+  }
+
+  /** The disk as a power cut may leave it; no process and no cache survives. */
+  crashImage(index: number): SimServer {
+    return new SimServer(
+      this.#options,
+      this.#persistence.image(index, () => this.#stampMs()),
+    );
+  }
+
+  /** Equal for equal states: names, contents, hard links, open handles and, when asked, what a power cut could lose. */
+  fingerprint(withDurability: boolean): string {
+    const names = new Map<TreeNode, string>();
+    const walk = (node: TreeNode): string => {
+      const known = names.get(node);
+      if (known !== undefined) return known;
+      names.set(node, `#${names.size}`);
+      if (node.kind === "file") return `${names.get(node)}${contentHash(node.bytes)}`;
+      const entries = [...node.entries].sort(([a], [b]) => (a < b ? -1 : 1));
+      return `{${entries.map(([name, child]) => `${name}:${walk(child)}`).join()}}`;
+    };
+    const tree = walk(this.tree.root);
+    const open = [...this.handles]
+      .map((handle) => `${handle.process}>${walk(handle.file)}~${handle.buffered.length}`)
+      .sort();
+    const pending = withDurability ? this.#persistence.describe(walk) : "";
+    return hashOf(`${tree}|${open.join()}|${pending}`);
+  }
+
+  #mustNotBeBusy(at: Place, operation: string): void {
+    if (!this.quirks.busyWhileOpen) return;
+    const node = at.directory.entries.get(at.name);
+    for (const handle of this.handles) if (handle.file === node) throw diskError("EBUSY", operation, at.path);
+  }
+
+  #adoptAsDurable(directory: DirectoryNode): void {
+    for (const [name, node] of directory.entries) {
+      this.#persistence.changed({ directory, name, node });
+      if (node.kind === "directory") this.#adoptAsDurable(node);
+      else this.#persistence.syncFile(node);
+    }
+    this.#persistence.syncEverything();
+  }
+}

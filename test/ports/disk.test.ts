@@ -1,0 +1,215 @@
+import { closeSync, openSync, readdirSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
+import { chmod } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Volume } from "../../src/ports/disk.ts";
+import { NodeDisk, openNodeDisk } from "../../src/ports/node/disk.ts";
+import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/file-calls.ts";
+import { NodeFile } from "../../src/ports/node/file.ts";
+import { describeDiskContract } from "./disk-contract.ts";
+import { asOrdinaryUser, makeScratch } from "./scratch.ts";
+
+const local: Volume = { kind: "local", type: "test", mountOptions: [] };
+const failing = (code: string): Error => Object.assign(new Error(code), { code });
+
+describeDiskContract("a real directory, as it is opened", async () => {
+  const root = makeScratch();
+  return { disk: await openNodeDisk(root), root };
+});
+describeDiskContract("a real directory, by blocking calls", async () => ({
+  disk: new NodeDisk(local, blockingCalls),
+  root: makeScratch(),
+}));
+describeDiskContract("a real directory, by the pool", async () => ({
+  disk: new NodeDisk(local, pooledCalls),
+  root: makeScratch(),
+}));
+// A system call may do less than it was asked for; nothing above may notice.
+const byteByByte: FileCalls = {
+  ...blockingCalls,
+  read: (fd, into, position) => blockingCalls.read(fd, into.subarray(0, 1), position),
+  write: (fd, from, position) => blockingCalls.write(fd, from.subarray(0, 1), position),
+};
+describeDiskContract("a real directory, one byte per call", async () => ({
+  disk: new NodeDisk(local, byteByByte),
+  root: makeScratch(),
+}));
+
+describe.each([
+  ["blocking calls", blockingCalls],
+  ["the pool", pooledCalls],
+])("the real disk by %s", (_, calls) => {
+  it("reports a directory that this user may not write to as NO_PERMISSION", async () => {
+    const root = makeScratch();
+    const disk = new NodeDisk(local, calls);
+    await chmod(root, 0o555);
+    const create = asOrdinaryUser(() => disk.createFile(join(root, "a"), new Uint8Array(1), { sync: false }));
+    await expect(create).rejects.toMatchObject({ code: "NO_PERMISSION", errno: "EACCES" });
+    await expect(asOrdinaryUser(() => disk.mkdir(join(root, "d")))).rejects.toMatchObject({ code: "NO_PERMISSION" });
+    await expect(asOrdinaryUser(() => disk.canOpen(join(root, "a")))).resolves.toBe(false);
+  });
+
+  it("rejects canOpen when the answer is neither yes nor no", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "secret", { mode: 0o000 });
+    const disk = new NodeDisk(local, calls);
+    await expect(asOrdinaryUser(() => disk.canOpen(path))).rejects.toMatchObject({ code: "NO_PERMISSION" });
+  });
+
+  it.runIf(process.platform === "linux")("reports a full device as DISK_FULL", async () => {
+    const file = await new NodeDisk(local, calls).open("/dev/full", "write");
+    await expect(file.write(0, new Uint8Array(10))).rejects.toMatchObject({ code: "DISK_FULL", errno: "ENOSPC" });
+    await file.close();
+  });
+
+  it("moves megabytes whole", async () => {
+    const path = join(makeScratch(), "a");
+    const disk = new NodeDisk(local, calls);
+    const bytes = new Uint8Array(3_000_000).map((_, i) => i % 251);
+    await disk.createFile(path, bytes, { sync: false });
+    expect(Buffer.compare(await disk.readFile(path, bytes.length), bytes)).toBe(0);
+  });
+
+  it("refuses a file that is too large before it reads it", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "");
+    truncateSync(path, 2 ** 40);
+    await expect(new NodeDisk(local, calls).readFile(path, 1000)).rejects.toMatchObject({ errno: "EFBIG" });
+  });
+
+  it("reads what was there at the open from a file that grows meanwhile", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "12345");
+    const grower = openSync(path, "a");
+    const growing: FileCalls = {
+      ...calls,
+      read: (fd, into, position) => {
+        writeSync(grower, "more");
+        return calls.read(fd, into.subarray(0, 2), position);
+      },
+    };
+    const bytes = await new NodeDisk(local, growing).readFile(path, 6);
+    closeSync(grower);
+    expect(new TextDecoder().decode(bytes)).toBe("12345");
+  });
+
+  it("stops listing at the limit", async () => {
+    const root = makeScratch();
+    for (const name of ["a", "b", "c"]) writeFileSync(join(root, name), "");
+    expect(await calls.list(root, 3)).toHaveLength(3);
+    expect(await calls.list(root, 2)).toBe(undefined);
+    const disk = new NodeDisk(local, { ...calls, list: () => undefined });
+    await expect(disk.list(root)).rejects.toMatchObject({ code: "TOO_LARGE", limit: 1_000_000 });
+  });
+
+  it.skipIf(process.platform === "win32")("creates files with all permissions that the umask leaves", async () => {
+    const path = join(makeScratch(), "a");
+    const umask = process.umask(0o027);
+    await new NodeDisk(local, calls).createFile(path, new Uint8Array(), { sync: false });
+    process.umask(umask);
+    expect(statSync(path).mode & 0o777).toBe(0o640);
+  });
+});
+
+describe("a create that fails half-way", () => {
+  const broken: Record<string, Partial<FileCalls>> = {
+    write: { write: () => Promise.reject(failing("ENOSPC")) },
+    sync: { fsync: () => Promise.reject(failing("ENOSPC")) },
+    close: {
+      // On a share the error of an earlier write comes with the close.
+      close: (fd) => {
+        closeSync(fd);
+        throw failing("ENOSPC");
+      },
+    },
+  };
+  it.each(Object.keys(broken))("leaves no file and no descriptor behind when its %s fails", async (step) => {
+    const root = makeScratch();
+    const open: number[] = [];
+    const calls: FileCalls = { ...blockingCalls, ...broken[step] };
+    const counting: FileCalls = {
+      ...calls,
+      open: async (path, flags) => {
+        const fd = await calls.open(path, flags);
+        open.push(fd);
+        return fd;
+      },
+      close: (fd) => {
+        open.splice(open.indexOf(fd), 1);
+        return calls.close(fd);
+      },
+    };
+    const create = new NodeDisk(local, counting).createFile(join(root, "a"), new Uint8Array(10), { sync: true });
+    await expect(create).rejects.toMatchObject({ code: "DISK_FULL", errno: "ENOSPC" });
+    expect(readdirSync(root)).toEqual([]);
+    expect(open).toEqual([]);
+  });
+
+  it("does not remove a file that was there before", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "theirs");
+    await expect(
+      openNodeDisk(path).then((disk) => disk.createFile(path, new Uint8Array(), { sync: true })),
+    ).rejects.toMatchObject({ errno: "EEXIST" });
+    expect(statSync(path).size).toBe(6);
+  });
+});
+
+describe("syncDirectory", () => {
+  it.each(["EINVAL", "ENOTSUP"])("reports %s of a file system that cannot sync directories", async (code) => {
+    const disk = new NodeDisk(local, { ...blockingCalls, fsync: () => Promise.reject(failing(code)) }, "linux");
+    await expect(disk.syncDirectory(makeScratch())).rejects.toMatchObject({ errno: code });
+  });
+
+  it("does nothing on Windows, which has no such call", async () => {
+    const disk = new NodeDisk(local, { ...blockingCalls, fsync: () => Promise.reject(failing("EPERM")) }, "win32");
+    await disk.syncDirectory(makeScratch());
+  });
+});
+
+describe("an open file", () => {
+  it("ends those who use its bare descriptor before it closes", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "");
+    const steps: string[] = [];
+    const calls: FileCalls = {
+      ...blockingCalls,
+      close: (fd) => {
+        steps.push("closed");
+        return blockingCalls.close(fd);
+      },
+    };
+    const file = await new NodeDisk(local, calls).open(path, "read");
+    if (!(file instanceof NodeFile)) throw new TypeError("not a NodeFile");
+    file.use(async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      steps.push("user ended");
+    });
+    const leave = file.use(async () => {
+      steps.push("user that had left ended");
+    });
+    leave();
+    await file.close();
+    expect(steps).toEqual(["user ended", "closed"]);
+  });
+
+  it("closes only after what is under way, so that no operation meets a descriptor that is another file's by now", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "content");
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => (release = resolve));
+    const calls: FileCalls = {
+      ...blockingCalls,
+      read: async (fd, into, position) => {
+        await gate;
+        return blockingCalls.read(fd, into, position);
+      },
+    };
+    const file = await new NodeDisk(local, calls).open(path, "read");
+    const [reading, closing] = [file.read(0, 7), file.close()];
+    await new Promise((resolve) => setImmediate(resolve));
+    release();
+    expect(new TextDecoder().decode(await reading)).toBe("content");
+    await closing;
+  });
+});

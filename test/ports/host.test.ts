@@ -1,0 +1,89 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { openNodeHost, parseProcessStat } from "../../src/ports/node/host.ts";
+import { asOrdinaryUser } from "./scratch.ts";
+
+function start(command: string, ...args: string[]): ChildProcess & { pid: number } {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  if (child.pid === undefined) throw new Error(`${command} did not start`);
+  return child as ChildProcess & { pid: number };
+}
+
+describe("the real host", () => {
+  it("knows this process", async () => {
+    const host = await openNodeHost();
+    expect(host.pid).toBe(process.pid);
+    expect(host.name).not.toBe("");
+    expect(host.startedAtMs).toBeLessThanOrEqual(Date.now());
+    expect(host.startedAtMs).toBeGreaterThan(Date.now() - process.uptime() * 1000 - 60_000);
+    expect(host.processState(host.pid, host.startMark)).toBe("alive");
+    expect(host.processState(host.pid, "")).toBe("alive");
+  });
+
+  it.runIf(process.platform === "linux")("has the kernel's boot id, equal for every process", async () => {
+    const { bootId } = await openNodeHost();
+    expect(bootId).toBe(readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
+  });
+
+  it("calls a process dead when it has ended", async () => {
+    const host = await openNodeHost();
+    const child = start("sleep", "60");
+    expect(host.processState(child.pid, "")).toBe("alive");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    expect(host.processState(child.pid, "")).toBe("dead");
+  });
+
+  it.runIf(process.platform === "linux")("calls a process dead when another one has its pid", async () => {
+    const host = await openNodeHost();
+    expect(host.startMark).toMatch(/^\d+$/);
+    expect(host.processState(host.pid, `${host.startMark}0`)).toBe("dead");
+  });
+
+  it.runIf(process.platform === "linux")("calls a zombie dead", async () => {
+    const host = await openNodeHost();
+    // The shell becomes `sleep`, which never looks at the child that the shell had started; only then may the child end.
+    const parent = start("sh", "-c", "sleep 60 & echo $!; exec sleep 60");
+    const [line] = (await once(parent.stdout as NodeJS.EventEmitter, "data")) as [Buffer];
+    const zombie = Number(line.toString());
+    const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, "utf8");
+    await vi.waitFor(() => expect(stat(parent.pid)).toContain("(sleep)"), { timeout: 20_000 });
+    expect(host.processState(zombie, "")).toBe("alive");
+    process.kill(zombie, "SIGKILL");
+    await vi.waitFor(() => expect(parseProcessStat(stat(zombie))?.state).toBe("Z"), { timeout: 20_000 });
+    expect(host.processState(zombie, "")).toBe("dead");
+  });
+
+  it("calls a process of another user alive", async () => {
+    const host = await openNodeHost();
+    // Root, whatever it pretends to be, may signal its own processes; so as root it takes two other users to see a refusal.
+    const stranger = process.getuid?.() === 0 ? spawn("sleep", ["60"], { uid: 12_345, stdio: "ignore" }) : undefined;
+    onTestFinished(() => void stranger?.kill("SIGKILL"));
+    const pid = stranger?.pid ?? 1;
+    await asOrdinaryUser(async () => {
+      expect(() => process.kill(pid, 0)).toThrow("EPERM");
+      expect(host.processState(pid, "")).toBe("alive");
+    });
+  });
+
+  it("refuses numbers that would address a group of processes", async () => {
+    const host = await openNodeHost();
+    for (const pid of [0, -1, 1.5, Number.NaN]) expect(() => host.processState(pid, "")).toThrow(RangeError);
+  });
+});
+
+describe("the process table entry", () => {
+  const rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21";
+  it.each(["node", "a name", "(sd-pam)", "a) R 1 (b", "x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19"])(
+    "is read past a process that calls itself %s",
+    (name) => expect(parseProcessStat(`4711 (${name}) ${rest}\n`)).toEqual({ state: "S", startMark: "987654" }),
+  );
+
+  it("is undefined when it is cut short", () => {
+    expect(parseProcessStat("")).toBe(undefined);
+    expect(parseProcessStat("4711 (node) S 1 2")).toBe(undefined);
+  });
+});

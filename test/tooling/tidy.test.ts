@@ -1,0 +1,163 @@
+// Keeps the tree tidy where neither the compiler nor the linter looks.
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { errorCodes, HoldfastError } from "../../src/errors.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const linesMax = 500;
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+/** Paths from the root of the repository, with `/`. */
+function filesUnder(directory: string, suffix: string): string[] {
+  if (!existsSync(join(root, directory))) return [];
+  return readdirSync(join(root, directory), { recursive: true, encoding: "utf8" })
+    .map((path) => `${directory}/${path.replaceAll("\\", "/")}`)
+    .filter((path) => path.endsWith(suffix))
+    .sort();
+}
+
+const sources = filesUnder("src", ".ts");
+const ownSources = sources.filter((path) => !path.endsWith(".test.ts"));
+const tests = [...sources.filter((path) => path.endsWith(".test.ts")), ...filesUnder("test", ".ts")];
+
+describe("sources", () => {
+  test("a file of src begins with a sentence that says what it owns", () => {
+    expect(ownSources.filter((path) => !beginsWithSentence(read(path)))).toEqual([]);
+  });
+
+  test(`no file of src has more than ${linesMax} lines`, () => {
+    expect(sources.filter((path) => read(path).trimEnd().split("\n").length > linesMax)).toEqual([]);
+  });
+
+  test("files and folders have kebab-case names", () => {
+    const kebab = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+    const isKebab = (path: string) =>
+      path
+        .replace(/(\.test|\.d)?\.ts$/, "")
+        .split("/")
+        .every((part) => kebab.test(part));
+    expect([...sources, ...tests].filter((path) => !isKebab(path))).toEqual([]);
+  });
+
+  test("no file is named after what it is not about", () => {
+    const vague = ["util", "utils", "type", "types", "helper", "helpers", "misc"];
+    expect([...sources, ...tests].filter((path) => vague.includes(basename(path, ".ts")))).toEqual([]);
+  });
+
+  // The layers in .oxlintrc.json rest on it: what lies directly in src can be imported from every room.
+  test("only the four known files lie directly in src", () => {
+    const known = ["src/common.ts", "src/errors.ts", "src/index.ts", "src/store.ts"];
+    expect(ownSources.filter((path) => dirname(path) === "src" && !known.includes(path))).toEqual([]);
+  });
+
+  // The linter can forbid Date.now, not a constructor without arguments.
+  test("no room asks the clock by `new Date()`", () => {
+    const mayKnowTheTime = /^src\/(ports\/node|testing|cli|console|s3)\//;
+    const asksClock = /\bnew\s+Date\s*(?:\(\s*\)|[^\s(])|(?<!new\s+)(?<![.\w])Date\s*\(/;
+    const guilty = ownSources.filter(
+      (path) => !mayKnowTheTime.test(path) && asksClock.test(withoutComments(read(path))),
+    );
+    expect(guilty).toEqual([]);
+  });
+});
+
+describe("package-lock.json", () => {
+  interface Locked {
+    readonly hasInstallScript?: boolean;
+    readonly optional?: boolean;
+  }
+
+  test("names no registry", () => {
+    const lines = read("package-lock.json").split("\n");
+    expect(lines.filter((line) => line.includes(`"resolved": "http`))).toEqual([]);
+  });
+
+  test("has no dependency with an install script, unless it is optional", () => {
+    const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, Locked> };
+    const guilty = Object.entries(packages).filter(([, locked]) => locked.hasInstallScript && !locked.optional);
+    expect(guilty.map(([name]) => name)).toEqual([]);
+  });
+});
+
+test("no file names a directory of somebody's own machine", () => {
+  // Put together here, so that this file does not find itself.
+  const homes = [
+    ["", "home", "[\\w.-]+", ""].join("/"),
+    ["", "Users", "[\\w.-]+", ""].join("/"),
+    ["", "root", ""].join("/"),
+  ];
+  const home = new RegExp(`(?<![\\w.})-])(?:${homes.join("|")})|[A-Z]:\\\\+Users\\\\+\\w`);
+  // Also what is not committed yet: it is easier to mend before.
+  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const files = listed
+    .split("\0")
+    .filter((path) => path !== "" && statSync(join(root, path), { throwIfNoEntry: false })?.isFile());
+  expect(files.length).toBeGreaterThan(10);
+  expect(files.filter((path) => home.test(read(path)))).toEqual([]);
+});
+
+describe("docs/errors.md", () => {
+  const page = read("docs/errors.md");
+  const headings = [...page.matchAll(/^#{2,3} ([A-Z_]+)$/gm)].map((match) => match[1]);
+  const declarations = read("src/errors.ts");
+
+  test("has one heading for each code, in the order of src/errors.ts", () => {
+    expect(headings).toEqual(errorCodes);
+  });
+
+  for (const code of errorCodes) {
+    test(`states action and facts of ${code}`, () => {
+      const section = page.split(/^#{2,3} /m).find((part) => part.startsWith(`${code}\n`)) ?? "";
+      const facts = declarations.match(new RegExp(`^  ${code}: \\{([^}]*)\\};$`, "m"))?.[1];
+      expect(facts).toBeDefined();
+      const names = [...facts!.matchAll(/readonly (\w+\??):/g)].map((match) => `\`${match[1]}\``);
+      expect(section).toContain(`- Facts: ${names.length === 0 ? "none" : names.join(", ")}\n`);
+      expect(section).toContain(`- Action: \`${new HoldfastError(code, "", {}).action}\`\n`);
+    });
+  }
+});
+
+describe("links", () => {
+  const pages = ["README.md", "CONTRIBUTING.md", ...filesUnder("docs", ".md")].filter((path) =>
+    existsSync(join(root, path)),
+  );
+
+  for (const page of pages) {
+    test(`every relative link in ${page} leads to a file`, () => {
+      const text = read(page)
+        .replace(/^(```|~~~)[^]*?^\1/gm, "")
+        .replace(/`[^`\n]*`/g, "");
+      const targets = [...text.matchAll(/\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)|^\[[^\]]+\]:\s+(\S+)/gm)].map(
+        (match) => match[1] ?? match[2] ?? "",
+      );
+      const relative = targets.filter((target) => !/^([a-z][a-z0-9+.-]*:|#|\/\/)/i.test(target));
+      const missing = relative.filter((target) => {
+        const path = decodeURIComponent(target.replace(/[#?].*$/, ""));
+        return !existsSync(path.startsWith("/") ? join(root, path) : join(root, dirname(page), path));
+      });
+      expect(missing).toEqual([]);
+    });
+  }
+});
+
+function beginsWithSentence(text: string): boolean {
+  const lines = text.replace(/^#!.*\n/, "").split("\n");
+  const end = lines.findIndex((line) => !line.startsWith("// "));
+  const first = lines
+    .slice(0, end)
+    .map((line) => line.slice(3))
+    .join(" ");
+  return /^["`']?[A-Z].*[.:?!]( |$)/.test(first);
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[^]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "");
+}

@@ -6,8 +6,8 @@ import type { Random } from "../ports/random.ts";
 export interface Staging {
   readonly disk: Disk;
   readonly random: Random;
-  /** `temp/<holder>`, on the same file system as every target. */
-  readonly directory: string;
+  /** Gives `temp/<holder>` of the life that this process has now, on the same file system as every target. */
+  readonly directory: () => Promise<string>;
 }
 
 /**
@@ -15,7 +15,7 @@ export interface Staging {
  * leave nothing behind.
  */
 export async function stage(staging: Staging, bytes: Uint8Array, options: { readonly sync: boolean }): Promise<string> {
-  const temp = `${staging.directory}/${randomName(staging.random.bytes(16))}`;
+  const temp = `${await staging.directory()}/${randomName(staging.random.bytes(16))}`;
   try {
     await staging.disk.createFile(temp, bytes, options);
   } catch (error) {

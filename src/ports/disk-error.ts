@@ -46,7 +46,13 @@ export function hasErrno(error: unknown, ...names: readonly string[]): boolean {
   return errno !== undefined && names.includes(errno);
 }
 
+// Timed out, reset, or lost on the way: nobody can tell whether the server had done it by then.
+const unknownOutcomes = [
+  ...["EIO", "ESTALE", "EAGAIN", "ETIMEDOUT", "EREMOTEIO", "EHOSTDOWN", "EHOSTUNREACH"],
+  ...["ENETDOWN", "ENETUNREACH", "ENOTCONN", "ECONNRESET", "ECONNABORTED"],
+];
+
 /** True when the operation may have happened although it failed: the answer must be found out by content. */
 export function isOutcomeUnknown(error: unknown): boolean {
-  return hasErrno(error, "EIO", "ESTALE", "EAGAIN", "EHOSTDOWN", "ETIMEDOUT");
+  return hasErrno(error, ...unknownOutcomes);
 }

@@ -12,8 +12,8 @@ export interface FileStat {
   readonly size: number;
   /** As stamped by the server on a network file system; its granularity is the file system's own. */
   readonly mtimeMs: number;
-  readonly dev: number;
-  readonly ino: number;
+  /** Device and inode: two files of one kernel are the same file if and only if theirs are equal. Opaque text, because inode numbers exceed 2^53. */
+  readonly identity: string;
 }
 
 /** What the operating system tells about the mount that a path is on. */

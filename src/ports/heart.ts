@@ -7,8 +7,6 @@ export interface HeartOptions {
   readonly stallMs: number;
   /** The count to begin with. */
   readonly from: number;
-  /** After a beat reached the file; the times are of this process, from just *before* the write began. */
-  readonly onBeat: (beat: { readonly monotonicMs: number; readonly wallMs: number }) => void;
   /** The beat cannot go on (the write failed, the thread ended). Called at most once. */
   readonly onLost: (cause: unknown) => void;
 }
@@ -23,7 +21,18 @@ export interface Heart {
   start(file: DiskFile, options: HeartOptions): Beating;
 }
 
+/** Times of this process, taken just *before* the write of a beat began. */
+export interface BeatTimes {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
 export interface Beating {
+  /**
+   * The last beat that reached the file; undefined before the first. Answers at once, also right after the event loop was blocked for long: whoever asks
+   * whether its lease has run out must not be fooled by reports that are still in a queue.
+   */
+  lastBeat(): BeatTimes | undefined;
   /** Idempotent. No beat begins after it resolves. */
   stop(): Promise<void>;
 }

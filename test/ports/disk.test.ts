@@ -102,6 +102,18 @@ describe.each([
     await expect(disk.list(root)).rejects.toMatchObject({ code: "TOO_LARGE", limit: 1_000_000 });
   });
 
+  it("tells two files apart whose inodes differ only in bits that a number does not have", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "12345");
+    const real = await calls.stat(path);
+    const withInode = (ino: bigint) =>
+      new NodeDisk(local, { ...calls, stat: () => Object.assign(Object.create(real) as typeof real, { ino }) });
+    const [one, other] = [await withInode(2n ** 60n).stat(path), await withInode(2n ** 60n + 1n).stat(path)];
+    expect(one).toMatchObject({ kind: "file", size: 5 });
+    expect(one.identity).not.toBe(other.identity);
+    expect(Math.abs(one.mtimeMs - statSync(path).mtimeMs)).toBeLessThan(0.001);
+  });
+
   it.skipIf(process.platform === "win32")("creates files with all permissions that the umask leaves", async () => {
     const path = join(makeScratch(), "a");
     const umask = process.umask(0o027);

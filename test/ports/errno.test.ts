@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
-import { errnoOf, isOutcomeUnknown } from "../../src/ports/disk-error.ts";
+import { diskError, errnoOf, isOutcomeUnknown } from "../../src/ports/disk-error.ts";
 import { findErrno, toDiskError } from "../../src/ports/node/errno.ts";
 
 const withCode = (code: string): Error => Object.assign(new Error("failed"), { code });
@@ -30,6 +30,38 @@ describe("the name of a failed file call", () => {
     expect(findErrno(new TypeError("x"))).toBe(undefined);
     expect(findErrno("ENOENT")).toBe(undefined);
     expect(findErrno(new DOMException("aborted", "AbortError"))).toBe(undefined);
+  });
+});
+
+describe("an unknown outcome", () => {
+  it.each([
+    ...["EIO", "ESTALE", "EAGAIN", "ETIMEDOUT", "EREMOTEIO", "EHOSTDOWN", "EHOSTUNREACH"],
+    ...["ENETDOWN", "ENETUNREACH", "ENOTCONN", "ECONNRESET", "ECONNABORTED"],
+  ])("is what %s says: the answer was lost on the way, or never came", (errno) => {
+    expect(isOutcomeUnknown(toDiskError(withCode(errno), "link", "/a"))).toBe(true);
+    expect(isOutcomeUnknown(diskError(errno, "link", "/a"))).toBe(true);
+  });
+
+  it.each([
+    "ENOENT",
+    "EEXIST",
+    "ENOTEMPTY",
+    "EXDEV",
+    "EPERM",
+    "EACCES",
+    "EROFS",
+    "ENOSPC",
+    "EDQUOT",
+    "EBADF",
+    "EINVAL",
+  ])("is not what %s says: the server has answered no", (errno) => {
+    expect(isOutcomeUnknown(toDiskError(withCode(errno), "link", "/a"))).toBe(false);
+  });
+
+  it("is not what any other error says, though it has a name like one", () => {
+    expect(isOutcomeUnknown(withCode("EIO"))).toBe(false);
+    expect(isOutcomeUnknown(holdfastError("OUTCOME_UNKNOWN", "unknown", { path: "/a" }))).toBe(false);
+    expect(isOutcomeUnknown(undefined)).toBe(false);
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { decodeBeat, encodeBeat } from "../../src/format/beat.ts";
 import type { DiskFile, Volume } from "../../src/ports/disk.ts";
-import type { Beating, HeartOptions } from "../../src/ports/heart.ts";
+import type { Beating, BeatTimes, HeartOptions } from "../../src/ports/heart.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodeDisk } from "../../src/ports/node/disk.ts";
 import { blockingCalls } from "../../src/ports/node/file-calls.ts";
@@ -25,7 +25,6 @@ afterEach(async () => {
 interface Story {
   readonly path: string;
   readonly file: DiskFile;
-  readonly beats: { monotonicMs: number; wallMs: number }[];
   readonly losses: unknown[];
   /** The count of the beat on disk, read without giving the event loop a turn. */
   readonly countNow: () => number;
@@ -34,17 +33,15 @@ interface Story {
 async function start(options: Partial<HeartOptions> = {}, volume: Volume = local): Promise<Story> {
   const path = join(makeScratch(), "heart");
   const file = await (await openNodeDisk(path)).open(path, "create");
-  const beats: Story["beats"] = [];
   const losses: unknown[] = [];
   beating = createNodeHeart(volume).start(file, {
     everyMs,
     stallMs: 60_000,
     from: 1,
-    onBeat: (beat) => beats.push(beat),
     onLost: (cause) => losses.push(cause),
     ...options,
   });
-  return { path, file, beats, losses, countNow: () => decodeBeat(readFileSync(path))?.count ?? 0 };
+  return { path, file, losses, countNow: () => decodeBeat(readFileSync(path))?.count ?? 0 };
 }
 
 /** Blocks this thread, event loop and all, until the condition holds; false when it did not within the time. */
@@ -58,27 +55,55 @@ function blockUntil(condition: () => boolean, msMax: number): boolean {
 
 describe("the real heart", () => {
   it("writes the bytes of format/beat.ts over each other, counting from the given number", async () => {
-    const { path, beats } = await start({ from: 41 });
-    await vi.waitFor(() => expect(beats.length).toBeGreaterThanOrEqual(3), patience);
+    const { path, countNow } = await start({ from: 41 });
+    await vi.waitFor(() => expect(countNow()).toBeGreaterThanOrEqual(43), patience);
     await beating?.stop();
     const bytes = readFileSync(path);
     const last = decodeBeat(bytes);
-    expect(last?.count).toBeGreaterThanOrEqual(43);
     expect(bytes.equals(encodeBeat(last?.count ?? 0, last?.wallMs ?? 0))).toBe(true);
   });
 
-  it("reports the times from just before each write, by the clocks of the main thread", async () => {
-    const beforeMs = nodeClock.monotonicMs();
-    const { beats, path } = await start();
-    await vi.waitFor(() => expect(beats.length).toBeGreaterThanOrEqual(5), patience);
+  it("tells the times from just before the write of its last beat, by the clocks of the main thread", async () => {
+    const before = { monotonicMs: nodeClock.monotonicMs(), wallMs: nodeClock.wallMs() };
+    const { countNow, path } = await start();
+    expect(beating?.lastBeat()).toBe(undefined);
+    const beats: BeatTimes[] = [];
+    await vi.waitFor(() => {
+      const beat = beating?.lastBeat();
+      expect(beat).toBeDefined();
+      if (beat !== undefined && beat.monotonicMs !== beats.at(-1)?.monotonicMs) beats.push(beat);
+      expect(beats.length).toBeGreaterThanOrEqual(5);
+    }, patience);
     await beating?.stop();
-    const afterMs = nodeClock.monotonicMs();
+    const after = { monotonicMs: nodeClock.monotonicMs(), wallMs: nodeClock.wallMs() };
     for (const [i, beat] of beats.entries()) {
-      expect(beat.monotonicMs).toBeGreaterThanOrEqual(beats[i - 1]?.monotonicMs ?? beforeMs);
-      expect(beat.monotonicMs).toBeLessThanOrEqual(afterMs);
+      // Told in whole microseconds, rounded down.
+      expect(beat.monotonicMs).toBeGreaterThanOrEqual(beats[i - 1]?.monotonicMs ?? before.monotonicMs - 0.001);
+      expect(beat.monotonicMs).toBeLessThanOrEqual(after.monotonicMs);
+      expect(beat.wallMs).toBeGreaterThanOrEqual(beats[i - 1]?.wallMs ?? before.wallMs);
+      expect(beat.wallMs).toBeLessThanOrEqual(after.wallMs);
+      // Both clocks were read at one moment.
+      const passedMs = beat.monotonicMs - before.monotonicMs;
+      expect(Math.abs(passedMs - (beat.wallMs - before.wallMs))).toBeLessThan(1000);
     }
-    // What is on disk is the last beat or one whose report was still on its way when it stopped.
-    expect(decodeBeat(readFileSync(path))?.wallMs).toBeGreaterThanOrEqual(beats.at(-1)?.wallMs ?? Infinity);
+    expect(countNow()).toBeGreaterThanOrEqual(5);
+    expect(decodeBeat(readFileSync(path))?.wallMs).toBe(beating?.lastBeat()?.wallMs);
+  });
+
+  it("has a fresh answer at once after the main thread was blocked, before anything in a queue was handled", async () => {
+    const { countNow } = await start();
+    await vi.waitFor(() => expect(beating?.lastBeat()).toBeDefined(), patience);
+    const queued: string[] = [];
+    setImmediate(() => queued.push("a turn of the event loop"));
+    const before = { count: countNow(), times: beating?.lastBeat() };
+    expect(blockUntil(() => countNow() >= before.count + 10, 30_000)).toBe(true);
+    const after = beating?.lastBeat();
+    expect(queued).toEqual([]);
+    // The tenth may be on disk and not told yet; the ninth is told.
+    const passedMs = (after?.monotonicMs ?? 0) - (before.times?.monotonicMs ?? 0);
+    expect(passedMs).toBeGreaterThanOrEqual(9 * (everyMs - 2));
+    expect((after?.wallMs ?? 0) - (before.times?.wallMs ?? 0)).toBeGreaterThanOrEqual(9 * (everyMs - 2));
+    expect(after?.monotonicMs).toBeLessThanOrEqual(nodeClock.monotonicMs());
   });
 
   it("beats on while the main thread is blocked", async () => {
@@ -93,9 +118,11 @@ describe("the real heart", () => {
     const { countNow, losses } = await start({ stallMs: 1000 });
     await vi.waitFor(() => expect(countNow()).toBeGreaterThan(0), patience);
     blockUntil(() => false, 2500);
-    const silent = countNow();
+    const [silent, last] = [countNow(), beating?.lastBeat()];
     blockUntil(() => false, 10 * everyMs);
     expect(countNow()).toBe(silent);
+    // Nobody is told of a beat that did not happen, also before the loss is.
+    expect(beating?.lastBeat()).toEqual(last);
     expect(losses).toEqual([]);
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
     expect(String(losses[0])).toContain("1000 ms");
@@ -133,10 +160,11 @@ describe("the real heart", () => {
     writeFileSync(path, "");
     const losses: unknown[] = [];
     const file = new NodeFile(path, openSync(path, "r"), blockingCalls);
-    const options = { everyMs, stallMs: 60_000, from: 1, onBeat: () => undefined };
+    const options = { everyMs, stallMs: 60_000, from: 1 };
     beating = createNodeHeart(local).start(file, { ...options, onLost: (cause) => losses.push(cause) });
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
     expect(losses[0]).toMatchObject({ name: "HoldfastError", code: "IO_ERROR", errno: "EBADF", path });
+    expect(beating.lastBeat()).toBe(undefined);
     await beating.stop();
     await nodeClock.sleep(5 * everyMs);
     expect(losses).toHaveLength(1);
@@ -146,7 +174,7 @@ describe("the real heart", () => {
   it.runIf(process.platform === "linux")("reports a full disk as DISK_FULL", async () => {
     const losses: unknown[] = [];
     const file = new NodeFile("/dev/full", openSync("/dev/full", "r+"), blockingCalls);
-    const options = { everyMs, stallMs: 60_000, from: 1, onBeat: () => undefined };
+    const options = { everyMs, stallMs: 60_000, from: 1 };
     beating = createNodeHeart(local).start(file, { ...options, onLost: (cause) => losses.push(cause) });
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
     expect(losses[0]).toMatchObject({ code: "DISK_FULL", errno: "ENOSPC" });
@@ -158,25 +186,24 @@ describe("the real heart", () => {
     // Linux cannot sync a pipe or this device, so the failure shows that it was asked to.
     const file = new NodeFile("/dev/null", openSync("/dev/null", "r+"), blockingCalls);
     const options = { everyMs, stallMs: 60_000, from: 1, onLost: (cause: unknown) => losses.push(cause) };
-    const beats: unknown[] = [];
-    beating = createNodeHeart(local).start(file, { ...options, onBeat: (beat) => beats.push(beat) });
-    await vi.waitFor(() => expect(beats.length).toBeGreaterThan(0), patience);
+    beating = createNodeHeart(local).start(file, options);
+    await vi.waitFor(() => expect(beating?.lastBeat()).toBeDefined(), patience);
     await beating.stop();
     expect(losses).toEqual([]);
     const network: Volume = { ...local, kind: "network" };
-    beating = createNodeHeart(network).start(file, { ...options, onBeat: () => undefined });
+    beating = createNodeHeart(network).start(file, options);
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
     expect(losses[0]).toMatchObject({ errno: "EINVAL" });
     closeSync(file.fd);
   });
 
   it("begins no beat after a stop, and reports no loss for it", async () => {
-    const { countNow, beats, losses } = await start();
+    const { countNow, losses } = await start();
     await vi.waitFor(() => expect(countNow()).toBeGreaterThan(0), patience);
     await Promise.all([beating?.stop(), beating?.stop()]);
-    const [count, reported] = [countNow(), beats.length];
+    const [count, last] = [countNow(), beating?.lastBeat()];
     await nodeClock.sleep(10 * everyMs);
-    expect([countNow(), beats.length, losses.length]).toEqual([count, reported, 0]);
+    expect([countNow(), beating?.lastBeat(), losses.length]).toEqual([count, last, 0]);
     await beating?.stop();
   });
 
@@ -202,7 +229,7 @@ describe("the real heart", () => {
     const before = process.getActiveResourcesInfo();
     const path = join(makeScratch(), "heart");
     const file = new NodeFile(path, openSync(path, "w+"), blockingCalls);
-    const options = { everyMs, stallMs: 60_000, from: 1, onBeat: () => undefined, onLost: () => undefined };
+    const options = { everyMs, stallMs: 60_000, from: 1, onLost: () => undefined };
     beating = createNodeHeart(local).start(file, options);
     expect(process.getActiveResourcesInfo()).toEqual(before);
     await file.close();
@@ -220,7 +247,7 @@ describe("the real heart", () => {
   });
 
   it("refuses a file of another disk", () => {
-    const options = { everyMs, stallMs: 1000, from: 1, onBeat: () => undefined, onLost: () => undefined };
+    const options = { everyMs, stallMs: 1000, from: 1, onLost: () => undefined };
     expect(() => createNodeHeart(local).start({} as DiskFile, options)).toThrow(TypeError);
   });
 });

@@ -85,5 +85,5 @@ function openFile(tree: Tree, file: FileNode, path: string): DiskFile {
 
 export function statOf(node: TreeNode): FileStat {
   const size = node.kind === "file" ? node.bytes.length : node.entries.size;
-  return { kind: node.kind, size, mtimeMs: node.mtimeMs, dev: 1, ino: node.ino };
+  return { kind: node.kind, size, mtimeMs: node.mtimeMs, identity: `memory:${node.ino}` };
 }

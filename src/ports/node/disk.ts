@@ -49,11 +49,11 @@ export class NodeDisk implements Disk {
     return attempt("read", path, async () => {
       const fd = await this.#calls.open(path, "r");
       return this.#closing(fd, async () => {
-        const stats = await this.#calls.fstat(fd);
-        if (stats.isDirectory()) throw diskError("EISDIR", "read", path);
-        if (stats.size > bytesMax) throw diskError("EFBIG", "read", path);
+        const { kind, size } = fileStatOf(await this.#calls.fstat(fd));
+        if (kind === "directory") throw diskError("EISDIR", "read", path);
+        if (size > bytesMax) throw diskError("EFBIG", "read", path);
         // No further than the size of just after the open: a file that grows meanwhile cannot make this read endless.
-        return readUpTo(this.#calls, fd, 0, stats.size);
+        return readUpTo(this.#calls, fd, 0, size);
       });
     });
   }

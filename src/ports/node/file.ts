@@ -1,5 +1,5 @@
 // An open file of the real disk.
-import type { Stats } from "node:fs";
+import type { BigIntStats } from "node:fs";
 import { diskError } from "../disk-error.ts";
 import type { DiskFile, FileStat } from "../disk.ts";
 import { toDiskError } from "./errno.ts";
@@ -89,7 +89,8 @@ export async function writeAll(calls: FileCalls, fd: number, offset: number, byt
   while (done < bytes.length) done += await calls.write(fd, bytes.subarray(done), offset + done);
 }
 
-export function fileStatOf(stats: Stats): FileStat {
+export function fileStatOf(stats: BigIntStats): FileStat {
   const kind = stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
-  return { kind, size: stats.size, mtimeMs: stats.mtimeMs, dev: stats.dev, ino: stats.ino };
+  const { dev, ino, size, mtimeNs } = stats;
+  return { kind, size: Number(size), mtimeMs: Number(mtimeNs) / 1e6, identity: `${dev}:${ino}` };
 }

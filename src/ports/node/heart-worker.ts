@@ -8,18 +8,27 @@ export interface HeartOrders {
   readonly from: number;
   /** Whether each beat is synced: on a share a write alone stays in this machine's cache, where nobody else sees it. */
   readonly sync: boolean;
-  /** Two 32-bit cells: how often the main thread turned, and whether to stop. */
+  /** `sharedBytes` of memory, all zero: two cells of 32 bits, then two times of 64 bits. */
   readonly shared: SharedArrayBuffer;
 }
 
+/** How often the main thread turned. */
 export const turnsCell = 0;
+/** Whether to stop. */
 export const stopCell = 1;
 
-/** What the thread reports. After "failed" and "stalled" it ends. */
+/** Where the times begin. */
+export const timesOffset = 8;
+/** In whole microseconds, rounded down, so that a beat never looks younger than it is; 0 before the first. */
+export const monotonicTime = 0;
+/** In milliseconds. */
+export const wallTime = 1;
+
+export const sharedBytes = 24;
+
+/** What the thread reports, and then ends. Beats it does not report: a message waits until the event loop turns. */
 export type HeartReport =
-  | { readonly kind: "beat"; readonly monotonicMs: number; readonly wallMs: number }
-  | { readonly kind: "failed"; readonly code: unknown; readonly message: string }
-  | { readonly kind: "stalled" };
+  { readonly kind: "failed"; readonly code: unknown; readonly message: string } | { readonly kind: "stalled" };
 
 /**
  * A text and not a module: a thread starts from a file that Node can run, and this file is compiled JavaScript in the package, TypeScript in
@@ -32,7 +41,8 @@ export const heartProgram: string = `"use strict";
 const { writeSync, fsyncSync } = require("node:fs");
 const { parentPort, workerData } = require("node:worker_threads");
 const { fd, everyMs, stallMs, from, sync, shared } = workerData;
-const cells = new Int32Array(shared);
+const cells = new Int32Array(shared, 0, 2);
+const times = new BigInt64Array(shared, ${timesOffset}, 2);
 const wallMsMax = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 function monotonicMs() {
@@ -51,22 +61,25 @@ function run() {
   let turns = Atomics.load(cells, ${turnsCell});
   let turnedMs = monotonicMs();
   for (let count = from; Atomics.load(cells, ${stopCell}) === 0; count++) {
-    const times = { kind: "beat", monotonicMs: monotonicMs(), wallMs: Date.now() };
+    const beganMs = monotonicMs();
+    const wallMs = Date.now();
     const turnsNow = Atomics.load(cells, ${turnsCell});
     if (turnsNow !== turns) {
       turns = turnsNow;
-      turnedMs = times.monotonicMs;
-    } else if (times.monotonicMs - turnedMs >= stallMs) {
+      turnedMs = beganMs;
+    } else if (beganMs - turnedMs >= stallMs) {
       // For good: whoever waits for us to fall silent must not see us wake again.
       return parentPort.postMessage({ kind: "stalled" });
     }
     try {
-      beat(count, times.wallMs);
+      beat(count, wallMs);
     } catch (error) {
       return parentPort.postMessage({ kind: "failed", code: error.code, message: error.message });
     }
-    parentPort.postMessage(times);
-    Atomics.wait(cells, ${stopCell}, 0, Math.max(0, everyMs - (monotonicMs() - times.monotonicMs)));
+    // The wall time first, and the main thread reads it last: see lastBeatOf.
+    Atomics.store(times, ${wallTime}, BigInt(wallMs));
+    Atomics.store(times, ${monotonicTime}, BigInt(Math.floor(beganMs * 1000)));
+    Atomics.wait(cells, ${stopCell}, 0, Math.max(0, everyMs - (monotonicMs() - beganMs)));
   }
 }
 run();

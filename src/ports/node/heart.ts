@@ -1,10 +1,20 @@
 // The real heart: starts the thread that beats, shows it that the main thread turns, and reports what became of it.
 import { Worker } from "node:worker_threads";
 import type { DiskFile, Volume } from "../disk.ts";
-import type { Beating, Heart, HeartOptions } from "../heart.ts";
+import type { Beating, BeatTimes, Heart, HeartOptions } from "../heart.ts";
 import { toDiskError } from "./errno.ts";
 import { NodeFile } from "./file.ts";
-import { heartProgram, stopCell, turnsCell, type HeartOrders, type HeartReport } from "./heart-worker.ts";
+import {
+  heartProgram,
+  monotonicTime,
+  sharedBytes,
+  stopCell,
+  timesOffset,
+  turnsCell,
+  wallTime,
+  type HeartOrders,
+  type HeartReport,
+} from "./heart-worker.ts";
 
 export function createNodeHeart(volume: Volume): Heart {
   return {
@@ -17,8 +27,9 @@ export function createNodeHeart(volume: Volume): Heart {
 
 function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Beating {
   const { everyMs, stallMs, from } = options;
-  const shared = new SharedArrayBuffer(8);
-  const cells = new Int32Array(shared);
+  const shared = new SharedArrayBuffer(sharedBytes);
+  const cells = new Int32Array(shared, 0, 2);
+  const times = new BigInt64Array(shared, timesOffset, 2);
   const orders: HeartOrders = { fd: file.fd, everyMs, stallMs, from, sync, shared };
   // Neither the flags nor the environment of this process: a preloaded module there would be loaded in the heart's thread too.
   const worker = new Worker(heartProgram, { eval: true, workerData: orders, execArgv: [], env: {} });
@@ -32,9 +43,7 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
     options.onLost(cause);
   };
   worker.on("message", (report: HeartReport) => {
-    if (report.kind === "beat") {
-      if (!over) options.onBeat({ monotonicMs: report.monotonicMs, wallMs: report.wallMs });
-    } else if (report.kind === "stalled") {
+    if (report.kind === "stalled") {
       lose(new Error(`the event loop did not turn for ${stallMs} ms, so the heart stopped`));
     } else {
       lose(toDiskError(Object.assign(new Error(report.message), { code: report.code }), "beat", file.path));
@@ -59,5 +68,16 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
     return ended;
   };
   const leaveFile = file.use(stop);
-  return { stop };
+  return { lastBeat: () => lastBeatOf(times), stop };
+}
+
+/**
+ * The two times are not read in one step, so they may be of two beats. The thread writes the wall time first and this reads it last: so it is never of an
+ * earlier beat than the monotonic one. Then the pair looks older than the last beat by the monotonic clock, and its asker is only more careful.
+ * The other way round it could look younger: an old wall time may be from before the clock was set back.
+ */
+function lastBeatOf(times: BigInt64Array): BeatTimes | undefined {
+  const monotonicUs = Atomics.load(times, monotonicTime);
+  if (monotonicUs === 0n) return undefined;
+  return { monotonicMs: Number(monotonicUs) / 1000, wallMs: Number(Atomics.load(times, wallTime)) };
 }

@@ -1,4 +1,5 @@
 // Tries all schedules of a scenario, or as many as asked for, and reports the shortest trace of a broken promise.
+import { canReduce, stillAsleep, type SleepSet, type TakenStep } from "./reduction.ts";
 import { formatTrace, type TraceRow } from "./trace.ts";
 import type { Scenario } from "./scenario.ts";
 import { World, type Choice } from "./world.ts";
@@ -64,6 +65,24 @@ export async function replay(
 interface RunOptions {
   /** Go on past the given schedule, taking the first choice and leaving the others for later. */
   readonly onward: boolean;
+  /** Chooses at random instead of trying everything. */
+  readonly pick?: (count: number) => number;
+  /** What need not be tried where the last given choice is made. */
+  readonly asleepBefore?: Map<string, TakenStep>;
+}
+
+/** A schedule to be tried: the choices up to a state, and one more there. */
+interface Pending {
+  readonly schedule: readonly number[];
+  /** What need not be tried from the state before the last choice; grows as its choices are tried. */
+  readonly asleep: Map<string, TakenStep>;
+}
+
+/** How a state was reached when it was last explored. */
+interface Visit {
+  /** Steps, when short traces are wanted; preemptions, when those are bounded. */
+  cost: number;
+  asleep: readonly string[];
 }
 
 class Search {
@@ -71,37 +90,31 @@ class Search {
   lastTrace: TraceRow[] = [];
   readonly #scenario: Scenario;
   readonly #options: ExploreOptions;
-  /** States that were seen, with the fewest steps (and preemptions) that led there. */
-  readonly #seen = new Map<string, number>();
-  readonly #seenImages = new Set<string>();
-  /** Schedules to be tried; the last one first. */
-  #open: number[][] = [];
-  #schedules = 0;
-  #steps = 0;
-  #crashStates = 0;
-  #exhausted = true;
+  readonly #startedAt: number = performance.now();
+  readonly #visits = new Map<string, Visit>();
+  readonly #images = new Set<string>();
+  #reduces: boolean;
+  /** The last one is tried first. */
+  #pending: Pending[] = [];
+  #figures = { schedules: 0, steps: 0, crashStates: 0 };
   #depthMax = Infinity;
-  readonly #startedAt = performance.now();
-  #ms = 0;
+  #exhausted = true;
+  #before: Exploration | undefined;
 
   constructor(scenario: Scenario, options: ExploreOptions) {
     this.#scenario = scenario;
     this.#options = options;
+    this.#reduces = canReduce(scenario) && options.preemptionsMax === undefined;
   }
 
-  async depthFirst(until: number = Infinity): Promise<void> {
+  async depthFirst(): Promise<void> {
     const { statesMax = 1_000_000, onProgress } = this.#options;
-    this.#open = [[]];
-    for (let next = this.#open.pop(); next !== undefined; next = this.#open.pop()) {
-      await this.run(next, { onward: true });
-      if (this.violation !== undefined && until === Infinity) break;
-      if (this.#schedules % 2000 === 0) onProgress?.({ states: this.#seen.size, schedules: this.#schedules });
-      if (this.#seen.size > statesMax || performance.now() > until) {
-        this.#exhausted = false;
-        break;
-      }
-    }
-    this.#ms = performance.now() - this.#startedAt;
+    await this.#tryAll(() => {
+      const { schedules } = this.#figures;
+      if (schedules % 1000 === 0) onProgress?.({ states: this.#visits.size, schedules });
+      this.#exhausted = this.#visits.size <= statesMax;
+      return this.#exhausted;
+    });
   }
 
   async randomly({ seed, runs }: { readonly seed: number; readonly runs: number }): Promise<void> {
@@ -111,82 +124,96 @@ class Search {
       state = (Math.imul(state, 1664525) + 1013904223) | 0;
       return (state >>> 8) % count;
     };
-    for (let run = 0; run < runs && this.violation === undefined; run++) await this.run([], { onward: true }, pick);
-    this.#ms = performance.now() - this.#startedAt;
+    for (let run = 0; run < runs && this.violation === undefined; run++) await this.run([], { onward: true, pick });
   }
 
-  /** Looks for the same kind of violation with fewer steps, for a bounded time: the shorter the trace, the sooner it is understood. */
+  /** Looks for a violation with fewer steps, for a bounded time: the shorter the trace, the sooner it is understood. */
   async shorten(ms: number): Promise<void> {
+    this.#before = this.result();
     const until = performance.now() + ms;
-    const { schedules, steps, crashStates, states } = { ...this.result() };
-    for (let best = this.violation; best !== undefined && performance.now() < until; best = this.violation) {
-      this.#seen.clear();
-      this.#seenImages.clear();
+    this.#reduces = false;
+    for (let best = this.violation; best !== undefined;) {
+      this.violation = undefined;
+      this.#visits.clear();
+      this.#images.clear();
       this.#depthMax = best.trace.length - 1;
-      await this.#searchShorter(best, until);
-      if (this.violation === best) break;
+      await this.#tryAll(() => performance.now() < until);
+      if (this.violation === undefined) {
+        this.violation = best;
+        return;
+      }
+      best = this.violation;
     }
-    this.#schedules = schedules;
-    this.#steps = steps;
-    this.#crashStates = crashStates;
-    this.#statesBeforeShortening = states;
-  }
-  #statesBeforeShortening: number | undefined;
-
-  async #searchShorter(best: Violation, until: number): Promise<void> {
-    this.violation = undefined;
-    this.#open = [[]];
-    for (let next = this.#open.pop(); next !== undefined && performance.now() < until; next = this.#open.pop()) {
-      await this.run(next, { onward: true });
-      if (this.violation !== undefined) return;
-    }
-    this.violation = best;
   }
 
   result(): Exploration {
-    const states = this.#statesBeforeShortening ?? this.#seen.size;
-    const figures = {
-      states,
-      schedules: this.#schedules,
-      crashStates: this.#crashStates,
-      steps: this.#steps,
-      ms: Math.round(this.#ms),
-    };
     const exhausted = this.#exhausted && this.violation === undefined;
-    const result = { scenario: this.#scenario.name, ...figures, exhausted };
-    return this.violation === undefined ? result : { ...result, violation: this.violation };
+    const ms = Math.round(performance.now() - this.#startedAt);
+    const report = this.#before ?? {
+      scenario: this.#scenario.name,
+      states: this.#visits.size,
+      ...this.#figures,
+      ms,
+      exhausted,
+    };
+    return this.violation === undefined ? report : { ...report, violation: this.violation };
   }
 
-  /** One schedule: the given choices, and onward from there. Stops at a state that was seen before. */
-  async run(schedule: readonly number[], { onward }: RunOptions, pick?: (count: number) => number): Promise<void> {
-    this.#schedules++;
+  async #tryAll(goOn: () => boolean): Promise<void> {
+    this.#pending = [];
+    await this.run([], { onward: true });
+    for (let next = this.#pending.pop(); next !== undefined && goOn(); next = this.#pending.pop()) {
+      if (this.violation !== undefined) return;
+      await this.run(next.schedule, { onward: true, asleepBefore: next.asleep });
+    }
+  }
+
+  /** One schedule: the given choices, and onward from there. Stops at a state from which everything was tried before. */
+  async run(schedule: readonly number[], { onward, pick, asleepBefore }: RunOptions): Promise<void> {
+    this.#figures.schedules++;
     const world = new World(this.#scenario);
     const trace: TraceRow[] = [];
     this.lastTrace = trace;
     const taken: number[] = [];
     let preemptions = 0;
+    let asleep: SleepSet = new Map();
     await world.start();
     for (;;) {
       const choices = world.choices();
       const allowed = this.#allowed(world, choices, preemptions);
       const replaying = taken.length < schedule.length;
-      if (!replaying && pick === undefined && !(await this.#isNews(world, trace, taken, preemptions))) return;
+      let untried = allowed.map((_choice, index) => index);
+      if (!replaying && pick === undefined) {
+        const news = await this.#news(world, { trace, taken, preemptions, asleep }, allowed);
+        if (news === undefined) return;
+        ({ untried, asleep } = news);
+      }
       if (allowed.length === 0) break;
       if (!replaying && (trace.length >= this.#depthMax || (!onward && allowed.length > 1))) return;
-      let index = 0;
+      let index = untried[0] ?? 0;
+      let siblings: Map<string, TakenStep> = new Map(asleep);
       // Only real choices are part of a seed: it stays short.
       if (allowed.length > 1) {
         if (replaying) index = schedule[taken.length] ?? 0;
         else if (pick !== undefined) index = pick(allowed.length);
-        else for (let other = allowed.length - 1; other > 0; other--) this.#open.push([...taken, other]);
+        else
+          for (const other of untried.slice(1).reverse())
+            this.#pending.push({ schedule: [...taken, other], asleep: siblings });
         taken.push(index);
+        if (replaying && taken.length === schedule.length && asleepBefore !== undefined) siblings = asleepBefore;
       }
       const choice = allowed[index];
       if (choice === undefined) throw new Error(`The seed does not fit the scenario "${this.#scenario.name}".`);
       if (world.isPreemption(choice, choices)) preemptions++;
-      const { actor, operation, detail, label } = choice;
+      const { actor, operation, detail, label, id, touches } = choice;
+      const factsBefore = world.facts.length;
       trace.push({ actor, operation, detail, label, seen: await world.take(choice) });
-      this.#steps++;
+      this.#figures.steps++;
+      if (taken.length < schedule.length || !this.#reduces) continue;
+      const step: TakenStep = { id, actor, touches, noted: world.facts.length > factsBefore };
+      asleep = stillAsleep(siblings, step, this.#scenario);
+      // From now on for its siblings: whatever begins with this step has been tried.
+      siblings.set(id, step);
     }
     const message = world.violation ?? (await world.audit());
     if (message !== undefined) this.#report(message, taken, trace);
@@ -199,29 +226,52 @@ class Search {
     return loyal.length > 0 ? loyal : choices;
   }
 
-  /** Whether this state was never reached before, or only by a longer way; a new one also loses its power in every possible way. */
-  async #isNews(world: World, trace: TraceRow[], taken: number[], preemptions: number): Promise<boolean> {
-    const cost =
-      (this.#depthMax === Infinity ? 0 : trace.length) +
-      (this.#options.preemptionsMax === undefined ? 0 : preemptions * 1e6);
+  /** What is left to be tried from this state; undefined when nothing is. A new state also loses its power in every possible way. */
+  async #news(
+    world: World,
+    {
+      trace,
+      taken,
+      preemptions,
+      asleep,
+    }: { trace: TraceRow[]; taken: number[]; preemptions: number; asleep: SleepSet },
+    allowed: readonly Choice[],
+  ): Promise<{ untried: number[]; asleep: SleepSet } | undefined> {
     const key = world.key();
-    const known = this.#seen.get(key);
-    if (known !== undefined && known <= cost) return false;
-    this.#seen.set(key, cost);
-    if (known === undefined && this.#scenario.powerCuts) {
-      const cuts = await world.auditPowerCuts((image) => {
-        if (this.#seenImages.has(image)) return true;
-        this.#seenImages.add(image);
-        return false;
-      });
-      this.#crashStates += cuts.count;
-      if (cuts.violation !== undefined) {
-        const row = { actor: "", operation: "the power is cut", detail: "", label: "", seen: "" };
-        this.#report(cuts.violation, taken, [...trace, row]);
-        return false;
-      }
+    const cost =
+      this.#depthMax < Infinity ? trace.length : this.#options.preemptionsMax === undefined ? 0 : preemptions;
+    const visit = this.#visits.get(key);
+    const indexes = allowed.map((_choice, index) => index);
+    if (visit === undefined) {
+      this.#visits.set(key, { cost, asleep: [...asleep.keys()] });
+      if (!(await this.#survivesPowerCuts(world, trace, taken))) return undefined;
+      const untried = indexes.filter((index) => !asleep.has(allowed[index]?.id ?? ""));
+      return allowed.length > 0 && untried.length === 0 ? undefined : { untried, asleep };
     }
-    return true;
+    if (cost < visit.cost) {
+      visit.cost = cost;
+      return { untried: indexes, asleep };
+    }
+    // What slept at the last visit but not now was never tried from here.
+    const awake = new Set(visit.asleep.filter((id) => !asleep.has(id)));
+    const untried = indexes.filter((index) => awake.has(allowed[index]?.id ?? ""));
+    visit.asleep = visit.asleep.filter((id) => asleep.has(id));
+    if (untried.length === 0) return undefined;
+    return { untried, asleep: new Map([...asleep].filter(([id]) => visit.asleep.includes(id))) };
+  }
+
+  async #survivesPowerCuts(world: World, trace: readonly TraceRow[], taken: readonly number[]): Promise<boolean> {
+    if (!this.#scenario.powerCuts) return true;
+    const cuts = await world.auditPowerCuts((image) => {
+      const known = this.#images.has(image);
+      this.#images.add(image);
+      return known;
+    });
+    this.#figures.crashStates += cuts.count;
+    if (cuts.violation === undefined) return true;
+    const row = { actor: "", operation: "the power is cut", detail: "", label: "", seen: "" };
+    this.#report(cuts.violation, taken, [...trace, row]);
+    return false;
   }
 
   #report(message: string, taken: readonly number[], trace: readonly TraceRow[]): void {

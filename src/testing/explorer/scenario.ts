@@ -23,8 +23,10 @@ export interface ActorContext {
 export interface Actor<State = unknown> {
   /** Default: all on one machine, "m1". */
   readonly machine?: string;
-  /** Default: counted from 100. Give 1 to several to have them in containers. */
+  /** Default: counted from 100. */
   readonly pid?: number;
+  /** Actors see only the processes of their own container. Default: none. */
+  readonly container?: string;
   /** It prepares after what happened meanwhile, so it has nothing old in mind. */
   readonly isFresh?: boolean;
   /** What it did before the scenario begins, alone and undisturbed: opening things, mostly. */

@@ -1,7 +1,7 @@
 // One run of a scenario: the simulated world, who waits for what, and the choices that are open at each moment.
 import type { Ports } from "../../ports/ports.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
-import { durabilityTouch, parkNever, type Call, type Outcome, type Trouble } from "../sim/call.ts";
+import { durabilityTouch, parkNever, type Call, type Outcome, type Touch, type Trouble } from "../sim/call.ts";
 import { Machine } from "../sim/machine.ts";
 import { SimOsLocks } from "../sim/os-locks.ts";
 import { createSimPorts } from "../sim/process.ts";
@@ -16,6 +16,10 @@ export interface Choice {
   readonly detail: string;
   /** Empty when all went well. */
   readonly label: string;
+  /** What it looks at or changes; undefined when it must not change places with anything (a kill, a sleep, trouble that is limited). */
+  readonly touches: readonly Touch[] | undefined;
+  /** The same for the same step of the same actor, at whatever moment it is taken. */
+  readonly id: string;
   /** Does it; returns what the actor saw, for the trace. */
   readonly take: () => string;
 }
@@ -30,6 +34,7 @@ interface Parked {
 interface ActorState {
   readonly name: string;
   readonly machine: Machine;
+  readonly pid: number;
   parked: Parked[];
   calls: number;
   /** A hash of everything that it was told: its local state is a function of that. */
@@ -90,6 +95,7 @@ export class World {
     const state: ActorState = {
       name,
       machine: this.#machine(definition.machine ?? "m1"),
+      pid: definition.pid ?? 100 + index,
       parked: [],
       calls: 0,
       history: name,
@@ -97,7 +103,7 @@ export class World {
       frozenUntilMs: 0,
     };
     this.#actors.push(state);
-    const ports = this.#actorPorts(state, definition.pid ?? 100 + index);
+    const ports = this.#actorPorts(state);
     const context = { name, ports, note: (what: string, value?: unknown) => this.#note(name, what, value) };
     let memory: unknown;
     return {
@@ -109,7 +115,7 @@ export class World {
     };
   }
 
-  #actorPorts(state: ActorState, pid: number): Ports {
+  #actorPorts(state: ActorState): Ports {
     const park = <T>(call: Call<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         if (state.status === "killed") return;
@@ -126,13 +132,28 @@ export class World {
       server: this.#server,
       osLocks: this.#osLocks,
       now: () => this.#nowMs,
-      pid,
+      pid: state.pid,
       beatsMax: this.scenario.beatsMax ?? 0,
       errors: this.scenario.errors,
       isPermanent: this.scenario.isPermanent,
+      processState: (pid, startMark) => this.#processState(state, pid, startMark),
       observed: (what) => (state.history = hashOf(state.history + what)),
       park: (call) => (state.status === "preparing" ? parkNever(call) : park(call)),
     });
+  }
+
+  /** What the process table of the asking actor's machine and container says. */
+  #processState(asking: ActorState, pid: number, startMark: string): "alive" | "dead" {
+    const container = this.scenario.actors[asking.name]?.container;
+    const found = this.#actors.some(
+      (other) =>
+        other.machine === asking.machine &&
+        other.status !== "killed" &&
+        other.pid === pid &&
+        this.scenario.actors[other.name]?.container === container &&
+        (startMark === "" || startMark === `start-of-${other.name}`),
+    );
+    return found ? "alive" : "dead";
   }
 
   async #begin(state: ActorState, running: Promise<void>): Promise<void> {
@@ -233,6 +254,7 @@ export class World {
       observed: () => undefined,
       pid: 99,
       beatsMax: 0,
+      processState: () => "dead",
     });
   }
 
@@ -273,6 +295,8 @@ export class World {
       operation: parked.call.operation,
       detail: parked.call.detail,
       label: outcome.label,
+      touches: outcome.trouble === undefined && parked.call.dueMs === undefined ? parked.call.touches : undefined,
+      id: `${actor.name}#${parked.number}${outcome.label}`,
       take: () => this.#finish(actor, parked, outcome),
     }));
   }
@@ -311,6 +335,8 @@ export class World {
       operation,
       detail,
       label: "",
+      touches: undefined,
+      id: `${actor.name}!${operation}`,
       take: () => {
         take();
         return "";
@@ -338,6 +364,7 @@ export class World {
 
   #kill(actor: ActorState): void {
     this.#left.kill--;
+    this.#note(actor.name, "killed", undefined);
     actor.status = "killed";
     actor.parked = [];
     this.#osLocks.freeAllOf(actor.name);
@@ -376,8 +403,7 @@ function describeValue(value: unknown): string {
   if (value === undefined) return "ok";
   if (value instanceof Uint8Array) return `${value.length} bytes ${hashOf(Buffer.from(value).toString("latin1"))}`;
   if (Array.isArray(value)) return `[${value.join(" ")}]`;
-  if (typeof value === "object" && value !== null)
-    return "ino" in value && "size" in value ? JSON.stringify(value) : "ok";
+  if (typeof value === "object" && value !== null) return "identity" in value ? JSON.stringify(value) : "ok";
   return String(value);
 }
 

@@ -2,7 +2,15 @@
 import { RollingChain } from "../../durable/rolling-chain.ts";
 import type { Staging } from "../../durable/staging.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { actor, mustHold, valuesOf, type Actor, type ActorContext, type Fact, type Scenario } from "../explorer/scenario.ts";
+import {
+  actor,
+  mustHold,
+  valuesOf,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../explorer/scenario.ts";
 import { addOne, countId, openCounter, type Counter } from "./counter.ts";
 
 const table = "/table";
@@ -70,7 +78,8 @@ export function rollingScenario(
   return {
     setup: async (ports) => {
       await ports.disk.mkdir("/temp");
-      for (const name of ["setup", "meanwhile", "auditor", ...Object.keys(scenario.actors)]) await ports.disk.mkdir(`/temp/${name}`);
+      for (const name of ["setup", "meanwhile", "auditor", ...Object.keys(scenario.actors)])
+        await ports.disk.mkdir(`/temp/${name}`);
       const chain = await open(ports, "setup", options);
       for (let count = 1; count <= (options.entriesBefore ?? 0); count++)
         await chain.append(countId("setup", count), (state) => addOne(state, "setup"));
@@ -88,7 +97,7 @@ export function rollingScenario(
 }
 
 async function open(ports: Ports, name: string, options: RollingScenarioOptions): Promise<RollingChain<Counter>> {
-  const staging: Staging = { disk: ports.disk, random: ports.random, directory: `/temp/${name}` };
+  const staging: Staging = { disk: ports.disk, random: ports.random, directory: async () => `/temp/${name}` };
   return await openCounter(ports, staging, table, options.slotsPerEpoch ?? 2, options.ChainClass);
 }
 
@@ -100,7 +109,10 @@ function noNumberTwice(facts: readonly Fact[]): void {
 
 function everyWinCounts(state: Counter, facts: readonly Fact[]): void {
   for (const { actor, count, number } of valuesOf<Won>(facts, "won"))
-    mustHold((state[actor] ?? 0) >= count, `append ${count} of ${actor} was acknowledged as number ${number} and is lost`);
+    mustHold(
+      (state[actor] ?? 0) >= count,
+      `append ${count} of ${actor} was acknowledged as number ${number} and is lost`,
+    );
 }
 
 export function rollingChainScenarios(options: RollingScenarioOptions = {}): Scenario[] {

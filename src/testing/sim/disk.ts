@@ -68,12 +68,13 @@ class SimDisk implements Disk {
       stale: () => this.#throughOldDirectory(path, "create", (place) => this.#server.create(place, "create")),
     });
     this.#sawPresent(path);
-    if (bytes.length > 0) await this.#do({
-      name: "write",
-      detail: path,
-      touches: [changes(path)],
-      run: () => this.#server.write(file, 0, bytes),
-    });
+    if (bytes.length > 0)
+      await this.#do({
+        name: "write",
+        detail: path,
+        touches: [changes(path)],
+        run: () => this.#server.write(file, 0, bytes),
+      });
     if (sync) await this.#syncFile(file, path);
   }
 
@@ -154,7 +155,8 @@ class SimDisk implements Disk {
   }
 
   async unlink(path: string): Promise<void> {
-    if (this.#options.isPermanent?.(path)) throw new Error(`The scenario says that ${path} is permanent, but it is removed.`);
+    if (this.#options.isPermanent?.(path))
+      throw new Error(`The scenario says that ${path} is permanent, but it is removed.`);
     await this.#do({
       name: "unlink",
       detail: path,

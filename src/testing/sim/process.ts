@@ -1,6 +1,6 @@
 // One simulated process: the ports of its machine, bound to the way in which its calls park.
 import type { Clock } from "../../ports/clock.ts";
-import type { Heart } from "../../ports/heart.ts";
+import type { BeatTimes, Heart } from "../../ports/heart.ts";
 import type { Host } from "../../ports/host.ts";
 import type { OsLock, OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -24,6 +24,8 @@ export interface SimProcessOptions {
   /** Called with every answer that did not park, because what a process does next may depend on it. */
   readonly observed: (what: string) => void;
   readonly pid: number;
+  /** What the process table says of another. */
+  readonly processState: (pid: number, startMark: string) => "alive" | "dead";
   /** How many beats its heart makes before the scenario lets it fall silent. */
   readonly beatsMax: number;
   readonly errors?: InjectedErrors | undefined;
@@ -80,34 +82,40 @@ function simRandom(name: string): Random {
   return { bytes: (length) => Uint8Array.from({ length }, () => next() & 255), fraction: () => next() / 4294967296 };
 }
 
-function simHost({ name, machine, pid }: SimProcessOptions): Host {
+function simHost({ name, machine, pid, processState, observed }: SimProcessOptions): Host {
   return {
     name: machine.name,
     pid,
     bootId: machine.bootId,
     startedAtMs: 0,
     startMark: `start-of-${name}`,
-    processState: () => "alive",
+    processState: (other, startMark) => {
+      const state = processState(other, startMark);
+      observed(state);
+      return state;
+    },
   };
 }
 
 function simHeart(clock: Clock, beatsMax: number): Heart {
   return {
-    start(file, { everyMs, from, onBeat, onLost }) {
+    start(file, { everyMs, from, onLost }) {
       const stopped = new AbortController();
+      let last: BeatTimes | undefined;
       const beat = async (): Promise<void> => {
         for (let count = from; count < from + beatsMax && !stopped.signal.aborted; count++) {
-          await clock.sleep(everyMs, { signal: stopped.signal, background: true });
           const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
           await file.write(0, encodeBeat(count, times.wallMs));
           await file.sync();
-          onBeat(times);
+          last = times;
+          await clock.sleep(everyMs, { signal: stopped.signal, background: true });
         }
       };
       beat().catch((cause: unknown) => {
         if (!stopped.signal.aborted) onLost(cause);
       });
       return {
+        lastBeat: () => last,
         async stop() {
           stopped.abort();
         },

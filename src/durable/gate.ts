@@ -1,0 +1,145 @@
+// Gate: one at a time, among the callers of this process and then among all processes of this kernel. It opens by itself when its holder dies.
+import type { Hold, Waiting } from "../common.ts";
+import { holdfastError } from "../errors.ts";
+import type { OsLockFile } from "../ports/os-lock.ts";
+import type { Ports } from "../ports/ports.ts";
+import { Turn } from "./turn.ts";
+
+export interface GateOptions {
+  /** The lock itself. Never deleted. */
+  readonly lockPath: string;
+  /** The lock that waiters take first, so that the holder can see that somebody waits. Never deleted. */
+  readonly turnstilePath: string;
+}
+
+export interface GateHold extends Hold {
+  /** Whether anybody waits, here or in another process: time to hand over. */
+  isContended(): Promise<boolean>;
+}
+
+export class Gate implements AsyncDisposable {
+  readonly #ports: Ports;
+  readonly #options: GateOptions;
+  readonly #lock: OsLockFile;
+  readonly #turnstile: OsLockFile;
+  readonly #turn = new Turn();
+
+  private constructor(ports: Ports, options: GateOptions, lock: OsLockFile, turnstile: OsLockFile) {
+    this.#ports = ports;
+    this.#options = options;
+    this.#lock = lock;
+    this.#turnstile = turnstile;
+  }
+
+  /** UNSUPPORTED_DISK where there are no OS locks: there is no other way that would exclude those who have them. */
+  static async open(ports: Ports, options: GateOptions): Promise<Gate> {
+    return new Gate(
+      ports,
+      options,
+      await ports.osLock.open(options.lockPath),
+      await ports.osLock.open(options.turnstilePath),
+    );
+  }
+
+  /** Undefined when somebody else has it. Never waits. */
+  async tryAcquire(): Promise<GateHold | undefined> {
+    if (!this.#turn.tryTake()) return undefined;
+    try {
+      if (await this.#lock.tryLock()) return this.#newHold();
+    } catch (error) {
+      this.#turn.give();
+      throw error;
+    }
+    this.#turn.give();
+    return undefined;
+  }
+
+  /** Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it is out of the line. */
+  async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
+    signal?.throwIfAborted();
+    if (timeoutMs <= 0) {
+      const hold = await this.tryAcquire();
+      if (hold === undefined) throw this.#timedOut(0);
+      return hold;
+    }
+    const deadline = this.#deadline(timeoutMs, signal);
+    try {
+      await this.#turn.take(deadline.signal);
+      try {
+        await this.#passTurnstile(deadline.signal);
+      } catch (error) {
+        this.#turn.give();
+        throw error;
+      }
+      return this.#newHold();
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#lock.close();
+    await this.#turnstile.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot overtake it. */
+  async #passTurnstile(signal: AbortSignal): Promise<void> {
+    await this.#turnstile.lock({ signal });
+    try {
+      await this.#lock.lock({ signal });
+    } finally {
+      await this.#turnstile.unlock();
+    }
+  }
+
+  #newHold(): GateHold {
+    // The OS never takes this lock from a living process, so the signal never fires.
+    const { signal } = new AbortController();
+    let held = true;
+    const release = async (): Promise<void> => {
+      if (!held) return;
+      held = false;
+      try {
+        await this.#lock.unlock();
+      } finally {
+        this.#turn.give();
+      }
+    };
+    return {
+      signal,
+      acquiredAt: new Date(this.#ports.clock.wallMs()),
+      release,
+      isContended: () => this.#isContended(),
+      [Symbol.asyncDispose]: release,
+    };
+  }
+
+  async #isContended(): Promise<boolean> {
+    if (this.#turn.waiting > 0) return true;
+    if (!(await this.#turnstile.tryLock())) return true;
+    await this.#turnstile.unlock();
+    return false;
+  }
+
+  #deadline(timeoutMs: number, signal: AbortSignal | undefined): { signal: AbortSignal; cancel: () => void } {
+    const timeout = new AbortController();
+    const done = new AbortController();
+    if (timeoutMs < Infinity)
+      this.#ports.clock.sleep(timeoutMs, { signal: done.signal }).then(
+        () => timeout.abort(this.#timedOut(timeoutMs)),
+        () => undefined, // Cancelled: the wait is over.
+      );
+    const signals = signal === undefined ? [timeout.signal] : [timeout.signal, signal];
+    return { signal: AbortSignal.any(signals), cancel: () => done.abort() };
+  }
+
+  #timedOut(waitedMs: number): Error {
+    const path = this.#options.lockPath;
+    const message = `${path} is held by another process; waited ${waitedMs} ms (option timeoutMs).`;
+    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [] });
+  }
+}

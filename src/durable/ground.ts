@@ -1,0 +1,189 @@
+// Ground: the holders of one place and their temp directories; who joins it, who is alive in it, and what is swept after the dead.
+import type { HolderInfo } from "../common.ts";
+import { holdfastError } from "../errors.ts";
+import { objectOf, textOf } from "../format/decoding.ts";
+import type { RecordKind } from "../format/record.ts";
+import { hasErrno } from "../ports/disk-error.ts";
+import type { Ports } from "../ports/ports.ts";
+import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
+import { GroundLayout, holderKind, type Holder } from "./holder.ts";
+import { Life, type LifeOptions } from "./life.ts";
+import { decideRecord, findRecord } from "./record-file.ts";
+import { discard, stage, type Staging } from "./staging.ts";
+import { Witness, type HolderState } from "./witness.ts";
+
+/** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
+const unjoinedMsMax = 3_600_000;
+
+export interface GroundOptions {
+  /** How long a silent holder counts as alive. Default 30_000. */
+  readonly leaseMs?: number | undefined;
+  /** For people: "till 3". Default: none. */
+  readonly name?: string | undefined;
+}
+
+export interface KnownHolder {
+  readonly holder: Holder;
+  readonly state: HolderState;
+}
+
+export class Ground implements AsyncDisposable {
+  readonly ports: Ports;
+  readonly layout: GroundLayout;
+  /** Of the ground itself; put if absent, never changed. */
+  readonly id: string;
+  readonly witness: Witness;
+  readonly #options: LifeOptions;
+  #life: Life;
+  #joining: Promise<Life> | undefined;
+  #closed = false;
+
+  private constructor(ports: Ports, layout: GroundLayout, id: string, life: Life, options: LifeOptions) {
+    this.ports = ports;
+    this.layout = layout;
+    this.id = id;
+    this.witness = new Witness(ports, layout);
+    this.#life = life;
+    this.#options = options;
+  }
+
+  /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT before anything is written. */
+  static async open(
+    ports: Ports,
+    directory: string,
+    { leaseMs = 30_000, name = "" }: GroundOptions = {},
+  ): Promise<Ground> {
+    if (!(leaseMs > 0 && Number.isFinite(leaseMs)))
+      throw new RangeError(`leaseMs must be a positive number, not ${leaseMs}.`);
+    const layout = new GroundLayout(directory);
+    // Before anything is written: a newer format is refused here.
+    const known = await findRecord(ports.disk, groundKind, layout.groundRecord);
+    if (known === undefined) {
+      await ensureDirectory(ports.disk, layout.holders);
+      await ensureDirectory(ports.disk, layout.temps);
+    }
+    const options = { leaseMs: Math.round(leaseMs), name };
+    const life = await Life.begin(ports, layout, options);
+    try {
+      const { id } =
+        known ?? (await decideRecord(life.staging, groundKind, layout.groundRecord, { id: life.holder.id }));
+      return new Ground(ports, layout, id, life, options);
+    } catch (error) {
+      await life.end();
+      throw error;
+    }
+  }
+
+  /** The life that this process has here now. When the last one is over (after a sleep, say), a new one begins: what was held in the old one is lost. */
+  async life(): Promise<Life> {
+    if (this.#closed) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
+    if (!this.#life.isOver) return this.#life;
+    // One for all who ask at the same time.
+    this.#joining ??= this.#begin().finally(() => (this.#joining = undefined));
+    return await this.#joining;
+  }
+
+  /** Where this process writes what nobody may see yet. */
+  get staging(): Staging {
+    const { disk, random } = this.ports;
+    return { disk, random, directory: async () => (await this.life()).temp };
+  }
+
+  /** Everybody who counts here, each looked at once. */
+  async look(): Promise<KnownHolder[]> {
+    const known: KnownHolder[] = [];
+    for (const holder of await this.#holders())
+      known.push({ holder, state: holder.id === this.#life.holder.id ? "alive" : await this.witness.look(holder) });
+    return known;
+  }
+
+  async holders(): Promise<HolderInfo[]> {
+    const infos: HolderInfo[] = [];
+    for (const { holder, state } of await this.look()) {
+      const { id, host, pid, version } = holder;
+      const lastSeenAt = new Date(await this.witness.lastSeenMs(holder));
+      infos.push({ id, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt });
+    }
+    return infos;
+  }
+
+  /** Removes what the dead have left; returns whom it found dead. Cheap when nobody is; any number of processes may do it at once. */
+  async sweep(): Promise<Holder[]> {
+    const dead = (await this.look()).filter(({ state }) => state === "dead").map(({ holder }) => holder);
+    for (const holder of dead) await this.#declareDead(holder);
+    await this.#removeRemains();
+    return dead;
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#joining;
+    await this.#life.end();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #begin(): Promise<Life> {
+    const before = this.#life;
+    this.#life = await Life.begin(this.ports, this.layout, this.#options);
+    await before.abandon();
+    return this.#life;
+  }
+
+  async #holders(): Promise<Holder[]> {
+    const holders: Holder[] = [];
+    for (const name of await this.ports.disk.list(this.layout.holders)) {
+      if (!name.endsWith(".json")) continue;
+      // Undefined: ended or declared dead since the listing.
+      const holder = await findRecord(this.ports.disk, holderKind, `${this.layout.holders}/${name}`);
+      if (holder !== undefined) holders.push(holder);
+    }
+    return holders;
+  }
+
+  /** Final, and known to all before anything of it is removed: its record becomes its death record. */
+  async #declareDead(holder: Holder): Promise<void> {
+    try {
+      await this.ports.disk.rename(this.layout.record(holder.id), this.layout.deathRecord(holder.id));
+    } catch (error) {
+      // Somebody else has declared it.
+      if (!hasErrno(error, "ENOENT")) throw error;
+    }
+    this.witness.forget(holder.id);
+  }
+
+  async #removeRemains(): Promise<void> {
+    const { disk } = this.ports;
+    const names = new Set(await disk.list(this.layout.holders));
+    for (const id of await disk.list(this.layout.temps)) {
+      // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
+      const isDead = names.has(`${id}.dead`) && !names.has(`${id}.json`);
+      const isUnjoined =
+        !names.has(`${id}.json`) && id !== this.#life.holder.id && (await this.#isOld(this.layout.beat(id)));
+      if (!isDead && !isUnjoined) continue;
+      await removeDirectory(disk, this.layout.temp(id));
+      await unlinkIfThere(disk, this.layout.beat(id));
+    }
+  }
+
+  async #isOld(path: string): Promise<boolean> {
+    const probe = await stage(this.staging, new Uint8Array(), { sync: false });
+    try {
+      const [now, then] = [await this.ports.disk.stat(probe), await this.ports.disk.stat(path)];
+      return now.mtimeMs - then.mtimeMs > unjoinedMsMax;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return false;
+      throw error;
+    } finally {
+      await discard(this.staging, probe);
+    }
+  }
+}
+
+const groundKind: RecordKind<{ readonly id: string }> = {
+  kind: "ground",
+  decode: (value) => ({ id: textOf(objectOf(value).id) }),
+};

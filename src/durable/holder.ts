@@ -1,0 +1,68 @@
+// The record by which a holder is known to others, and where everything that belongs to it lies.
+import { countOf, objectOf, textOf } from "../format/decoding.ts";
+import type { RecordKind } from "../format/record.ts";
+
+export interface Holder {
+  /** Never used again. */
+  readonly id: string;
+  /** For people. */
+  readonly name: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly startedAtMs: number;
+  /** Of Holdfast. */
+  readonly version: string;
+  /** Silent for so long, it counts as dead. */
+  readonly leaseMs: number;
+  readonly bootId: string;
+  /** Which file its heartbeat is, as its own kernel sees it; empty when it could not lock it. */
+  readonly beatIdentity: string;
+}
+
+export const holderKind: RecordKind<Holder> = {
+  kind: "holder",
+  decode: (value) => {
+    const fields = objectOf(value);
+    return {
+      id: textOf(fields.id),
+      name: textOf(fields.name),
+      host: textOf(fields.host),
+      pid: countOf(fields.pid),
+      startedAtMs: countOf(fields.startedAtMs),
+      version: textOf(fields.version),
+      leaseMs: countOf(fields.leaseMs),
+      bootId: textOf(fields.bootId),
+      beatIdentity: textOf(fields.beatIdentity),
+    };
+  },
+};
+
+/** The names in a ground. */
+export class GroundLayout {
+  readonly directory: string;
+  readonly holders: string;
+  readonly temps: string;
+  readonly groundRecord: string;
+
+  constructor(directory: string) {
+    this.directory = directory;
+    this.holders = `${directory}/holders`;
+    this.temps = `${directory}/temp`;
+    this.groundRecord = `${directory}/ground.json`;
+  }
+
+  /** Made last when a holder begins: from then on it counts. */
+  record(id: string): string {
+    return `${this.holders}/${id}.json`;
+  }
+  /** What `record` becomes when the holder is judged dead: by a rename, so that it is final for everybody. */
+  deathRecord(id: string): string {
+    return `${this.holders}/${id}.dead`;
+  }
+  beat(id: string): string {
+    return `${this.holders}/${id}.beat`;
+  }
+  temp(id: string): string {
+    return `${this.temps}/${id}`;
+  }
+}

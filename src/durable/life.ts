@@ -1,0 +1,202 @@
+// Liveness, my own side: a life begins with a heartbeat file and a record, and ends for good at its own deadline, whatever others think.
+import { holdfastError } from "../errors.ts";
+import { encodeBeat } from "../format/beat.ts";
+import { makeId } from "../format/id.ts";
+import { encodeRecord } from "../format/record.ts";
+import { packageVersion } from "../format/version.ts";
+import type { DiskFile } from "../ports/disk.ts";
+import type { Beating, BeatTimes } from "../ports/heart.ts";
+import type { OsLockFile } from "../ports/os-lock.ts";
+import type { Ports } from "../ports/ports.ts";
+import { removeDirectory, unlinkIfThere } from "./directory.ts";
+import { GroundLayout, holderKind, type Holder } from "./holder.ts";
+import { putIfAbsent } from "./publish.ts";
+import type { Staging } from "./staging.ts";
+
+/** The part of a lease after which I stop believing in myself: the rest is for those who judge me by slower clocks. */
+const ownPart = 0.8;
+/** A command that is done within this part of a lease never starts the thread that beats. */
+const firstBeatPart = 1 / 8;
+const beatPart = 1 / 4;
+
+export interface LifeOptions {
+  readonly leaseMs: number;
+  /** For people: "till 3". */
+  readonly name: string;
+}
+
+export class Life {
+  readonly holder: Holder;
+  readonly temp: string;
+  readonly #ports: Ports;
+  readonly #layout: GroundLayout;
+  readonly #file: DiskFile;
+  readonly #lock: OsLockFile | undefined;
+  readonly #over = new AbortController();
+  /** When the first beat was written. */
+  readonly #begun: BeatTimes;
+  #beating: Beating | undefined;
+  #lastBeat: BeatTimes;
+
+  private constructor(
+    ports: Ports,
+    layout: GroundLayout,
+    holder: Holder,
+    begun: BeatTimes,
+    file: DiskFile,
+    lock: OsLockFile | undefined,
+  ) {
+    this.holder = holder;
+    this.temp = layout.temp(holder.id);
+    this.#ports = ports;
+    this.#layout = layout;
+    this.#begun = begun;
+    this.#lastBeat = begun;
+    this.#file = file;
+    this.#lock = lock;
+  }
+
+  /** Begins a life in a ground whose directories exist. A crash on the way leaves files that count for nothing and are swept. */
+  static async begin(ports: Ports, layout: GroundLayout, { leaseMs, name }: LifeOptions): Promise<Life> {
+    const { disk, clock, random } = ports;
+    const id = makeId(clock.wallMs(), random.bytes(16));
+    await disk.mkdir(layout.temp(id));
+    const file = await disk.open(layout.beat(id), "create");
+    let lock: OsLockFile | undefined;
+    try {
+      const begun = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+      await file.write(0, encodeBeat(0, begun.wallMs));
+      // On a share a write alone stays in this machine's cache. A local disk shows it to everybody; it need not survive a power cut, because we do not.
+      if (disk.volume.kind !== "local") await file.sync();
+      // Locked before anybody can learn of us: a beat that can be locked is the proof that its holder is dead.
+      lock = await lockBeat(ports, layout.beat(id));
+      const holder = describe(ports, id, { leaseMs, name }, lock === undefined ? "" : (await file.stat()).identity);
+      const life = new Life(ports, layout, holder, begun, file, lock);
+      await putIfAbsent(life.staging, layout.record(id), encodeRecord(holderKind, holder));
+      life.#watchOverDeadline();
+      return life;
+    } catch (error) {
+      await lock?.close();
+      // What cannot be removed now counts for nothing without a record, and is swept.
+      await Promise.allSettled([file.close(), removeDirectory(disk, layout.temp(id)), disk.unlink(layout.beat(id))]);
+      throw error;
+    }
+  }
+
+  get staging(): Staging {
+    const { disk, random } = this.#ports;
+    return { disk, random, directory: async () => this.temp };
+  }
+
+  /** Aborts, with LOCK_LOST as its reason, when this life is over. Whatever was held in it is lost. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  /** Asks the clocks, so it is right also just after a sleep, before any timer has fired. */
+  get isOver(): boolean {
+    if (this.#over.signal.aborted) return true;
+    if (this.#leftMs() > 0) return false;
+    this.#finish(
+      `it could not show that it lives for ${ownPart} of its lease of ${this.holder.leaseMs} ms (a sleep, a blocked event loop, or the disk)`,
+    );
+    return true;
+  }
+
+  /** LOCK_LOST when this life is over. To be asked before and after everything whose result is acted on. */
+  mustGoOn(): void {
+    if (this.isOver) this.signal.throwIfAborted();
+  }
+
+  /** Ends it cleanly: nothing of it is left for others to judge. */
+  async end(): Promise<void> {
+    this.#finish("it was closed");
+    await this.#beating?.stop();
+    const { disk } = this.#ports;
+    await removeDirectory(disk, this.temp);
+    // The record goes before what it stands for: without it the rest counts for nothing.
+    await unlinkIfThere(disk, this.#layout.record(this.holder.id));
+    await unlinkIfThere(disk, this.#layout.beat(this.holder.id));
+    await this.#file.close();
+    await this.#lock?.close();
+  }
+
+  /** Lets go of the files of a life that is over, and leaves what is on the disk to the sweepers. */
+  async abandon(): Promise<void> {
+    await this.#beating?.stop();
+    await this.#file.close();
+    await this.#lock?.close();
+  }
+
+  #leftMs(): number {
+    const { clock } = this.#ports;
+    this.#lastBeat = this.#beating?.lastBeat() ?? this.#lastBeat;
+    // The later of both clocks: the monotonic one stands still while a laptop sleeps, the other may have been set back.
+    const monotonic = clock.monotonicMs() - this.#lastBeat.monotonicMs;
+    const wall = clock.wallMs() - this.#lastBeat.wallMs;
+    return ownPart * this.holder.leaseMs - Math.max(monotonic, wall);
+  }
+
+  #finish(why: string): void {
+    if (this.#over.signal.aborted) return;
+    const path = this.#layout.directory;
+    this.#over.abort(
+      holdfastError(
+        "LOCK_LOST",
+        `${path}: this process no longer counts as alive there, because ${why}. Open it again.`,
+        { path },
+      ),
+    );
+  }
+
+  #watchOverDeadline(): void {
+    const { clock } = this.#ports;
+    const { leaseMs } = this.holder;
+    const background = { background: true, signal: this.signal };
+    const watch = async (): Promise<void> => {
+      await clock.sleep(firstBeatPart * leaseMs, background);
+      this.#startHeart();
+      while (!this.isOver) await clock.sleep(Math.max(this.#leftMs(), 1), background);
+    };
+    // The only rejection is the end of the life: nothing may be thrown from a timer.
+    watch().catch(() => undefined);
+  }
+
+  #startHeart(): void {
+    if (this.isOver) return;
+    const { leaseMs } = this.holder;
+    this.#beating = this.#ports.heart.start(this.#file, {
+      everyMs: beatPart * leaseMs,
+      stallMs: leaseMs,
+      from: 1 + Math.floor((this.#ports.clock.monotonicMs() - this.#begun.monotonicMs) / (beatPart * leaseMs)),
+      // A beat that failed is tried again until the deadline decides; it may be one lost packet.
+      onLost: () => void this.#beatAgain(),
+    });
+  }
+
+  async #beatAgain(): Promise<void> {
+    try {
+      this.#lastBeat = this.#beating?.lastBeat() ?? this.#lastBeat;
+      await this.#ports.clock.sleep(beatPart * this.holder.leaseMs, { background: true, signal: this.signal });
+      this.#startHeart();
+    } catch {
+      // The life ended meanwhile.
+    }
+  }
+}
+
+function describe({ host }: Ports, id: string, { leaseMs, name }: LifeOptions, beatIdentity: string): Holder {
+  const { name: hostName, pid, startedAtMs, bootId } = host;
+  return { id, name, host: hostName, pid, startedAtMs, version: packageVersion, leaseMs, bootId, beatIdentity };
+}
+
+async function lockBeat(ports: Ports, path: string): Promise<OsLockFile | undefined> {
+  try {
+    const lock = await ports.osLock.open(path);
+    if (await lock.tryLock()) return lock;
+    await lock.close();
+  } catch {
+    // No OS lock here: then nobody can prove that we are dead at once, and our lease decides. Nothing is lost but time.
+  }
+  return undefined;
+}

@@ -1,0 +1,26 @@
+// One small record under a fixed name: decided once by whoever comes first, and read by everybody after.
+import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../format/record.ts";
+import { hasErrno } from "../ports/disk-error.ts";
+import type { Disk } from "../ports/disk.ts";
+import { putIfAbsent } from "./publish.ts";
+import type { Staging } from "./staging.ts";
+
+/** CORRUPT, NEWER_FORMAT; IO_ERROR (ENOENT) when there is none. */
+export async function getRecord<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T> {
+  return decodeRecord(kind, await disk.readFile(path, recordBytesMax), path);
+}
+
+export async function findRecord<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
+  try {
+    return await getRecord(disk, kind, path);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+/** The record that holds from now on: `proposal`, which must carry an id of its own, or what somebody else has put there before. */
+export async function decideRecord<T>(staging: Staging, kind: RecordKind<T>, path: string, proposal: T): Promise<T> {
+  if (await putIfAbsent(staging, path, encodeRecord(kind, proposal))) return proposal;
+  return await getRecord(staging.disk, kind, path);
+}

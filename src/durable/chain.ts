@@ -25,6 +25,8 @@ export class Chain<T> {
   readonly #options: PublishOptions;
   /** The newest entry that this process knows; never goes back. */
   #known: ChainEntry<T> | undefined;
+  /** Up to here this process has seen the names made durable. */
+  #durableNumber = 0;
 
   /** `directory` must exist. */
   constructor(staging: Staging, directory: string, kind: RecordKind<T>, options: PublishOptions = {}) {
@@ -48,13 +50,23 @@ export class Chain<T> {
       const body = make(newest);
       if (body === undefined) return undefined;
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
+      await this.#makeDurable(entry.number - 1);
       // The put itself asks whether the number is free: looking first would only add an answer that may be old.
-      if (await putIfAbsent(this.#staging, this.#path(entry.number), encodeRecord(this.#kind, entry), this.#options))
+      if (await putIfAbsent(this.#staging, this.#path(entry.number), encodeRecord(this.#kind, entry), this.#options)) {
+        this.#durableNumber = entry.number;
         return this.#remember(entry);
+      }
       newest = await this.#after(await this.get(entry.number));
     }
     const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
+  }
+
+  /** What an entry is built on must not be lost before it: its author may not have come to his sync yet, and a power cut would leave a gap. */
+  async #makeDurable(number: number): Promise<void> {
+    if (number <= this.#durableNumber || this.#options.sync === false) return;
+    await this.#staging.disk.syncDirectory(this.#directory);
+    this.#durableNumber = number;
   }
 
   /** The newest entry that can be seen. On a network mount it may be old by as much as a listing is there; an append finds out. */

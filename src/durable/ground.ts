@@ -160,10 +160,8 @@ export class Ground implements AsyncDisposable {
     const names = new Set(await disk.list(this.layout.holders));
     for (const id of await disk.list(this.layout.temps)) {
       // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
-      const isDead = names.has(`${id}.dead`) && !names.has(`${id}.json`);
-      const isUnjoined =
-        !names.has(`${id}.json`) && id !== this.#life.holder.id && (await this.#isOld(this.layout.beat(id)));
-      if (!isDead && !isUnjoined) continue;
+      if (names.has(`${id}.json`) || id === this.#life.holder.id) continue;
+      if (!names.has(`${id}.dead`) && !(await this.#isOld(this.layout.beat(id)))) continue;
       await removeDirectory(disk, this.layout.temp(id));
       await unlinkIfThere(disk, this.layout.beat(id));
     }

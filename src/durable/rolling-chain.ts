@@ -1,19 +1,28 @@
 // RollingChain: a chain of whole states that also forgets. Its numbers are won once and grow for ever; its old slots are deleted.
 //
-// Layout: `epochs/<g>` is a plain chain and permanent; each of its records names a directory `<g>-<random>` that holds the slots of that epoch and a file
-// `open`. That file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before:
-// a link that succeeded earlier won a name that was never used. No listing and no absence is ever trusted; a stale one costs a lost race.
-import { holdfastError } from "../errors.ts";
-import { countOf, objectOf, textOf } from "../format/decoding.ts";
-import { randomName } from "../format/id.ts";
-import { findSlotNumber, slotName } from "../format/name.ts";
-import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../format/record.ts";
+// `epochs/<g>` is a plain chain and permanent; each of its records names a directory `<g>-<random>` with the slots of that epoch and a file `open`. That
+// file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
+// succeeded earlier won a name that was never used. No listing and no absence is ever trusted; a stale one costs a lost race.
+import { holdfastError, isHoldfastError } from "../errors.ts";
+import { slotName } from "../format/name.ts";
+import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import { Chain, type ChainEntry } from "./chain.ts";
-import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
+import { ensureDirectory } from "./directory.ts";
+import {
+  epochKind,
+  findEpochOfDirectory,
+  findHighestSlot,
+  findSlot,
+  makeEpochDirectory,
+  removeEpochDirectory,
+  slotKind,
+} from "./epoch.ts";
+import type { Epoch, Slot, View } from "./epoch.ts";
 import { linkOnce, outcomeUnknown } from "./publish.ts";
 import { discard, stage, type Staging } from "./staging.ts";
 
+/** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
 
 export interface RollingChainOptions<T> {
@@ -46,30 +55,9 @@ export interface AppendedEntry<T> extends RollingEntry<T> {
   readonly temp?: string;
 }
 
-interface Epoch<T> {
-  readonly directory: string;
-  readonly bootId: string;
-  /** The number of slot k is from + k. */
-  readonly from: number;
-  readonly slots: number;
-  readonly base: T;
-}
-interface Slot<T> {
-  readonly id: string;
-  readonly number: number;
-  readonly state: T;
-}
-/** Where this process believes the end of the chain to be. */
-export interface View<T> {
-  readonly epoch: ChainEntry<Epoch<T>>;
-  /** 0: nothing in this epoch yet. */
-  readonly slot: number;
-  readonly state: T;
-}
-
 export class RollingChain<T> {
   protected readonly staging: Staging;
-  protected readonly directory: string;
+  readonly #directory: string;
   readonly #options: RollingChainOptions<T>;
   readonly #sync: boolean;
   readonly #slotKind: RecordKind<Slot<T>>;
@@ -78,7 +66,7 @@ export class RollingChain<T> {
 
   protected constructor(staging: Staging, directory: string, options: RollingChainOptions<T>) {
     this.staging = staging;
-    this.directory = directory;
+    this.#directory = directory;
     this.#options = options;
     this.#sync = options.sync !== false || staging.disk.volume.kind !== "local";
     this.#slotKind = slotKind(options.kind);
@@ -112,21 +100,18 @@ export class RollingChain<T> {
       const number = view.epoch.body.from + view.slot + 1;
       const state = change(view.state, number);
       if (state === undefined) {
-        // A refusal is an answer that somebody acts on: it must rest on the newest state, and on one that counts.
-        const newest = await this.#advance(view);
-        if (newest?.slot === view.slot && (await this.isOpen(view))) return undefined;
-        this.#view = newest?.slot === view.slot ? undefined : newest;
+        if (await this.#isNewest(view)) return undefined;
         continue;
       }
       // A new temp file each time: one that may have been linked must never be written again.
       const bytes = encodeRecord(this.#slotKind, { id, number, state });
       const temp = await stage(this.staging, bytes, { sync: this.#sync });
-      const won = await this.#win(view, temp, bytes, id);
-      if (won) return keepTemp ? { number, state, temp } : (await discard(this.staging, temp), { number, state });
-      await discard(this.staging, temp);
+      const won = await this.#win({ ...view, slot: view.slot + 1, state }, temp, bytes, id);
+      if (!won || !keepTemp) await discard(this.staging, temp);
+      if (won) return keepTemp ? { number, state, temp } : { number, state };
     }
-    const message = `${this.directory}: lost the race for the next number ${attemptsMax} times.`;
-    throw holdfastError("RESOURCE_BUSY", message, { path: this.directory, blockedBy: [], worthWaiting: true });
+    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
+    throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 
   /** The newest state that can be seen, for those who act on it. */
@@ -139,119 +124,115 @@ export class RollingChain<T> {
         return { number: view.epoch.body.from + view.slot, state: view.state };
       this.#view = undefined;
     }
-    const path = `${this.directory}/epochs`;
-    throw holdfastError("CORRUPT", `${path}: the newest epoch has lost its "open" file. Run \`holdfast verify\`.`, {
-      path,
-    });
+    throw this.#damaged('has lost its "open" file');
   }
 
   /** Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any number of collectors may run at once. */
   async collect(): Promise<number> {
     const newest = (await this.#epochs.last())?.number ?? 0;
     let collected = 0;
-    for (const name of await this.staging.disk.list(this.directory)) {
+    for (const name of await this.staging.disk.list(this.#directory)) {
       const epoch = findEpochOfDirectory(name);
       // Two later epochs are named for ever, so this stays right however long this process sleeps now.
-      if (epoch !== undefined && epoch + 2 <= newest && (await this.collectDirectory(`${this.directory}/${name}`)))
-        collected++;
+      if (epoch === undefined || epoch + 2 > newest) continue;
+      if (await this.removeEpoch(`${this.#directory}/${name}`)) collected++;
     }
     return collected;
   }
 
-  protected async collectDirectory(directory: string): Promise<boolean> {
-    try {
-      // First of all, and durable before anything else goes: from here on no link in this directory is believed.
-      await unlinkIfThere(this.staging.disk, `${directory}/open`);
-      await this.staging.disk.syncDirectory(directory);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return false;
-      throw error;
-    }
-    return await removeDirectory(this.staging.disk, directory);
+  protected async removeEpoch(directory: string): Promise<boolean> {
+    return await removeEpochDirectory(this.staging.disk, directory);
   }
 
   /** Whether everything in this epoch still counts. Only "yes" proves anything. */
   protected async isOpen(view: View<T>): Promise<boolean> {
-    return await this.staging.disk.canOpen(`${this.#slots(view)}/open`);
+    return await this.staging.disk.canOpen(`${this.#pathOf(view)}/open`);
   }
 
-  async #win(view: View<T>, temp: string, bytes: Uint8Array, id: string): Promise<boolean> {
-    const slot = view.slot + 1;
+  /** Whether the slot of `next` is ours for good. */
+  async #win(next: View<T>, temp: string, bytes: Uint8Array, id: string): Promise<boolean> {
+    const path = this.#pathOf(next, next.slot);
     let linked = false;
     try {
-      linked = await linkOnce(this.staging.disk, temp, this.#path(view, slot), bytes);
+      linked = await linkOnce(this.staging.disk, temp, path, bytes);
       if (!linked) {
-        this.#view = await this.#overtakenAt(view, slot);
+        this.#view = await this.#overtakenAt(next);
         return false;
       }
-      if (this.#sync) await this.staging.disk.syncDirectory(this.#slots(view));
-      if (await this.isOpen(view)) {
-        this.#view = { ...view, slot, state: decodeRecord(this.#slotKind, bytes, temp).state };
+      if (this.#sync) await this.staging.disk.syncDirectory(this.#pathOf(next));
+      if (await this.isOpen(next)) {
+        this.#view = next;
         return true;
       }
     } catch (error) {
       this.#view = undefined;
-      if (!hasErrno(error, "ENOENT", "ESTALE")) throw linked ? outcomeUnknown(this.#path(view, slot), error) : error;
+      if (!hasErrno(error, "ENOENT", "ESTALE")) throw linked ? outcomeUnknown(path, error) : error;
     }
     // In doubt: the epoch was full and collected while we slept. If our link came before, everybody after us built on it.
     this.#view = undefined;
     return this.#options.counts((await this.read()).state, id);
   }
 
-  async #overtakenAt(view: View<T>, slot: number): Promise<View<T> | undefined> {
-    const found = await this.#findSlot(view, slot);
-    return found === undefined ? undefined : await this.#advance({ ...view, slot, state: found.state });
+  async #overtakenAt(view: View<T>): Promise<View<T> | undefined> {
+    const found = await this.#findSlot(view, view.slot);
+    return found === undefined ? undefined : await this.#advance({ ...view, state: found.state });
   }
 
-  /** Goes to the end of the epoch as far as it can be seen; undefined when the directory is gone. */
+  /** A refusal is an answer that somebody acts on: it must rest on the newest state, and on one that counts. */
+  async #isNewest(view: View<T>): Promise<boolean> {
+    const newest = await this.#advance(view);
+    if (newest?.epoch.number === view.epoch.number && newest.slot === view.slot) {
+      if (await this.isOpen(view)) return true;
+      this.#view = undefined;
+    } else this.#view = newest;
+    return false;
+  }
+
+  /** Goes to the end of the chain as far as it can be seen; undefined when the epoch is gone. */
   async #advance(view: View<T>): Promise<View<T> | undefined> {
-    const isLocal = this.staging.disk.volume.kind === "local";
-    const slot = isLocal ? view.slot : await this.#highestSlot(view);
-    if (slot === undefined) return undefined;
-    let newest = view;
-    const start = slot > view.slot ? await this.#findSlot(view, slot) : undefined;
-    if (start !== undefined) newest = { ...view, slot, state: start.state };
-    while (isLocal && newest.slot < view.epoch.body.slots) {
-      const next = await this.#findSlot(view, newest.slot + 1);
-      if (next === undefined) break;
-      newest = { ...view, slot: newest.slot + 1, state: next.state };
-    }
-    if (newest.slot < view.epoch.body.slots) return newest;
+    const newest = this.staging.disk.volume.kind === "local" ? await this.#walk(view) : await this.#jump(view);
+    if (newest === undefined || newest.slot < view.epoch.body.slots) return newest;
     // Full: the next epoch may have begun already.
     const epoch = await this.#epochs.last();
     if (epoch === undefined || epoch.number <= view.epoch.number) return newest;
     return await this.#advance({ epoch, slot: 0, state: epoch.body.base });
   }
 
+  /** Slot by slot: cheapest where a look costs no round trip, and usually there is at most one. */
+  async #walk(view: View<T>): Promise<View<T>> {
+    let newest = view;
+    while (newest.slot < view.epoch.body.slots) {
+      const next = await this.#findSlot(view, newest.slot + 1);
+      if (next === undefined) break;
+      newest = { ...view, slot: newest.slot + 1, state: next.state };
+    }
+    return newest;
+  }
+
+  /** By a listing: on a network mount each name that was looked for in vain would be remembered as absent. */
+  async #jump(view: View<T>): Promise<View<T> | undefined> {
+    const slot = await findHighestSlot(this.staging.disk, this.#pathOf(view));
+    if (slot === undefined || slot <= view.slot) return slot === undefined ? undefined : view;
+    const found = await this.#findSlot(view, slot);
+    return found === undefined ? undefined : { ...view, slot, state: found.state };
+  }
+
   async #enter(): Promise<View<T>> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const epoch = await this.#epochs.last();
-      if (epoch === undefined) {
-        await this.#begin();
-        continue;
-      }
-      const start: View<T> = { epoch, slot: 0, state: epoch.body.base };
-      const slot = await this.#highestSlot(start);
       // Gone means collected, so a newer epoch exists, and the next look will find it.
-      if (slot === undefined) continue;
-      const found = slot === 0 ? undefined : await this.#findSlot(start, slot);
-      if (slot > 0 && found === undefined) continue;
-      return (this.#view = found === undefined ? start : { epoch, slot, state: found.state });
+      const view = epoch === undefined ? undefined : await this.#jump({ epoch, slot: 0, state: epoch.body.base });
+      if (view !== undefined) return (this.#view = view);
     }
-    const path = `${this.directory}/epochs`;
-    throw holdfastError("CORRUPT", `${path}: the directory of the newest epoch is missing. Run \`holdfast verify\`.`, {
-      path,
-    });
+    throw this.#damaged("is missing");
   }
 
   async #begin(): Promise<void> {
     const newest = await this.#epochs.last();
-    if (newest === undefined) {
-      await this.#name(undefined, this.#options.initial);
-    } else if (!this.#sync && newest.body.bootId !== this.#options.bootId) {
+    if (newest === undefined) await this.#name(undefined, this.#options.initial);
+    else if (!this.#sync && newest.body.bootId !== this.#options.bootId)
       // Slots of before the restart were never synced: some may be gone, their numbers free again. All of their holders are dead.
       await this.#name(newest, await this.#highestReadableState(newest));
-    }
   }
 
   async #roll(view: View<T>): Promise<void> {
@@ -261,15 +242,7 @@ export class RollingChain<T> {
 
   /** Names the epoch after `previous`; undefined when somebody else has. */
   async #name(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
-    const { disk, random } = this.staging;
-    const number = (previous?.number ?? 0) + 1;
-    const directory = `${slotName(number)}-${randomName(random.bytes(16))}`;
-    const path = `${this.directory}/${directory}`;
-    await disk.mkdir(path);
-    await disk.createFile(`${path}/open`, new Uint8Array(), { sync: true });
-    // Before the name: an epoch that is named but lost its directory or its `open` in a power cut would stop everybody.
-    await disk.syncDirectory(path);
-    await disk.syncDirectory(this.directory);
+    const directory = await makeEpochDirectory(this.staging, this.#directory, (previous?.number ?? 0) + 1);
     const epoch: Epoch<T> = {
       directory,
       bootId: this.#options.bootId,
@@ -277,80 +250,36 @@ export class RollingChain<T> {
       slots: this.#options.slotsPerEpoch ?? 4096,
       base,
     };
-    // The directory of a loser is named nowhere and never will be: it goes with its epoch's number.
+    // The directory of a loser is named nowhere and never will be: it is collected with its epoch's number.
     return await this.#epochs.append(directory, (newest) => (newest?.number === previous?.number ? epoch : undefined));
   }
 
   async #highestReadableState(epoch: ChainEntry<Epoch<T>>): Promise<T> {
     const view: View<T> = { epoch, slot: 0, state: epoch.body.base };
-    for (let slot = (await this.#highestSlot(view)) ?? 0; slot > 0; slot--) {
+    for (let slot = (await findHighestSlot(this.staging.disk, this.#pathOf(view))) ?? 0; slot > 0; slot--) {
       try {
         const found = await this.#findSlot(view, slot);
         if (found !== undefined) return found.state;
       } catch (error) {
-        // Torn by the power cut. Records are whole states, so an older one is only older.
-        if (!(error instanceof Error && "code" in error && error.code === "CORRUPT")) throw error;
+        // Torn by the power cut: an older state is only older.
+        if (!isHoldfastError(error, "CORRUPT")) throw error;
       }
     }
     return epoch.body.base;
   }
 
-  async #highestSlot(view: View<T>): Promise<number | undefined> {
-    try {
-      const slots = (await this.staging.disk.list(this.#slots(view))).map(findSlotNumber);
-      return Math.max(view.slot, ...slots.filter((slot) => slot !== undefined));
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
-      throw error;
-    }
-  }
-
   async #findSlot(view: View<T>, slot: number): Promise<Slot<T> | undefined> {
-    const path = this.#path(view, slot);
-    try {
-      return decodeRecord(this.#slotKind, await this.staging.disk.readFile(path, recordBytesMax), path);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
-      throw error;
-    }
+    return await findSlot(this.staging.disk, this.#slotKind, this.#pathOf(view, slot));
   }
 
-  #slots(view: View<T>): string {
-    return `${this.directory}/${view.epoch.body.directory}`;
+  #pathOf(view: View<T>, slot?: number): string {
+    const directory = `${this.#directory}/${view.epoch.body.directory}`;
+    return slot === undefined ? directory : `${directory}/${slotName(slot)}`;
   }
 
-  #path(view: View<T>, slot: number): string {
-    return `${this.#slots(view)}/${slotName(slot)}`;
+  #damaged(what: string): Error {
+    const path = `${this.#directory}/epochs`;
+    const message = `${path}: the directory of the newest epoch ${what}. Restore it from a backup.`;
+    return holdfastError("CORRUPT", message, { path });
   }
-}
-
-function findEpochOfDirectory(name: string): number | undefined {
-  const dash = name.indexOf("-");
-  return dash < 0 ? undefined : findSlotNumber(name.slice(0, dash));
-}
-
-function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
-  return {
-    kind: `${kind.kind} epoch`,
-    decode: (value) => {
-      const { directory, bootId, from, slots, base } = objectOf(value);
-      return {
-        directory: textOf(directory),
-        bootId: textOf(bootId),
-        from: countOf(from),
-        slots: countOf(slots),
-        base: kind.decode(base),
-      };
-    },
-  };
-}
-
-function slotKind<T>(kind: RecordKind<T>): RecordKind<Slot<T>> {
-  return {
-    kind: `${kind.kind} slot`,
-    decode: (value) => {
-      const { id, number, state } = objectOf(value);
-      return { id: textOf(id), number: countOf(number), state: kind.decode(state) };
-    },
-  };
 }

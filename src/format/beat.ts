@@ -13,7 +13,7 @@ export function encodeBeat(count: number, wallMs: number): Uint8Array {
 
 /** Undefined for anything but one whole beat: a reader can meet a file that was created and not yet written. */
 export function decodeBeat(bytes: Uint8Array): { readonly count: number; readonly wallMs: number } | undefined {
-  const [, digits, time] = line.exec(new TextDecoder().decode(bytes)) ?? [];
+  const [, digits, time] = line.exec(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)) ?? [];
   if (digits === undefined || time === undefined) return undefined;
   const [count, wallMs] = [Number(digits), Date.parse(time)];
   return Number.isSafeInteger(count) && Number.isFinite(wallMs) ? { count, wallMs } : undefined;

@@ -11,12 +11,14 @@ export interface PathKeyOptions {
 
 /**
  * Slash-separated, without `.` and empty segments, NFC, never leaving the root; "" is the root itself. INVALID_PATH for NUL, for `..` out of the root, for an absolute
- * path, and for names that are too long.
+ * path, for half a character, and for names that are too long.
  */
 export function pathKey(path: string, options: PathKeyOptions): string {
   if (path.length > pathLengthMax) throw invalid(path, `it is longer than ${pathLengthMax} characters`);
   if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
-  if (/^([\\/]|[a-zA-Z]:)/.test(path)) throw invalid(path, "it must be relative to the root");
+  // On disk every half becomes the same replacement character: two keys would stand for one file.
+  if (/\p{Surrogate}/u.test(path)) throw invalid(path, "it contains half of a surrogate pair");
+  if (absolute.test(path)) throw invalid(path, "it must be relative to the root");
   const segments: string[] = [];
   for (const segment of path.split(/[\\/]/)) {
     if (segment === "" || segment === ".") continue;
@@ -28,9 +30,19 @@ export function pathKey(path: string, options: PathKeyOptions): string {
       throw invalid(path, `a name in it has over ${segmentBytesMax} bytes`);
     segments.push(segment);
   }
-  // NFC first: case folding of a decomposed name would leave the accent where it is. Folding twice, because some letters fold to upper-case forms that fold again.
-  const key = segments.join("/").normalize("NFC");
-  return options.caseSensitive ? key : key.toUpperCase().toLowerCase().normalize("NFC");
+  const key = normalise(segments.join("/"), options);
+  // Again, because `./c:/x` has become one, and so has the Kelvin sign with a colon.
+  if (absolute.test(key)) throw invalid(path, "it must be relative to the root");
+  return key;
+}
+
+const absolute = /^([\\/]|[a-zA-Z]:)/;
+
+function normalise(path: string, { caseSensitive }: PathKeyOptions): string {
+  // NFC first: case folding of a decomposed name would leave the accent where it is.
+  const key = path.normalize("NFC");
+  // To lower case on both sides of the fold: ß and ẞ meet only in SS, which ẞ reaches by way of ß.
+  return caseSensitive ? key : key.toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
 }
 
 /** True when `inner` is `outer` or lies below it. */

@@ -131,6 +131,33 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
         expect(await read(at("a"))).toBe("A1xy456789\0\0end");
       });
 
+      it("refuses to write through a handle that was opened to read", async () => {
+        await create(at("a"), "kept");
+        const file = await disk.open(at("a"), "read");
+        expect(["EBADF", "EPERM"]).toContain(await failure(file.write(0, bytesOf("x"))));
+        await file.close();
+        expect(await read(at("a"))).toBe("kept");
+      });
+
+      it("does nothing when there is nothing to write, also behind the end of the file", async () => {
+        const file = await disk.open(at("a"), "create");
+        await file.write(10, new Uint8Array());
+        expect((await file.stat()).size).toBe(0);
+        await file.close();
+      });
+
+      it("keeps what was written as it was when the caller changes its buffer afterwards, and gives bytes that may be changed", async () => {
+        const file = await disk.open(at("a"), "create");
+        const bytes = bytesOf("before");
+        await file.write(0, bytes);
+        bytes.fill(0);
+        (await file.read(0, 10)).fill(0);
+        await file.sync();
+        expect(textOf(await file.read(0, 10))).toBe("before");
+        await file.close();
+        expect(await read(at("a"))).toBe("before");
+      });
+
       it("keeps a handle valid when its name is removed or moved", async () => {
         await create(at("a"), "gone");
         await create(at("b"), "moved");
@@ -197,6 +224,24 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
         await disk.rename(at("a"), at("b"));
         expect(await read(at("b"))).toBe("new");
         expect(await disk.list(root)).toEqual(["b"]);
+      });
+
+      it("does nothing when both names are the same file", async () => {
+        await create(at("a"), "content");
+        await disk.link(at("a"), at("b"));
+        await disk.rename(at("a"), at("b"));
+        await disk.rename(at("b"), at("b"));
+        expect((await disk.list(root)).sort()).toEqual(["a", "b"]);
+        expect(await read(at("a"))).toBe("content");
+      });
+
+      it("refuses to move a directory into itself, and to put a file and a directory in each other's place", async () => {
+        await disk.mkdir(at("d"));
+        await create(at("a"), "");
+        expect(await failure(disk.rename(at("d"), at("d", "inner")))).toBe("EINVAL");
+        expect(await failure(disk.rename(at("d"), at("a")))).toBe("ENOTDIR");
+        expect(await failure(disk.rename(at("a"), at("d")))).toBe("EISDIR");
+        expect((await disk.list(root)).sort()).toEqual(["a", "d"]);
       });
 
       it("moves a directory with what is in it, also over an empty one", async () => {

@@ -1,15 +1,17 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
+import { openNodeDisk } from "../../src/ports/node/disk.ts";
 import { createNodeOsLock } from "../../src/ports/node/os-lock.ts";
 import { loadNativeLock } from "../../src/ports/node/native-lock.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
 import type { OsLockFile } from "../../src/ports/os-lock.ts";
+import { describeOsLockContract } from "./os-lock-contract.ts";
 import { makeScratch } from "./scratch.ts";
 
 const patience = { timeout: 30_000, interval: 5 };
@@ -48,68 +50,13 @@ async function startHolder(path: string): Promise<ChildProcess> {
   return child;
 }
 
-describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s volume", (kind) => {
-  it("makes its file, keeps what is in it, and leaves it readable while locked", async () => {
+for (const kind of ["local", "network", "unknown"] as const)
+  describeOsLockContract(`a ${kind} volume`, async () => {
     const directory = makeScratch();
-    const made = await open(join(directory, "made"), kind);
-    expect(existsSync(join(directory, "made"))).toBe(true);
-    writeFileSync(join(directory, "kept"), "content");
-    const kept = await open(join(directory, "kept"), kind);
-    await kept.lock();
-    expect(readFileSync(join(directory, "kept"), "utf8")).toBe("content");
-    await made.close();
-    expect(existsSync(join(directory, "made"))).toBe(true);
+    return { osLock: lockOf(kind), disk: await openNodeDisk(directory), directory };
   });
 
-  it("excludes another descriptor of the same process until it is unlocked", async () => {
-    const path = join(makeScratch(), "lock");
-    const [a, b] = [await open(path, kind), await open(path, kind)];
-    expect(await a.tryLock()).toBe(true);
-    expect(await b.tryLock()).toBe(false);
-    await a.unlock();
-    expect(await b.tryLock()).toBe(true);
-    expect(await a.tryLock()).toBe(false);
-  });
-
-  it("is given up by close", async () => {
-    const path = join(makeScratch(), "lock");
-    const [a, b] = [await open(path, kind), await open(path, kind)];
-    await a.lock();
-    await a.close();
-    await a.close();
-    expect(await b.tryLock()).toBe(true);
-  });
-
-  it("is not free for the one who has it", async () => {
-    const a = await open(join(makeScratch(), "lock"), kind);
-    await a.lock();
-    expect(await a.tryLock()).toBe(false);
-    await expect(a.lock()).rejects.toThrow(TypeError);
-    await a.unlock();
-    await a.unlock();
-    expect(await a.tryLock()).toBe(true);
-  });
-
-  it("is granted to a waiter when the holder unlocks, again and again", async () => {
-    const path = join(makeScratch(), "lock");
-    const files = [await open(path, kind), await open(path, kind), await open(path, kind)];
-    let inside = 0;
-    let rounds = 0;
-    await Promise.all(
-      files.map(async (file) => {
-        for (let i = 0; i < 4; i++) {
-          await file.lock();
-          expect(++inside).toBe(1);
-          await new Promise((resolve) => setImmediate(resolve));
-          inside--;
-          rounds++;
-          await file.unlock();
-        }
-      }),
-    );
-    expect(rounds).toBe(12);
-  });
-
+describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s volume", (kind) => {
   it("dies with the process that holds it", async () => {
     const path = join(makeScratch(), "lock");
     const holder = await startHolder(path);
@@ -121,68 +68,6 @@ describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s vol
     expect(granted).toBe(false);
     holder.kill("SIGKILL");
     await waiting;
-  });
-
-  it("rejects at once with the reason of a signal that is aborted already, also when it is free", async () => {
-    const file = await open(join(makeScratch(), "lock"), kind);
-    const reason = new Error("enough");
-    await expect(file.lock({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    expect(await file.tryLock()).toBe(true);
-  });
-
-  it("can be waited for again after a cancelled wait, any number of times", async () => {
-    const path = join(makeScratch(), "lock");
-    const [holder, waiter] = [await open(path, kind), await open(path, kind)];
-    await holder.lock();
-    for (let i = 0; i < 5; i++) {
-      // With a code of the file system, for which it must not be taken.
-      const reason = Object.assign(new Error(`enough ${i}`), { code: "EPERM" });
-      const controller = new AbortController();
-      const waiting = waiter.lock({ signal: controller.signal });
-      setTimeout(() => controller.abort(reason), i * 5);
-      await expect(waiting).rejects.toBe(reason);
-      expect(await waiter.tryLock()).toBe(false);
-    }
-    const waiting = waiter.lock();
-    await holder.unlock();
-    await waiting;
-    expect(await holder.tryLock()).toBe(false);
-    await waiter.unlock();
-    expect(await holder.tryLock()).toBe(true);
-  });
-
-  it("is free for a third after a cancelled waiter's turn has come", async () => {
-    const path = join(makeScratch(), "lock");
-    const [holder, waiter, third] = [await open(path, kind), await open(path, kind), await open(path, kind)];
-    await holder.lock();
-    const controller = new AbortController();
-    const waiting = waiter.lock({ signal: controller.signal });
-    await nodeClock.sleep(30);
-    controller.abort();
-    await expect(waiting).rejects.toMatchObject({ name: "AbortError" });
-    await holder.unlock();
-    await third.lock();
-    expect(await waiter.tryLock()).toBe(false);
-    await third.unlock();
-  });
-
-  it("rejects a waiter and every later call with CLOSED when it is closed", async () => {
-    const path = join(makeScratch(), "lock");
-    const [holder, waiter] = [await open(path, kind), await open(path, kind)];
-    await holder.lock();
-    const waiting = waiter.lock();
-    const closing = nodeClock.sleep(10).then(() => waiter.close());
-    await expect(waiting).rejects.toMatchObject({ code: "CLOSED" });
-    await closing;
-    await expect(waiter.lock()).rejects.toMatchObject({ code: "CLOSED" });
-    await expect(waiter.tryLock()).rejects.toMatchObject({ code: "CLOSED" });
-    await holder.unlock();
-    await vi.waitFor(async () => expect(await holder.tryLock()).toBe(true), patience);
-  });
-
-  it("reports a path that cannot be opened by its POSIX name", async () => {
-    const path = join(makeScratch(), "missing", "lock");
-    await expect(lockOf(kind).open(path)).rejects.toMatchObject({ code: "IO_ERROR", errno: "ENOENT", path });
   });
 
   it.runIf(process.platform === "linux")("leaves no descriptor behind", async () => {

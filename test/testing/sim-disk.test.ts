@@ -6,7 +6,12 @@ import { SimServer, type Quirks } from "../../src/testing/sim/server.ts";
 import { describeDiskContract } from "../ports/disk-contract.ts";
 
 function simDisk(quirks: Quirks = {}) {
-  const server = new SimServer({ profile: "weak", quirks, volume: { kind: "local", type: "simulated", mountOptions: [] }, now: () => 1000 });
+  const server = new SimServer({
+    profile: "weak",
+    quirks,
+    volume: { kind: "local", type: "simulated", mountOptions: [] },
+    now: () => 1000,
+  });
   return createSimDisk({ server, machine: new Machine("m"), process: "p", park: parkNever });
 }
 describeDiskContract("the simulated disk", async () => {
@@ -18,8 +23,8 @@ describeDiskContract("the simulated disk, root", async () => {
   return { disk: simDisk(), root: "/" };
 });
 describeDiskContract("the simulated disk, caches", async () => {
-  return { disk: simDisk({staleListings:true,staleAbsence:true,directoryHandles:true}), root: "/" };
+  return { disk: simDisk({ staleListings: true, staleAbsence: true, directoryHandles: true }), root: "/" };
 });
 describeDiskContract("the simulated disk, late", async () => {
-  return { disk: simDisk({lateWrites:true,caseInsensitive:true}), root: "/" };
+  return { disk: simDisk({ lateWrites: true, caseInsensitive: true }), root: "/" };
 });

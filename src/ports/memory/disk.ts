@@ -1,24 +1,32 @@
 // A disk that lives in this process and ends with it, so that `memory:` runs the same code as a directory.
 import { diskError, hasErrno } from "../disk-error.ts";
-import type { Disk, DiskFile, FileStat } from "../disk.ts";
-import { Tree, type FileNode, type TreeNode } from "./tree.ts";
+import type { Disk } from "../disk.ts";
+import { MemoryFile } from "./file.ts";
+import { statOf, Tree, type Place } from "./tree.ts";
 
-export function createMemoryDisk(now: () => number): Disk {
+/** `onChange` hears of each name that was made, moved or removed, by the path of its directory. */
+export function createMemoryDisk(now: () => number, onChange: (directory: string) => void = () => undefined): Disk {
   const tree = new Tree(now);
+  const change = <T>(path: string, operation: string, action: (place: Place) => T): T => {
+    const result = action(tree.place(path, operation));
+    onChange(parentOf(path));
+    return result;
+  };
   return {
     volume: { kind: "local", type: "memory", mountOptions: [] },
 
     async createFile(path, bytes) {
-      tree.write(tree.create(tree.place(path, "create"), "create"), 0, bytes);
+      change(path, "create", (place) => tree.write(tree.create(place, "create"), 0, bytes));
     },
     async readFile(path, bytesMax) {
       const { bytes } = tree.file(tree.place(path, "read"), "read");
       if (bytes.length > bytesMax) throw diskError("EFBIG", "read", path);
-      return bytes;
+      // The caller may change what it gets.
+      return bytes.slice();
     },
     async canOpen(path) {
       try {
-        tree.node(tree.place(path, "open"), "open");
+        tree.nodeAt(path, "open");
         return true;
       } catch (error) {
         if (hasErrno(error, "ENOENT", "ENOTDIR")) return false;
@@ -26,29 +34,33 @@ export function createMemoryDisk(now: () => number): Disk {
       }
     },
     async open(path, mode) {
-      const place = tree.place(path, "open");
-      return openFile(tree, mode === "create" ? tree.create(place, "open") : tree.file(place, "open"), path);
+      const node =
+        mode === "create"
+          ? change(path, "open", (place) => tree.create(place, "open"))
+          : tree.file(tree.place(path, "open"), "open");
+      return new MemoryFile(tree, node, path, mode !== "read");
     },
     async link(from, to) {
-      tree.link(tree.place(from, "link"), tree.place(to, "link"));
+      change(to, "link", (place) => tree.link(tree.place(from, "link"), place));
     },
     async rename(from, to) {
-      tree.rename(tree.place(from, "rename"), tree.place(to, "rename"));
+      change(to, "rename", (place) => tree.rename(tree.place(from, "rename"), place));
+      onChange(parentOf(from));
     },
     async unlink(path) {
-      tree.unlink(tree.place(path, "unlink"));
+      change(path, "unlink", (place) => tree.unlink(place));
     },
     async mkdir(path) {
-      tree.mkdir(tree.place(path, "mkdir"));
+      change(path, "mkdir", (place) => tree.mkdir(place));
     },
     async rmdir(path) {
-      tree.rmdir(tree.place(path, "rmdir"));
+      change(path, "rmdir", (place) => tree.rmdir(place));
     },
     async list(path) {
       return [...tree.directory(path, "list").entries.keys()];
     },
     async stat(path) {
-      return statOf(path === "/" ? tree.root : tree.node(tree.place(path, "stat"), "stat"));
+      return statOf(tree.nodeAt(path, "stat"));
     },
     async syncDirectory(path) {
       tree.directory(path, "sync");
@@ -56,34 +68,6 @@ export function createMemoryDisk(now: () => number): Disk {
   };
 }
 
-function openFile(tree: Tree, file: FileNode, path: string): DiskFile {
-  let closed = false;
-  const mustBeOpen = (operation: string): void => {
-    if (closed) throw diskError("EBADF", operation, path);
-  };
-  return {
-    async read(offset, length) {
-      mustBeOpen("read");
-      return file.bytes.slice(offset, offset + length);
-    },
-    async write(offset, bytes) {
-      mustBeOpen("write");
-      tree.write(file, offset, bytes);
-    },
-    async sync() {
-      mustBeOpen("sync");
-    },
-    async stat() {
-      mustBeOpen("stat");
-      return statOf(file);
-    },
-    async close() {
-      closed = true;
-    },
-  };
-}
-
-export function statOf(node: TreeNode): FileStat {
-  const size = node.kind === "file" ? node.bytes.length : node.entries.size;
-  return { kind: node.kind, size, mtimeMs: node.mtimeMs, identity: `memory:${node.ino}` };
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(1, path.lastIndexOf("/")));
 }

@@ -1,5 +1,6 @@
 // A tree of files and directories in memory with the naming rules of POSIX: what the memory disk and the simulated disk have in common.
 import { diskError } from "../disk-error.ts";
+import type { FileStat } from "../disk.ts";
 
 export interface FileNode {
   readonly kind: "file";
@@ -67,6 +68,11 @@ export class Tree {
     return node;
   }
 
+  /** Also of the root, which is in no directory. */
+  nodeAt(path: string, operation: string): TreeNode {
+    return path === "/" ? this.root : this.node(this.place(path, operation), operation);
+  }
+
   node(at: Place, operation: string): TreeNode {
     const node = at.directory.entries.get(at.name);
     if (node === undefined) throw diskError("ENOENT", operation, at.path);
@@ -87,11 +93,18 @@ export class Tree {
   }
 
   write(file: FileNode, offset: number, bytes: Uint8Array): void {
+    // Nothing written is nothing done: it does not even make the file longer.
+    if (bytes.length === 0) return;
     const size = Math.max(file.bytes.length, offset + bytes.length);
     const content = new Uint8Array(size);
     content.set(file.bytes);
     content.set(bytes, offset);
     file.bytes = content;
+    file.mtimeMs = this.#now();
+  }
+
+  empty(file: FileNode): void {
+    file.bytes = new Uint8Array();
     file.mtimeMs = this.#now();
   }
 
@@ -163,4 +176,9 @@ export class Tree {
     if (node?.kind === "file") node.links--;
     else if (node !== undefined) node.removed = true;
   }
+}
+
+export function statOf(node: TreeNode): FileStat {
+  const size = node.kind === "file" ? node.bytes.length : node.entries.size;
+  return { kind: node.kind, size, mtimeMs: node.mtimeMs, identity: `memory:${node.ino}` };
 }

@@ -132,17 +132,18 @@ class Search {
     this.#before = this.result();
     const until = performance.now() + ms;
     this.#reduces = false;
-    for (let best = this.violation; best !== undefined;) {
+    for (let best = this.violation; best !== undefined; best = this.violation) {
+      // One step less; that the power is cut is no step.
+      this.#depthMax = best.trace.filter(({ actor }) => actor !== "").length - 1;
+      if (this.#depthMax < 0 || performance.now() > until) return;
       this.violation = undefined;
       this.#visits.clear();
       this.#images.clear();
-      this.#depthMax = best.trace.length - 1;
       await this.#tryAll(() => performance.now() < until);
       if (this.violation === undefined) {
         this.violation = best;
         return;
       }
-      best = this.violation;
     }
   }
 

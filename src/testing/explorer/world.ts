@@ -138,7 +138,8 @@ export class World {
       isPermanent: this.scenario.isPermanent,
       processState: (pid, startMark) => this.#processState(state, pid, startMark),
       observed: (what) => (state.history = hashOf(state.history + what)),
-      park: (call) => (state.status === "preparing" ? parkNever(call) : park(call)),
+      // What it started in the background goes on when the scenario begins.
+      park: (call) => (state.status === "preparing" && !call.background ? parkNever(call) : park(call)),
     });
   }
 
@@ -349,6 +350,7 @@ export class World {
       choices.push(
         of("is stopped", `for ${pauses.ms} ms`, () => {
           this.#left.pause--;
+          this.#note(actor.name, "stopped", undefined);
           actor.frozenUntilMs = this.#nowMs + pauses.ms;
         }),
       );

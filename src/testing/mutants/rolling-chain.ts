@@ -1,20 +1,98 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
 import { unlinkIfThere } from "../../durable/directory.ts";
 import { RollingChain } from "../../durable/rolling-chain.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import { actor, mustHold, valuesOf } from "../explorer/scenario.ts";
+import type { Counter } from "../scenarios/counter.ts";
+import {
+  appender,
+  collector,
+  openChain,
+  rollingScenario,
+  type RollingScenarioOptions,
+} from "../scenarios/rolling-chain.ts";
+import type { Mutant } from "./mutant.ts";
 
-/** C4n: believes a link without asking whether the epoch is still open. */
-export class ChainWithoutCheck<T> extends RollingChain<T> {
+/** Believes a link, or what it read, without asking whether the epoch is still open. */
+class ChainWithoutCheck<T> extends RollingChain<T> {
   protected override async isOpen(): Promise<boolean> {
     return true;
   }
 }
 
-/** C4m: deletes the slots of an old epoch before its `open` file. */
-export class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
-  protected override async collectDirectory(directory: string): Promise<boolean> {
-    const { disk } = this.staging;
-    const names = await disk.list(directory);
-    for (const name of names) if (name !== "open") await unlinkIfThere(disk, `${directory}/${name}`);
-    return await super.collectDirectory(directory);
+/** Deletes the slots of an old epoch before its `open` file. */
+class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
+  protected override async removeEpoch(directory: string): Promise<boolean> {
+    try {
+      const { disk } = this.staging;
+      for (const name of await disk.list(directory))
+        if (name !== "open") await unlinkIfThere(disk, `${directory}/${name}`);
+    } catch (error) {
+      if (!hasErrno(error, "ENOENT")) throw error;
+    }
+    return await super.removeEpoch(directory);
   }
 }
+
+const one = { slotsPerEpoch: 1 };
+const two = { slotsPerEpoch: 2 };
+const world = { ...one, collected: true, entriesMeanwhile: 3 };
+
+function sleeperAndCollector(name: string, options: RollingScenarioOptions): Mutant["scenario"] {
+  const about = "A sleeper wakes while the epoch that it has in mind is collected.";
+  return rollingScenario(
+    { name, about, actors: { ada: appender(1, options), col: collector(1, options) } },
+    { ...world, ...options },
+  );
+}
+
+/** Has an old end of the chain in mind, reads on from there, and tells what it saw. */
+function reader(options: RollingScenarioOptions) {
+  return actor({
+    prepare: async ({ name, ports }) => {
+      const chain = await openChain(ports, name, options);
+      await chain.read();
+      return chain;
+    },
+    run: async ({ note }, chain) => note("acted on", (await chain.read()).state),
+  });
+}
+
+const lateRecord = rollingScenario(
+  {
+    name: "chain: a late record is read",
+    about:
+      "A sleeper links into a collected epoch and dies before it looks; a reader with the same epoch in mind comes by.",
+    actors: { ada: appender(1, two), col: collector(1, two), eve: reader({ ...two, ChainClass: ChainWithoutCheck }) },
+    killsMax: 1,
+    mortal: ["ada"],
+    audit: async (ports, facts) => {
+      const { state } = await (await openChain(ports, "auditor", two)).read();
+      for (const seen of valuesOf<Counter>(facts, "acted on"))
+        for (const [name, count] of Object.entries(seen))
+          mustHold(count <= (state[name] ?? 0), `a reader acted on append ${count} of ${name}, which never counted`);
+    },
+  },
+  { ...two, collected: true, entriesMeanwhile: 5 },
+);
+
+export const rollingChainMutants: readonly Mutant[] = [
+  {
+    name: "reader that walks on from a cached number (C2)",
+    about: "It meets a record that was linked late and is void.",
+    scenario: lateRecord,
+    breaks: /never counted/,
+  },
+  {
+    name: "slots deleted before `open` (C4m)",
+    about: "A vacated number is won again while the epoch still looks open.",
+    scenario: sleeperAndCollector("chain: slots deleted before open", { ...one, ChainClass: ChainDeletingSlotsFirst }),
+    breaks: /is lost|won twice/,
+  },
+  {
+    name: "no check after the link (C4n)",
+    about: "A vacated number is won again.",
+    scenario: sleeperAndCollector("chain: no check after the link", { ...one, ChainClass: ChainWithoutCheck }),
+    breaks: /is lost|won twice/,
+  },
+];

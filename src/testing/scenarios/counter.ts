@@ -1,13 +1,11 @@
 // The smallest state that shows whether a rolling chain counts right: how many appends each actor has made.
 import { countOf, objectOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
-import { RollingChain } from "../../durable/rolling-chain.ts";
-import type { Staging } from "../../durable/staging.ts";
-import type { Ports } from "../../ports/ports.ts";
+import type { RollingChainOptions } from "../../durable/rolling-chain.ts";
 
 export type Counter = Readonly<Record<string, number>>;
 
-export const counterKind: RecordKind<Counter> = {
+const counterKind: RecordKind<Counter> = {
   kind: "counter",
   decode: (value) => Object.fromEntries(Object.entries(objectOf(value)).map(([name, count]) => [name, countOf(count)])),
 };
@@ -17,7 +15,7 @@ export function countId(actor: string, count: number): string {
   return `${actor}:${count}`;
 }
 
-export function isCounted(state: Counter, id: string): boolean {
+function isCounted(state: Counter, id: string): boolean {
   const [actor = "", count] = id.split(":");
   return (state[actor] ?? 0) >= Number(count);
 }
@@ -26,18 +24,9 @@ export function addOne(state: Counter, actor: string): Counter {
   return { ...state, [actor]: (state[actor] ?? 0) + 1 };
 }
 
-export async function openCounter(
-  ports: Ports,
-  staging: Staging,
-  directory: string,
-  slotsPerEpoch: number,
-  ChainClass: typeof RollingChain = RollingChain,
-): Promise<RollingChain<Counter>> {
-  return await ChainClass.open<Counter>(staging, directory, {
-    kind: counterKind,
-    initial: {},
-    counts: isCounted,
-    slotsPerEpoch,
-    bootId: ports.host.bootId,
-  });
-}
+/** What every rolling chain of counters has in common. */
+export const counterOptions: Pick<RollingChainOptions<Counter>, "kind" | "initial" | "counts"> = {
+  kind: counterKind,
+  initial: {},
+  counts: isCounted,
+};

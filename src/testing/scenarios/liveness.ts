@@ -43,6 +43,7 @@ function judge({ makeWitness }: Judging, looks: number): Actor {
     run: async ({ ports, note }, witness) => {
       const other = await onlyHolder(ports);
       for (let look = 0; look < looks; look++) {
+        note("looks");
         const state: HolderState = await witness.look(other);
         if (state === "dead") return note("judged dead");
         await ports.clock.sleep(leaseMs / 4);
@@ -95,19 +96,50 @@ export function livenessScenarios(how: Judging = judging): Scenario[] {
     livenessScenario({
       name: "liveness: a killed process of this kernel is dead at once",
       about: "In containers every process has pid 1; the kernel's lock tells who is dead.",
-      beatsMax: 3,
-      killsMax: 1,
-      mortal: ["ada"],
+      ...killable,
       actors: {
         ada: { ...holder(how, 2), pid: 1, container: "a" },
         wit: { ...judge(how, 3), pid: 1, container: "b" },
       },
-      check: (facts) => {
-        deathIsFinal(facts);
-        const killed = facts.findIndex(({ what }) => what === "killed");
-        const judged = facts.findIndex(({ what }) => what === "judged dead");
-        mustHold(judged < 0 || (killed >= 0 && killed < judged), "a living holder was judged dead");
+    }),
+    livenessScenario({
+      name: "liveness: a pid of another container",
+      about: "The witness has no process with the pid of the holder, which lives in another container.",
+      ...killable,
+      killsMax: 0,
+      actors: {
+        ada: { ...holder(how, 2), pid: 7, container: "a" },
+        wit: { ...judge(how, 3), pid: 1, container: "b" },
+      },
+    }),
+    livenessScenario({
+      name: "liveness: a pid that is used again",
+      about: "After the holder is dead another process has its pid.",
+      ...killable,
+      actors: {
+        ada: { ...holder(how, 2), pid: 7 },
+        wit: judge(how, 3),
+        zoe: { pid: 7, run: async ({ ports }) => ports.clock.sleep(10 * leaseMs) },
       },
     }),
   ];
 }
+
+/** The holder may be killed; whoever judges must be right either way. */
+const killable: Partial<Scenario> = {
+  beatsMax: 3,
+  killsMax: 1,
+  mortal: ["ada"],
+  check: (facts) => {
+    deathIsFinal(facts);
+    const killed = facts.findIndex(({ what }) => what === "killed");
+    const judgedDead = facts.findIndex(({ what }) => what === "judged dead");
+    const judgedAlive = facts.findIndex(({ what }) => what === "judged alive");
+    mustHold(judgedDead < 0 || (killed >= 0 && killed < judgedDead), "a living holder was judged dead");
+    // The last looks came a quarter of a lease apart, so somebody who was killed before any of them was looked at dead.
+    mustHold(
+      judgedAlive < 0 || killed < 0 || !facts.slice(killed, judgedAlive).some(({ what }) => what === "looks"),
+      "a dead holder was judged alive",
+    );
+  },
+};

@@ -9,6 +9,7 @@ export interface Touch {
 
 /** What a sync touches: nothing that a process can see, everything that a power cut can take. */
 export const durabilityTouch = "(durability)";
+export const durability: Touch = { what: durabilityTouch, changes: true };
 
 /** Which kind of trouble an outcome stands for; a scenario says how much of each it wants. */
 export type Trouble = "error" | "lostReply" | "retransmit" | "stale";

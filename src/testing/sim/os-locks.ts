@@ -1,15 +1,21 @@
 // The OS locks of all simulated kernels: who holds which, freed when the holder dies.
 import { holdfastError } from "../../errors.ts";
+import type { FileNode } from "../../ports/memory/tree.ts";
 import type { Quirks } from "./server.ts";
 
 /** One descriptor of one process. */
 export interface LockOwner {
   readonly process: string;
+  readonly machine: string;
+  /** What is locked is the file: whoever opened another one by the same name excludes nobody here. */
+  readonly file: FileNode;
+  /** By which it was opened; for people, and for telling states apart. */
+  readonly path: string;
 }
 
 export class SimOsLocks {
   readonly #mode: NonNullable<Quirks["osLocks"]>;
-  readonly #holders = new Map<string, LockOwner>();
+  readonly #holders = new Set<LockOwner>();
 
   constructor(mode: Quirks["osLocks"]) {
     this.#mode = mode ?? "exclude";
@@ -20,38 +26,38 @@ export class SimOsLocks {
       throw holdfastError("UNSUPPORTED_DISK", `No OS lock can be had on ${path}.`, { path, missing: ["OS lock"] });
   }
 
-  newOwner(process: string): LockOwner {
-    return { process };
-  }
-
-  /** Locks of one file that exclude only within a machine are, in effect, one lock per machine. */
-  keyOf(path: string, machine: string): string {
-    return this.#mode === "per machine" ? `${path}@${machine}` : path;
-  }
-
-  isFree(key: string, owner: LockOwner): boolean {
-    const holder = this.#holders.get(key);
-    return holder === undefined || holder === owner;
-  }
-
-  take(key: string, owner: LockOwner): boolean {
-    if (!this.isFree(key, owner)) return false;
-    this.#holders.set(key, owner);
+  /** Not even for the one who has it: a lock that is held is not free. */
+  isFree(owner: LockOwner): boolean {
+    for (const holder of this.#holders) if (this.#excludes(holder, owner)) return false;
     return true;
   }
 
-  free(key: string, owner: LockOwner): void {
-    if (this.#holders.get(key) === owner) this.#holders.delete(key);
+  take(owner: LockOwner): boolean {
+    if (!this.isFree(owner)) return false;
+    this.#holders.add(owner);
+    return true;
+  }
+
+  isHeldBy(owner: LockOwner): boolean {
+    return this.#holders.has(owner);
+  }
+
+  free(owner: LockOwner): void {
+    this.#holders.delete(owner);
   }
 
   freeAllOf(process: string): void {
-    for (const [key, owner] of this.#holders) if (owner.process === process) this.#holders.delete(key);
+    for (const owner of this.#holders) if (owner.process === process) this.#holders.delete(owner);
   }
 
   describe(): string {
     return [...this.#holders]
-      .map(([key, owner]) => `${key}=${owner.process}`)
+      .map(({ path, process }) => `${path}=${process}`)
       .sort()
       .join();
+  }
+
+  #excludes(holder: LockOwner, other: LockOwner): boolean {
+    return holder.file === other.file && (this.#mode !== "per machine" || holder.machine === other.machine);
   }
 }

@@ -19,6 +19,11 @@ interface Write {
   readonly offset: number;
   readonly bytes: Uint8Array;
 }
+/** Writes to one file that share their fate: "pending" may still be synced, "lost" never will be, "synced" lie on top of lost ones. */
+interface Layer {
+  readonly writes: Write[];
+  fate: "pending" | "lost" | "synced";
+}
 
 export class Persistence {
   readonly #profile: Profile;
@@ -27,7 +32,8 @@ export class Persistence {
   readonly #bytes = new Map<FileNode, Uint8Array>();
   /** In the order in which they happened; each group is one operation. */
   #pendingChanges: (readonly EntryChange[])[] = [];
-  readonly #pendingWrites = new Map<FileNode, Write[]>();
+  /** What is not in `#bytes`, oldest first; at most the last one is pending. */
+  readonly #layers = new Map<FileNode, Layer[]>();
 
   constructor(profile: Profile, root: DirectoryNode) {
     this.#profile = profile;
@@ -40,20 +46,29 @@ export class Persistence {
   }
 
   wrote(file: FileNode, offset: number, bytes: Uint8Array): void {
-    const writes = this.#pendingWrites.get(file) ?? [];
-    writes.push({ offset, bytes });
-    this.#pendingWrites.set(file, writes);
+    const layers = this.#layers.get(file) ?? [];
+    const last = layers.at(-1);
+    if (last?.fate === "pending") last.writes.push({ offset, bytes });
+    else layers.push({ fate: "pending", writes: [{ offset, bytes }] });
+    this.#layers.set(file, layers);
+  }
+
+  /** Durable at once: only a file system that forgets what "exclusive" means empties a file here. */
+  emptied(file: FileNode): void {
+    this.#bytes.set(file, file.bytes);
+    this.#layers.delete(file);
   }
 
   syncFile(file: FileNode): void {
-    this.#bytes.set(file, file.bytes);
-    this.#pendingWrites.delete(file);
+    const layers = this.#layers.get(file) ?? [];
+    for (const layer of layers) if (layer.fate === "pending") layer.fate = "synced";
+    if (!layers.some(({ fate }) => fate === "lost")) this.#settleFile(file);
     if (this.#profile === "ext4-ordered") this.#keepAllChanges();
   }
 
-  /** The kernel marks the pages clean although they never reached the disk: a second sync has nothing to do and says "fine". */
+  /** The kernel marks the pages clean although not all of them reached the disk: a second sync has nothing to do and says "fine". */
   forgetWrites(file: FileNode): void {
-    this.#pendingWrites.delete(file);
+    for (const layer of this.#layers.get(file) ?? []) if (layer.fate === "pending") layer.fate = "lost";
   }
 
   syncDirectory(directory: DirectoryNode): void {
@@ -67,7 +82,7 @@ export class Persistence {
 
   syncEverything(): void {
     this.#keepAllChanges();
-    for (const file of [...this.#pendingWrites.keys()]) this.syncFile(file);
+    for (const file of [...this.#layers.keys()]) this.#settleFile(file);
   }
 
   /** How many states a power cut may leave now. */
@@ -87,18 +102,29 @@ export class Persistence {
     return buildTree(this.#root, entries, bytes, now);
   }
 
-  /** For the fingerprint of a state: what is pending, in terms of the given names for nodes. */
-  describe(nameOf: (node: TreeNode) => string): string {
+  /** For the fingerprint of a state: what is pending and what lies below it, in terms of the given names for nodes and contents. */
+  describe(nameOf: (node: TreeNode) => string, hashOf: (bytes: Uint8Array) => string): string {
+    const nameOrNone = (node: TreeNode | undefined): string => (node === undefined ? "" : nameOf(node));
     const changes = this.#pendingChanges.map((group) =>
       group
-        .map(({ directory, name, node }) => `${nameOf(directory)}/${name}=${node === undefined ? "" : nameOf(node)}`)
+        .map(({ directory, name, node }) => {
+          const below = this.#entries.get(directory)?.get(name);
+          return `${nameOf(directory)}/${name}=${nameOrNone(node)}<${nameOrNone(below)}`;
+        })
         .join("+"),
     );
-    const writes = [...this.#pendingWrites].map(([file, list]) => `${nameOf(file)}*${list.length}`).sort();
-    const durable = [...this.#bytes]
-      .map(([file, bytes]) => (bytes === file.bytes ? "" : `${nameOf(file)}:${bytes.length}`))
-      .sort();
-    return `${changes.join(",")}|${writes.join(",")}|${durable.join(",")}`;
+    const contents = [...this.#layers].map(([file, layers]) => {
+      const writes = layers.map(
+        ({ fate, writes }) => `${fate}${writes.map(({ offset, bytes }) => `${offset}:${hashOf(bytes)}`).join("+")}`,
+      );
+      return `${nameOf(file)}<${hashOf(this.#bytes.get(file) ?? nothing)}<${writes.join("<")}`;
+    });
+    return `${changes.join(",")}|${contents.sort().join(",")}`;
+  }
+
+  #settleFile(file: FileNode): void {
+    this.#bytes.set(file, file.bytes);
+    this.#layers.delete(file);
   }
 
   #keepAllChanges(): void {
@@ -111,17 +137,27 @@ export class Persistence {
   }
 
   #choices(): Choice[] {
-    const files = [...this.#pendingWrites].map(([file, writes]) => contentChoice(file, writes));
+    // The layers of one file come in their order: each choice builds on what the one before it left.
+    const files = [...this.#layers].flatMap(([file, layers]) =>
+      layers.map((layer) =>
+        layer.fate === "synced" ? wholeContent(file, layer.writes) : contentChoice(file, layer.writes),
+      ),
+    );
     if (this.#profile === "ext4-ordered") return [prefixChoice(this.#pendingChanges), ...files];
-    const byName = new Map<DirectoryNode, Map<string, EntryChange[][]>>();
+    const byName = new Map<DirectoryNode, Map<string, EntryChange[]>>();
     for (const change of this.#pendingChanges.flat()) {
-      const names = byName.get(change.directory) ?? new Map<string, EntryChange[][]>();
-      names.set(change.name, [...(names.get(change.name) ?? []), [change]]);
+      const names = byName.get(change.directory) ?? new Map<string, EntryChange[]>();
+      names.set(change.name, [...(names.get(change.name) ?? []), change]);
       byName.set(change.directory, names);
     }
-    return [...[...byName.values()].flatMap((names) => [...names.values()].map(prefixChoice)), ...files];
+    const names = [...byName].flatMap(([directory, changes]) =>
+      [...changes].map(([name, list]) => nameChoice(list, this.#entries.get(directory)?.get(name))),
+    );
+    return [...names, ...files];
   }
 }
+
+const nothing = new Uint8Array();
 
 type Entries = Map<DirectoryNode, Map<string, TreeNode>>;
 type Contents = Map<FileNode, Uint8Array>;
@@ -142,13 +178,37 @@ function prefixChoice(groups: readonly (readonly EntryChange[])[]): Choice {
   };
 }
 
+/** One name is what it was, or what any of its changes made it; each once, because a temp file that came and went would count twice otherwise. */
+function nameChoice(changes: readonly EntryChange[], durable: TreeNode | undefined): Choice {
+  const seen = new Set([durable]);
+  const news = changes.filter(({ node }) => !seen.has(node) && seen.add(node));
+  return {
+    count: news.length + 1,
+    apply: (index, entries) => {
+      const change = news[index - 1];
+      if (change !== undefined) applyChange(entries, change);
+    },
+  };
+}
+
+function wholeContent(file: FileNode, writes: readonly Write[]): Choice {
+  return {
+    count: 1,
+    apply: (_index, _entries, contents) => {
+      let bytes = contents.get(file) ?? nothing;
+      for (const { offset, bytes: part } of writes) bytes = written(bytes, offset, part);
+      contents.set(file, bytes);
+    },
+  };
+}
+
 /** The first few writes are there, the next may be torn, or all of it reads as zeros. */
 function contentChoice(file: FileNode, writes: readonly Write[]): Choice {
   const zeros = 2 * writes.length + 1;
   return {
     count: zeros + 1,
     apply: (index, _entries, contents) => {
-      let bytes = contents.get(file) ?? new Uint8Array();
+      let bytes = contents.get(file) ?? nothing;
       if (index === zeros)
         for (const { offset, bytes: part } of writes) bytes = written(bytes, offset, new Uint8Array(part.length));
       else {
@@ -180,20 +240,22 @@ function applyChange(entries: Entries, { directory, name, node }: EntryChange): 
 function buildTree(root: DirectoryNode, entries: Entries, contents: Contents, now: () => number): Tree {
   const tree = new Tree(now);
   const files = new Map<FileNode, FileNode>();
-  const fill = (from: DirectoryNode, to: DirectoryNode): void => {
+  const fill = (from: DirectoryNode, to: DirectoryNode, above: readonly DirectoryNode[]): void => {
     for (const [name, node] of entries.get(from) ?? []) {
       if (node.kind === "directory") {
+        // Half of a rename can leave a directory inside itself, out of everybody's reach.
+        if (above.includes(node)) continue;
         const made = tree.newDirectory();
         to.entries.set(name, made);
-        fill(node, made);
+        fill(node, made, [...above, node]);
       } else {
-        const made = files.get(node) ?? tree.newFile(contents.get(node) ?? new Uint8Array());
+        const made = files.get(node) ?? tree.newFile(contents.get(node) ?? nothing);
         files.set(node, made);
         made.links++;
         to.entries.set(name, made);
       }
     }
   };
-  fill(root, tree.root);
+  fill(root, tree.root, []);
   return tree;
 }

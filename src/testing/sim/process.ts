@@ -2,14 +2,16 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { BeatTimes, Heart } from "../../ports/heart.ts";
 import type { Host } from "../../ports/host.ts";
-import type { OsLock, OsLockFile } from "../../ports/os-lock.ts";
+import type { OsLock } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Watch } from "../../ports/watch.ts";
 import { encodeBeat } from "../../format/beat.ts";
 import type { Park } from "./call.ts";
-import { createSimDisk, type InjectedErrors } from "./disk.ts";
+import { createSimDisk, type InjectedErrors, type SimDisk } from "./disk.ts";
+import { SimFile } from "./file.ts";
 import type { Machine } from "./machine.ts";
+import { SimOsLockFile } from "./os-lock-file.ts";
 import type { SimOsLocks } from "./os-locks.ts";
 import type { SimServer } from "./server.ts";
 
@@ -34,13 +36,14 @@ export interface SimProcessOptions {
 
 export function createSimPorts(options: SimProcessOptions): Ports {
   const clock = simClock(options);
+  const disk = createSimDisk({ ...options, process: options.name });
   return {
-    disk: createSimDisk({ ...options, process: options.name }),
+    disk,
     clock,
     random: simRandom(options.name),
     host: simHost(options),
     heart: simHeart(clock, options.beatsMax),
-    osLock: simOsLock(options),
+    osLock: simOsLock(options, disk),
     watch: simWatch(options),
   };
 }
@@ -102,73 +105,40 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
     start(file, { everyMs, from, onLost }) {
       const stopped = new AbortController();
       let last: BeatTimes | undefined;
+      let writing: Promise<void> = Promise.resolve();
+      const write = async (count: number): Promise<void> => {
+        const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+        await file.write(0, encodeBeat(count, times.wallMs));
+        await file.sync();
+        last = times;
+      };
       const beat = async (): Promise<void> => {
         for (let count = from; count < from + beatsMax && !stopped.signal.aborted; count++) {
-          const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-          await file.write(0, encodeBeat(count, times.wallMs));
-          await file.sync();
-          last = times;
+          await (writing = write(count));
           await clock.sleep(everyMs, { signal: stopped.signal, background: true });
         }
       };
       beat().catch((cause: unknown) => {
         if (!stopped.signal.aborted) onLost(cause);
       });
-      return {
-        lastBeat: () => last,
-        async stop() {
-          stopped.abort();
-        },
+      const stop = async (): Promise<void> => {
+        stopped.abort();
+        // No beat may land after this, as the real one has ended its thread by then; whether the last one succeeded is nobody's concern any more.
+        await writing.catch(() => undefined);
       };
+      if (file instanceof SimFile) file.use(stop);
+      return { lastBeat: () => last, stop };
     },
   };
 }
 
-function simOsLock(options: SimProcessOptions): OsLock {
-  const { osLocks, park, name, machine } = options;
+function simOsLock({ osLocks, park, name, machine }: SimProcessOptions, disk: SimDisk): OsLock {
   return {
     async open(path) {
       osLocks.mustBeSupported(path);
-      const owner = osLocks.newOwner(name);
-      const key = osLocks.keyOf(path, machine.name);
-      const touches = [{ what: `os lock ${key}`, changes: true }];
-      const file: OsLockFile = {
-        tryLock: () =>
-          park({
-            operation: "try lock",
-            detail: path,
-            touches,
-            outcomes: () => [{ label: "", run: () => osLocks.take(key, owner) }],
-          }),
-        async lock({ signal } = {}) {
-          signal?.throwIfAborted();
-          await park({
-            operation: "lock",
-            detail: path,
-            touches,
-            outcomes: () => {
-              if (signal?.aborted) return [{ label: "cancelled", run: () => signal.throwIfAborted() }];
-              if (!osLocks.isFree(key, owner)) return [];
-              return [{ label: "", run: () => void osLocks.take(key, owner) }];
-            },
-          });
-        },
-        unlock: () =>
-          park({
-            operation: "unlock",
-            detail: path,
-            touches,
-            outcomes: () => [{ label: "", run: () => osLocks.free(key, owner) }],
-          }),
-        close: () =>
-          park({
-            operation: "close lock",
-            detail: path,
-            touches,
-            outcomes: () => [{ label: "", run: () => osLocks.free(key, owner) }],
-          }),
-      };
-      return file;
+      const file = await disk.openOrCreate(path);
+      const owner = { process: name, machine: machine.name, file: file.node, path };
+      return new SimOsLockFile({ file, owner, osLocks, park });
     },
   };
 }

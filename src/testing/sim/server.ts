@@ -3,6 +3,7 @@ import { diskError } from "../../ports/disk-error.ts";
 import type { Volume } from "../../ports/disk.ts";
 import { Tree, type DirectoryNode, type FileNode, type Place, type TreeNode } from "../../ports/memory/tree.ts";
 import { hashOf } from "../explorer/hash.ts";
+import type { Touch } from "./call.ts";
 import { Persistence, type Profile } from "./persistence.ts";
 
 /** Each is off by default; what is on is either a choice of the explorer or a defect of the file system. */
@@ -17,13 +18,13 @@ export interface Quirks {
   readonly lateWrites?: boolean;
   readonly noHardLinks?: boolean;
   readonly noDirectorySync?: boolean;
-  /** Two creators of one name may both be told that they made it. */
+  /** Two creators of one name are both told that they made it; the second one empties the file of the first. */
   readonly exclusiveCreateReplaces?: boolean;
   /** A hard link over a taken name replaces it instead of failing. */
   readonly linkReplaces?: boolean;
   /** Renaming over an existing file fails, as on some Windows servers. */
   readonly renameRefusesToReplace?: boolean;
-  /** A file that anybody has open cannot be renamed or removed, as on Windows. */
+  /** A file that anybody has open cannot be renamed or removed, nor can a directory above it be renamed, as on Windows. */
   readonly busyWhileOpen?: boolean;
   readonly caseInsensitive?: boolean;
   readonly mtimeGranularityMs?: number;
@@ -77,6 +78,63 @@ export class SimServer {
     if (tree !== undefined) this.#adoptAsDurable(tree.root);
   }
 
+  /** Where `path` points; the directories above it must exist. */
+  place(path: string, operation: string): Place {
+    const place = this.tree.place(this.#spelled(path), operation);
+    return this.quirks.caseInsensitive ? { ...place, path } : place;
+  }
+
+  node(path: string, operation: string): TreeNode {
+    return this.tree.nodeAt(this.#spelled(path), operation);
+  }
+
+  directory(path: string, operation: string): DirectoryNode {
+    return this.tree.directory(this.#spelled(path), operation);
+  }
+
+  find(path: string): TreeNode | undefined {
+    let found: TreeNode | undefined = this.tree.root;
+    for (const name of this.#spelled(path).split("/"))
+      if (name !== "") found = found?.kind === "directory" ? found.entries.get(name) : undefined;
+    return found;
+  }
+
+  /** Where this directory is now; undefined when it is nowhere. */
+  pathOf(directory: DirectoryNode): string | undefined {
+    const search = (from: DirectoryNode, path: string): string | undefined => {
+      if (from === directory) return path;
+      for (const [name, node] of from.entries) {
+        const found = node.kind === "directory" ? search(node, `${path}/${name}`) : undefined;
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    };
+    return search(this.tree.root, "");
+  }
+
+  touch(path: string, changes: boolean): Touch {
+    return { what: this.quirks.caseInsensitive ? path.toLowerCase() : path, changes };
+  }
+
+  /** What is done through a handle is seen under every name of the file; if that is not just the one it was opened by, it touches everything. */
+  touchOfFile(file: FileNode, path: string, changes: boolean): Touch {
+    const isOnlyThere = file.links === 1 && this.find(path) === file;
+    return isOnlyThere ? this.touch(path, changes) : { what: "", changes };
+  }
+
+  /** In the spelling of those who made the names, as a file system keeps it that does not tell upper from lower case. */
+  #spelled(path: string): string {
+    if (!this.quirks.caseInsensitive) return path;
+    let directory: TreeNode | undefined = this.tree.root;
+    const names = path.split("/").map((name) => {
+      const entries: [string, TreeNode][] = directory?.kind === "directory" ? [...directory.entries] : [];
+      const same = entries.find(([other]) => other.toLowerCase() === name.toLowerCase());
+      if (name !== "") directory = same?.[1];
+      return same?.[0] ?? name;
+    });
+    return names.join("/");
+  }
+
   #stampMs(): number {
     const { mtimeGranularityMs = 1, clockOffsetMs = 0 } = this.quirks;
     return Math.floor((this.#options.now() + clockOffsetMs) / mtimeGranularityMs) * mtimeGranularityMs;
@@ -84,30 +142,34 @@ export class SimServer {
 
   create(at: Place, operation: string): FileNode {
     const taken = at.directory.entries.get(at.name);
-    if (this.quirks.exclusiveCreateReplaces && taken?.kind === "file") return taken;
+    if (this.quirks.exclusiveCreateReplaces && taken?.kind === "file") return this.#emptied(taken);
     const file = this.tree.create(at, operation);
     this.#persistence.changed({ directory: at.directory, name: at.name, node: file });
     return file;
   }
 
   write(file: FileNode, offset: number, bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
     this.tree.write(file, offset, bytes);
-    this.#persistence.wrote(file, offset, bytes);
+    // A part of the file's own content, which never changes; what the caller handed in may.
+    this.#persistence.wrote(file, offset, file.bytes.subarray(offset, offset + bytes.length));
   }
 
   link(from: Place, to: Place): void {
     if (this.quirks.noHardLinks) throw diskError("EPERM", "link", to.path);
-    if (this.quirks.linkReplaces && to.directory.entries.has(to.name)) this.tree.unlink(to);
+    const file = this.tree.node(from, "link");
+    const replaced = to.directory.entries.get(to.name);
+    if (this.quirks.linkReplaces && replaced?.kind === "file" && replaced !== file) this.tree.unlink(to);
     this.tree.link(from, to);
     this.#persistence.changed({ directory: to.directory, name: to.name, node: to.directory.entries.get(to.name) });
   }
 
   rename(from: Place, to: Place): void {
+    const moved = this.tree.node(from, "rename");
     const replaced = to.directory.entries.get(to.name);
     if (this.quirks.renameRefusesToReplace && replaced !== undefined) throw diskError("EEXIST", "rename", to.path);
     this.#mustNotBeBusy(from, "rename");
     this.#mustNotBeBusy(to, "rename");
-    const moved = from.directory.entries.get(from.name);
     this.tree.rename(from, to);
     this.#persistence.changed(
       { directory: to.directory, name: to.name, node: moved },
@@ -131,13 +193,25 @@ export class SimServer {
     this.#persistence.changed({ directory: at.directory, name: at.name, node: undefined });
   }
 
+  sync(handle: Handle): void {
+    this.flush(handle);
+    this.syncFile(handle.file);
+  }
+
   syncFile(file: FileNode): void {
     this.#persistence.syncFile(file);
   }
 
   /** The sync fails, and what it should have written is never tried again. */
-  failSync(file: FileNode): void {
+  failSync(file: FileNode, handle?: Handle): void {
+    if (handle !== undefined) handle.buffered = [];
     this.#persistence.forgetWrites(file);
+  }
+
+  /** Whatever it had not sent is lost. */
+  dropHandle(handle: Handle): void {
+    handle.buffered = [];
+    this.handles.delete(handle);
   }
 
   syncDirectory(directory: DirectoryNode, path: string): void {
@@ -192,14 +266,21 @@ export class SimServer {
     const open = [...this.handles]
       .map((handle) => `${handle.process}>${walk(handle.file)}~${handle.buffered.length}`)
       .sort();
-    const pending = withDurability ? this.#persistence.describe(walk) : "";
+    const pending = withDurability ? this.#persistence.describe(walk, contentHash) : "";
     return hashOf(`${tree}|${open.join()}|${pending}`);
   }
 
   #mustNotBeBusy(at: Place, operation: string): void {
     if (!this.quirks.busyWhileOpen) return;
     const node = at.directory.entries.get(at.name);
-    for (const handle of this.handles) if (handle.file === node) throw diskError("EBUSY", operation, at.path);
+    for (const handle of this.handles)
+      if (node !== undefined && isAtOrBelow(node, handle.file)) throw diskError("EBUSY", operation, at.path);
+  }
+
+  #emptied(file: FileNode): FileNode {
+    this.tree.empty(file);
+    this.#persistence.emptied(file);
+    return file;
   }
 
   #adoptAsDurable(directory: DirectoryNode): void {
@@ -210,4 +291,10 @@ export class SimServer {
     }
     this.#persistence.syncEverything();
   }
+}
+
+function isAtOrBelow(node: TreeNode, file: FileNode): boolean {
+  if (node.kind === "file") return node === file;
+  for (const child of node.entries.values()) if (isAtOrBelow(child, file)) return true;
+  return false;
 }

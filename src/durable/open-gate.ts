@@ -4,6 +4,7 @@ import { objectOf, textOf, wordOf } from "../format/decoding.ts";
 import { makeId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import type { Ports } from "../ports/ports.ts";
+import { Gate } from "./gate.ts";
 import { decideRecord, findRecord } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
@@ -24,9 +25,23 @@ const gateRecordKind: RecordKind<GateRecord> = {
 };
 
 /**
- * The recorded gate of `directory`; decides it when there is none: `os` only where the file system is known to be local. Two processes with two kinds of gates
- * exclude nobody, so whoever cannot use the recorded one must refuse: `mustBeUsable` says so.
+ * The gate of `directory`, recorded there by whoever came first: `os` only where the file system is known to be local. UNSUPPORTED_DISK when the recorded
+ * one cannot be used from here: two processes with two kinds of gates exclude nobody, so there is no falling back.
  */
+export async function openGate(ports: Ports, staging: Staging, directory: string): Promise<Gate> {
+  const kind = await decideGate(ports, staging, directory);
+  if (kind === "table")
+    refuse(directory, "a gate between machines", "is guarded by the lock table, which this program cannot use");
+  if (ports.disk.volume.kind !== "local")
+    refuse(
+      directory,
+      "a local disk",
+      `is guarded by an OS lock, and ${ports.disk.volume.type} is not known to be local: such a lock may not hold between machines`,
+    );
+  return await Gate.open(ports, { lockPath: `${directory}/.store.lock`, turnstilePath: `${directory}/.store.next` });
+}
+
+/** The recorded kind; decides it when there is none. */
 export async function decideGate(ports: Ports, staging: Staging, directory: string): Promise<GateKind> {
   const path = `${directory}/gate.json`;
   const recorded = await findRecord(ports.disk, gateRecordKind, path);
@@ -36,18 +51,6 @@ export async function decideGate(ports: Ports, staging: Staging, directory: stri
   return (await decideRecord(staging, gateRecordKind, path, { id, gate })).gate;
 }
 
-/** UNSUPPORTED_DISK when the recorded gate would not exclude the others from here. */
-export function mustBeUsable(ports: Ports, gate: GateKind, directory: string, usable: readonly GateKind[]): void {
-  const refuse = (missing: string, why: string): never => {
-    throw holdfastError("UNSUPPORTED_DISK", `${directory} is guarded by the gate "${gate}", ${why}.`, {
-      path: directory,
-      missing: [missing],
-    });
-  };
-  if (!usable.includes(gate)) refuse(`gate "${gate}"`, "which this program cannot use");
-  if (gate === "os" && ports.disk.volume.kind !== "local")
-    refuse(
-      "a local disk",
-      `an OS lock, which does not hold between machines, and ${ports.disk.volume.type} is not known to be local`,
-    );
+function refuse(path: string, missing: string, why: string): never {
+  throw holdfastError("UNSUPPORTED_DISK", `${path} ${why}. Nothing was written.`, { path, missing: [missing] });
 }

@@ -1,0 +1,69 @@
+// What the command line writes: results to stdout, all the rest to stderr, as text for people or as one line of JSON for programs.
+import { styleText } from "node:util";
+
+/** A stream, as far as the command line needs one. */
+export interface Sink {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+}
+
+export interface Streams {
+  readonly stdout: Sink;
+  readonly stderr: Sink;
+}
+
+export type Style = "green" | "yellow" | "red" | "bold" | "dim";
+
+/** How a page of text is laid out. */
+export interface Page {
+  readonly columns: number;
+  /** Plain text where nobody sees colours. */
+  readonly style: (style: Style, text: string) => string;
+}
+
+export class Output {
+  readonly isJson: boolean;
+  readonly #streams: Streams;
+
+  constructor(streams: Streams, isJson: boolean) {
+    this.#streams = streams;
+    this.isJson = isJson;
+  }
+
+  /** What the command was asked for. */
+  result(value: unknown, toText: (page: Page) => string): void {
+    const { stdout } = this.#streams;
+    if (this.isJson) return void stdout.write(`${JSON.stringify(value)}\n`);
+    const isTerminal = stdout.isTTY === true;
+    // NO_COLOR is minded by styleText itself.
+    const style = (name: Style, text: string): string => (isTerminal ? styleText(name, text) : text);
+    stdout.write(`${toText({ columns: Math.min(stdout.columns ?? 100, 120), style })}\n`);
+  }
+
+  /** For people who wait; programs that read JSON are not told. */
+  note(text: string): void {
+    if (!this.isJson) this.#streams.stderr.write(`${text}\n`);
+  }
+
+  /** Why it did not work. `hint` says what to do. */
+  failure(details: object, message: string, hint: string): void {
+    const { stderr } = this.#streams;
+    if (this.isJson) stderr.write(`${JSON.stringify({ error: details })}\n`);
+    else stderr.write(`holdfast: ${message}\n${hint === "" ? "" : `          ${hint}\n`}`);
+  }
+}
+
+/** Breaks `text` at spaces so that, after an indent of `indent` columns, it fits; the first line is not indented. */
+export function wrap(text: string, columns: number, indent: number): string {
+  const width = Math.max(columns - indent, 20);
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line].join(`\n${" ".repeat(indent)}`);
+}

@@ -1,0 +1,69 @@
+// The command line as a whole: its commands, what they have in common, and how a run ends.
+import { Command } from "commander";
+import { version } from "../index.ts";
+import { registerDoctor } from "./commands/doctor.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { reportFailure } from "./failure.ts";
+import { endHelp } from "./help.ts";
+import { Output, type Streams } from "./output.ts";
+
+/** Adds one command to the program. */
+export type Register = (program: Command, run: Run) => void;
+
+/** In the order of the help page. A new command is one more line here. */
+const commands: readonly Register[] = [registerDoctor];
+
+/** One run of the command line, as a command sees it. */
+export interface Run {
+  /** Aborts when the user presses Ctrl-C or the process is asked to end: a command cleans up and rejects with its reason. */
+  readonly signal: AbortSignal;
+  readonly output: Output;
+  /** What the run ends with if nothing fails. Starts as `done`. */
+  exitCode: number;
+}
+
+/** Never rejects and never ends the process: gives the exit code. */
+export async function runCommandLine(args: readonly string[], streams: Streams, signal: AbortSignal): Promise<number> {
+  // Asked for before anything is parsed, because wrong usage is reported in JSON too. What follows `--` belongs to somebody else.
+  const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  const run: Run = { signal, output: new Output(streams, own.includes("--json")), exitCode: exitCodes.done };
+  const program = createProgram(streams);
+  for (const register of commands) register(program, run);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return run.exitCode;
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) return reportFailure(error, run.output);
+    run.output.note("holdfast: interrupted, and cleaned up");
+    return exitCodes.failed;
+  }
+}
+
+function createProgram(streams: Streams): Command {
+  const program = new Command("holdfast")
+    .description("Many processes and many machines share one folder without losing a write. No server.")
+    .version(version, "--version", "print the version")
+    .option("--json", "print results and errors as one line of JSON")
+    // Before any command is added: commands inherit all of this.
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => void streams.stdout.write(text),
+      writeErr: (text) => void streams.stderr.write(text),
+      // Errors are told in one place, failure.ts.
+      outputError: () => undefined,
+    });
+  return endHelp(program, {
+    examples: ["holdfast doctor /mnt/shop"],
+    exits: {
+      done: "done",
+      failed: "failed",
+      wrongUsage: "wrong usage",
+      nothingToDo: "nothing to do: what was asked for is not there",
+      notHeld: "not held, or lost",
+      verificationFailed: "verification failed",
+      failedForGood: "failed for good: the same input will fail again",
+      tryAgain: "busy or timed out: try again",
+    },
+  });
+}

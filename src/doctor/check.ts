@@ -1,0 +1,86 @@
+// What a check is: a question to the file system, and an answer whatever happens while it is asked.
+import { errnoOf, hasErrno } from "../ports/disk-error.ts";
+import type { Ports } from "../ports/ports.ts";
+import type { DoctorCheck } from "./report.ts";
+
+export interface CheckContext {
+  readonly ports: Ports;
+  /** An empty directory of the examination's own; each check uses names that no other uses. */
+  readonly scratch: string;
+}
+
+export type Answer = Omit<DoctorCheck, "id" | "question">;
+
+export interface Check {
+  readonly id: string;
+  readonly question: string;
+  /** Holdfast cannot do without it: a failure that the check did not foresee is "bad" then, else "limited". */
+  readonly isVital: boolean;
+  readonly ask: (context: CheckContext) => Promise<Answer>;
+}
+
+/** DISK_FULL passes through: on a full disk nothing can be examined. */
+export async function runCheck(check: Check, context: CheckContext): Promise<DoctorCheck> {
+  const { id, question, isVital } = check;
+  try {
+    return { id, question, ...(await check.ask(context)) };
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === undefined || hasErrno(error, "ENOSPC", "EDQUOT")) throw error;
+    return {
+      id,
+      question,
+      verdict: isVital ? "bad" : "limited",
+      finding: `It could not be found out: ${(error as Error).message}.`,
+      meaning: isVital
+        ? "Holdfast cannot do without this, and nothing shows that it works."
+        : "Nothing shows that it works, so do not count on it.",
+      remedy: "Look at the system's log for this mount, mend the cause and run the doctor again.",
+    };
+  }
+}
+
+export function good(finding: string, meaning: string, measured?: Readonly<Record<string, number>>): Answer {
+  return { verdict: "good", finding, meaning, ...(measured === undefined ? {} : { measured }) };
+}
+
+export function limited(finding: string, meaning: string, remedy?: string): Answer {
+  return { verdict: "limited", finding, meaning, ...(remedy === undefined ? {} : { remedy }) };
+}
+
+export function bad(finding: string, meaning: string, remedy: string): Answer {
+  return { verdict: "bad", finding, meaning, remedy };
+}
+
+/** The POSIX name of the failure; undefined when the action succeeded. What is no failure of the disk is thrown. */
+export async function failureOf(action: () => Promise<unknown>): Promise<string | undefined> {
+  try {
+    await action();
+    return undefined;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === undefined || hasErrno(error, "ENOSPC", "EDQUOT")) throw error;
+    return errno;
+  }
+}
+
+export function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text);
+}
+
+const probeBytesMax = 4096;
+
+/** The content of a probe file; undefined when it is absent. */
+export async function findText({ ports }: Pick<CheckContext, "ports">, path: string): Promise<string | undefined> {
+  try {
+    return Buffer.from(await ports.disk.readFile(path, probeBytesMax)).toString("utf8");
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+export function formatMs(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  return `${Number((ms / 1_000).toFixed(1))} s`;
+}

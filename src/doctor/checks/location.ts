@@ -1,0 +1,35 @@
+// Whether the folder is on a disk of this machine alone, or others may be behind it.
+import type { Volume } from "../../ports/disk.ts";
+import { good, limited, type Answer } from "../check.ts";
+import type { DoctorCheck } from "../report.ts";
+
+export function checkLocation(volume: Volume): DoctorCheck {
+  return { id: "location", question: "Is this folder on a disk of this machine alone?", ...locate(volume) };
+}
+
+function locate({ kind, type }: Volume): Answer {
+  if (kind === "local" && ["tmpfs", "ramfs"].includes(type))
+    return limited(
+      `It is in the memory of this machine (${type}).`,
+      "A restart of this machine loses everything, however well it was synced.",
+      "Put what must survive on a disk.",
+    );
+  if (kind === "local") return good(`It is on a disk of this machine (${type}).`, "One kernel sees every change.");
+  const meaning =
+    "Safety rests on names that are won at the server, not on OS locks, stamps or what a client remembers; operations take a round trip each.";
+  if (kind === "network") return limited(`It is on a share (${type}).`, meaning, mountAdvice(type));
+  return limited(
+    `The operating system does not tell what it is on (${type}), so it is treated as a share.`,
+    meaning,
+    "`holdfast doctor DIR --with-peer` on two machines shows what one of them sees of the other.",
+  );
+}
+
+/** What was measured to work best, and is not the default. */
+function mountAdvice(type: string): string {
+  if (type.startsWith("nfs"))
+    return "Mount with vers=4.2,hard,proto=tcp,lookupcache=positive, and run the doctor with --with-peer on two machines.";
+  if (["cifs", "smb2", "smb3"].includes(type))
+    return "Mount with vers=3.1.1,closetimeo=0,actimeo=0,echo_interval=4, and run the doctor with --with-peer on two machines.";
+  return "Run the doctor with --with-peer on two machines.";
+}

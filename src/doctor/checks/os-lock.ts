@@ -1,0 +1,52 @@
+// Whether the lock of the operating system excludes a second descriptor: what the gate of a local directory stands on.
+import { isHoldfastError } from "../../errors.ts";
+import type { OsLockFile } from "../../ports/os-lock.ts";
+import { good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
+
+export const osLock: Check = {
+  id: "os-lock",
+  question: "Does an OS lock keep out a second holder?",
+  isVital: false,
+  ask,
+};
+
+const tableGate =
+  "Holdfast guards this folder by its own lock table and not by an OS lock (gate `table`): slower, and safe.";
+
+async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
+  const opened: OsLockFile[] = [];
+  const open = async (): Promise<OsLockFile> => {
+    const lock = await ports.osLock.open(`${scratch}/os-lock`);
+    opened.push(lock);
+    return lock;
+  };
+  try {
+    return await compare(await open(), await open(), ports.disk.volume.kind === "local");
+  } catch (error) {
+    if (!isHoldfastError(error, "UNSUPPORTED_DISK")) throw error;
+    return limited(
+      `There are no OS locks: ${error.message}.`,
+      tableGate,
+      "Install fs-native-extensions with a binary for this platform, on every machine that shares the folder, or leave it so.",
+    );
+  } finally {
+    for (const lock of opened) await lock.close();
+  }
+}
+
+async function compare(first: OsLockFile, second: OsLockFile, isLocal: boolean): Promise<Answer> {
+  if (!(await first.tryLock())) return limited("A free OS lock cannot be taken.", tableGate);
+  if (await second.tryLock()) return limited("Two holders got the same OS lock at once.", tableGate);
+  await first.unlock();
+  if (!(await second.tryLock())) return limited("An OS lock stays taken after its holder gave it up.", tableGate);
+  if (isLocal)
+    return good(
+      "An OS lock keeps out a second holder, and lets it in when the first one leaves.",
+      "Processes of this machine take turns by an OS lock, which a killed process gives up at once.",
+    );
+  return limited(
+    "An OS lock keeps out a second holder on this machine; one machine alone cannot show more.",
+    `An OS lock on a share can be lost without a word when the connection breaks, so it is a courtesy there and never what safety rests on. ${tableGate}`,
+    "`holdfast doctor DIR --with-peer` on two machines shows whether it excludes between them.",
+  );
+}

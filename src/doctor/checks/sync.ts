@@ -1,0 +1,75 @@
+// Whether an fsync of a file, and of a directory, can be had: what "acknowledged" means after a power cut.
+import {
+  bad,
+  bytesOf,
+  failureOf,
+  findText,
+  good,
+  limited,
+  type Answer,
+  type Check,
+  type CheckContext,
+} from "../check.ts";
+
+export const fileSync: Check = {
+  id: "file-sync",
+  question: "Can a file be synced to the disk?",
+  isVital: true,
+  ask: askFile,
+};
+
+export const directorySync: Check = {
+  id: "directory-sync",
+  question: "Can a directory be synced, so that new names survive a power cut?",
+  isVital: false,
+  ask: askDirectory,
+};
+
+async function askFile(context: CheckContext): Promise<Answer> {
+  const path = `${context.scratch}/sync-file`;
+  const file = await context.ports.disk.open(path, "create");
+  let refusal: string | undefined;
+  try {
+    await file.write(0, bytesOf("synced"));
+    refusal = await failureOf(() => file.sync());
+  } finally {
+    await file.close();
+  }
+  if (refusal !== undefined || (await findText(context, path)) !== "synced")
+    return bad(
+      refusal === undefined ? "A synced file has lost its content." : `Syncing a file fails (${refusal}).`,
+      "Holdfast acknowledges a write only after its sync, so here it would acknowledge nothing.",
+      "Use another file system, or mend the disk: the system's log tells more.",
+    );
+  return good(
+    "A written file can be synced.",
+    "What is acknowledged was handed to the disk, as far as a program can tell.",
+  );
+}
+
+async function askDirectory({ ports, scratch }: CheckContext): Promise<Answer> {
+  const refusal = await failureOf(() => ports.disk.syncDirectory(scratch));
+  if (refusal !== undefined)
+    return limited(
+      `Syncing a directory fails (${refusal}).`,
+      "A power cut can take back the name of a file that was written and synced just before: its entry is durable only when the file system says so.",
+      "Use a file system that syncs directories, or a server and a disk that do not lose power.",
+    );
+  // The port does nothing there, so its success says nothing.
+  if (isWindowsPath(scratch))
+    return good(
+      "Windows has no call to sync a directory.",
+      "NTFS journals new names in order, so they survive as far as it goes.",
+    );
+  if (ports.disk.volume.kind === "network")
+    return good(
+      "A directory can be synced.",
+      "On a share the server decides: NFS and SMB servers make names durable by themselves.",
+    );
+  return good("A directory can be synced.", "A name that is acknowledged survives a power cut.");
+}
+
+/** `C:/…` or `//server/share/…`: the disk port has forward slashes on every platform. */
+function isWindowsPath(path: string): boolean {
+  return /^([a-z]:|\/\/)/i.test(path);
+}

@@ -1,0 +1,47 @@
+// Whether a change makes itself known, or has to be looked for.
+import { bytesOf, formatMs, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
+
+export const watchHints: Check = {
+  id: "watch",
+  question: "Does a hint arrive when something changes?",
+  isVital: false,
+  ask,
+};
+
+const hintMsMax = 1_000;
+const lookEveryMs = 10;
+
+const meaningWhenSilent =
+  "Those who wait look again and again instead of being woken: nothing is missed, it is noticed later.";
+
+async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
+  if (ports.disk.volume.kind === "network")
+    return limited("On a share no hint comes for what another machine did.", meaningWhenSilent);
+  const waitedMs = await measureHintMs({ ports, scratch });
+  if (waitedMs === undefined)
+    return limited(
+      `No hint came within ${formatMs(hintMsMax)}.`,
+      meaningWhenSilent,
+      "Raise the limit of watches (`fs.inotify.max_user_watches`) if it is used up.",
+    );
+  if (ports.disk.volume.kind === "unknown")
+    return limited(
+      "A hint comes for what this machine did; whether one comes for another is not known.",
+      meaningWhenSilent,
+    );
+  return good("A hint comes for a change.", "Those who wait are woken at once.", { hintMs: Math.round(waitedMs) });
+}
+
+async function measureHintMs({ ports, scratch }: CheckContext): Promise<number | undefined> {
+  const { clock, disk, watch } = ports;
+  let hinted = false;
+  const stop = watch.start(scratch, () => (hinted = true));
+  try {
+    const startedMs = clock.monotonicMs();
+    await disk.createFile(`${scratch}/watched`, bytesOf("watched"), { sync: false });
+    while (!hinted && clock.monotonicMs() - startedMs < hintMsMax) await clock.sleep(lookEveryMs);
+    return hinted ? clock.monotonicMs() - startedMs : undefined;
+  } finally {
+    stop();
+  }
+}

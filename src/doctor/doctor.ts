@@ -1,0 +1,74 @@
+// The examination of a folder: asks every question once and says what Holdfast can be trusted with there.
+import type { Waiting } from "../common.ts";
+import type { Ports } from "../ports/ports.ts";
+import { runCheck, type Check } from "./check.ts";
+import { exclusiveCreate } from "./checks/exclusive-create.ts";
+import { hardLink } from "./checks/hard-link.ts";
+import { checkLocation } from "./checks/location.ts";
+import { checkMountOptions } from "./checks/mount-options.ts";
+import { caseOfNames, spellingOfNames } from "./checks/names.ts";
+import { osLock } from "./checks/os-lock.ts";
+import { renameReplaces, renameWhileOpen } from "./checks/rename.ts";
+import { clockOffset, stampGranularity } from "./checks/stamps.ts";
+import { directorySync, fileSync } from "./checks/sync.ts";
+import { watchHints } from "./checks/watch.ts";
+import { meetPeer } from "./peer.ts";
+import { verdictOf, type DoctorCheck, type DoctorReport } from "./report.ts";
+import { mustBeDirectory, withScratch } from "./scratch.ts";
+
+export interface DoctorOptions extends Waiting {
+  /** Also wait for another process that examines the same directory, on another machine if it is to prove anything. Default false. */
+  withPeer?: boolean | undefined;
+  /** How long to wait for the peer to come. Default 60_000. */
+  timeoutMs?: number | undefined;
+  /** Called when the wait for the peer begins, and when it has come. */
+  onPeer?: ((news: "waiting" | "met") => void) | undefined;
+}
+
+const checks: readonly Check[] = [
+  hardLink,
+  exclusiveCreate,
+  renameReplaces,
+  renameWhileOpen,
+  fileSync,
+  directorySync,
+  osLock,
+  caseOfNames,
+  spellingOfNames,
+  stampGranularity,
+  clockOffset,
+  watchHints,
+];
+
+/**
+ * Works in a directory of its own inside `directory`, which is gone afterwards also when it fails, and touches nothing else. Rejects only when nothing could be
+ * examined: INVALID_PATH (not there, not a directory), NO_PERMISSION (nothing can be made in it), DISK_FULL, or the signal's reason.
+ */
+export async function examine(ports: Ports, directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
+  await mustBeDirectory(ports.disk, directory);
+  const own = await examineAlone(ports, directory, options.signal);
+  const report = {
+    directory,
+    verdict: verdictOf(own.map(({ verdict }) => verdict)),
+    volume: ports.disk.volume,
+    checks: own,
+  };
+  return options.withPeer === true ? await meetPeer(ports, report, options) : report;
+}
+
+async function examineAlone(
+  ports: Ports,
+  directory: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly DoctorCheck[]> {
+  const { result, leftBehind } = await withScratch(ports, directory, async (scratch) => {
+    const { volume } = ports.disk;
+    const answers: DoctorCheck[] = [checkLocation(volume), ...checkMountOptions(volume)];
+    for (const check of checks) {
+      signal?.throwIfAborted();
+      answers.push(await runCheck(check, { ports, scratch }));
+    }
+    return answers;
+  });
+  return leftBehind === undefined ? result : [...result, leftBehind];
+}

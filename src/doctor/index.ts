@@ -1,0 +1,31 @@
+// The doctor on real file systems: part of "holdfast", not a subpath of its own.
+import { resolve, sep } from "node:path";
+import { holdfastError } from "../errors.ts";
+import { openNodePorts } from "../ports/node/ports.ts";
+import type { Ports } from "../ports/ports.ts";
+import { examine, type DoctorOptions } from "./doctor.ts";
+import type { DoctorReport } from "./report.ts";
+import { explainMissing } from "./scratch.ts";
+
+export type { DoctorOptions } from "./doctor.ts";
+export type { CheckVerdict, DoctorCheck, DoctorPeer, DoctorReport, DoctorVerdict } from "./report.ts";
+
+/**
+ * What the file system of `directory` can be trusted with. Makes and removes a directory of its own in there, and touches nothing else. Rejects with
+ * INVALID_PATH, NO_PERMISSION or DISK_FULL when nothing could be examined; a file system that Holdfast must not be used on is an answer, not an error.
+ */
+export async function doctor(directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
+  if (directory === "" || directory.includes("\0"))
+    throw holdfastError("INVALID_PATH", `${JSON.stringify(directory)} is no path.`, { path: directory });
+  const absolute = resolve(directory).split(sep).join("/");
+  return await examine(await openPorts(absolute), absolute, options);
+}
+
+async function openPorts(directory: string): Promise<Ports> {
+  try {
+    return await openNodePorts(directory);
+  } catch (error) {
+    // A file in the middle of the path is found here already, when the mount is looked up.
+    throw explainMissing(error, directory);
+  }
+}

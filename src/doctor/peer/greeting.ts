@@ -1,0 +1,100 @@
+// What two that met tell each other first: who they are, what each found alone, and how far its clock is from the server's.
+import { packageVersion } from "../../format/version.ts";
+import { formatMs, good, limited, type Answer } from "../check.ts";
+import { clockOffsetMsMax, measureClockOffsetMs } from "../clock-offset.ts";
+import type { CheckVerdict, DoctorReport, DoctorVerdict } from "../report.ts";
+import type { Pair, Session } from "./session.ts";
+
+export interface Greeting {
+  readonly version: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly bootId: string;
+  /** Of the examination that it made alone. */
+  readonly verdict: DoctorVerdict;
+  /** The ids of what was not good there. */
+  readonly weak: readonly string[];
+  /** How far the clock that stamps files is ahead of its own. */
+  readonly clockOffsetMs: number;
+}
+
+export async function greet(session: Session, { verdict, checks }: DoctorReport): Promise<Pair<Greeting>> {
+  const { ports } = session;
+  const { host } = ports;
+  return await session.exchange<Greeting>("greeting", {
+    version: packageVersion,
+    host: host.name,
+    pid: host.pid,
+    bootId: host.bootId,
+    verdict,
+    weak: checks.filter((check) => check.verdict !== "good").map(({ id }) => id),
+    clockOffsetMs: await measureClockOffsetMs(ports, session.path("clock", session.role)),
+  });
+}
+
+export function isSameMachine({ first, second }: Pair<Greeting>): boolean {
+  return first.bootId === second.bootId;
+}
+
+export function isSameVersion({ first, second }: Pair<Greeting>): boolean {
+  return first.version === second.version;
+}
+
+export function otherVersion({ first, second }: Pair<Greeting>): Answer {
+  return limited(
+    `${first.host} runs Holdfast ${first.version}, ${second.host} runs ${second.version}.`,
+    "They were not examined together: the rounds of two versions need not be the same.",
+    "Install the same version on both and run it again.",
+  );
+}
+
+export function judgeMachines(greetings: Pair<Greeting>): Answer {
+  const names = `${greetings.first.host} (process ${greetings.first.pid}) and ${greetings.second.host} (process ${greetings.second.pid})`;
+  if (!isSameMachine(greetings))
+    return good(`They are two machines: ${names}.`, "What follows was seen between two machines.");
+  return limited(
+    `They are on one machine: ${names}.`,
+    "What follows was seen within one machine and proves nothing about two.",
+    "Run it on two machines that mount the same folder.",
+  );
+}
+
+const verdictByReport: Readonly<Record<DoctorVerdict, CheckVerdict>> = {
+  ok: "good",
+  limited: "limited",
+  unusable: "bad",
+};
+
+/** The worse of the two counts for both, so that both come to the same verdict. */
+export function judgeOther({ host, pid, verdict, weak }: Greeting): Answer {
+  if (verdict === "ok")
+    return good(`${host} (process ${pid}) finds everything good.`, "Both sides are fit for Holdfast.");
+  const list = weak.join(", ");
+  return {
+    verdict: verdictByReport[verdict],
+    finding: `${host} (process ${pid}) finds limits: ${list}.`,
+    meaning: "A folder that is shared is only as good as its weakest machine.",
+    remedy: "See what the doctor says on that machine.",
+  };
+}
+
+/** Both clocks against the one that stamps files, so that no time of one machine is compared with one of the other. */
+export function judgeClocks({ first, second }: Pair<Greeting>): Answer {
+  const differenceMs = Math.abs(first.clockOffsetMs - second.clockOffsetMs);
+  const measured = { differenceMs };
+  if (differenceMs <= clockOffsetMsMax)
+    return good(
+      `Their clocks agree to within ${formatMs(clockOffsetMsMax)}, by the stamps of the server.`,
+      "Times that the two write can be compared.",
+      measured,
+    );
+  const ahead = first.clockOffsetMs < second.clockOffsetMs ? first : second;
+  return {
+    ...limited(
+      `The clock of ${ahead.host} (process ${ahead.pid}) is ${formatMs(differenceMs)} ahead of the other's.`,
+      "Holdfast never compares the clocks of two machines, so nothing is lost; people who compare times are misled, and so are other programs that judge a semaphore file by its age.",
+      "Let all machines take their time from the same place (NTP).",
+    ),
+    measured,
+  };
+}

@@ -1,0 +1,68 @@
+// How exactly two of those who look for a peer become a pair, however many there are.
+import type { Waiting } from "../../common.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { seeking, type Intent, type Presence, type Sighting } from "./presence.ts";
+
+export type Role = "first" | "second";
+
+export interface Pairing {
+  /** The lower id is first. */
+  readonly role: Role;
+  /** The id of the other. */
+  readonly peer: string;
+}
+
+export interface PairingOptions extends Waiting {
+  readonly timeoutMs: number;
+  /** Called by the first before the second can know of the pair. */
+  readonly prepare: (peer: string) => Promise<void>;
+}
+
+const lookEveryMs = 100;
+/** For one who was about to be taken when the time was up: to leave now would let the other down. */
+const graceMs = 3_000;
+
+/** Undefined when nobody came in time. */
+export async function findPeer(
+  { clock }: Pick<Ports, "clock">,
+  presence: Presence,
+  { timeoutMs, signal, prepare }: PairingOptions,
+): Promise<Pairing | undefined> {
+  const deadlineMs = clock.monotonicMs() + timeoutMs;
+  let intent: Intent = seeking;
+  await presence.show(intent);
+  for (;;) {
+    signal?.throwIfAborted();
+    await presence.look();
+    const next = decide(presence.id, intent, presence.others());
+    if (next.state === "takes") await prepare(next.whom);
+    if (next.state !== intent.state || next.whom !== intent.whom) await presence.show(next);
+    if (next.state === "takes") return { role: "first", peer: next.whom };
+    if (next.state === "with") return { role: "second", peer: next.whom };
+    intent = next;
+    if (clock.monotonicMs() >= deadlineMs + (intent.state === "accepts" ? graceMs : 0)) return undefined;
+    await clock.sleep(lookEveryMs, { signal });
+    await presence.keepUp();
+  }
+}
+
+/**
+ * The higher id accepts, the lower one takes. Everybody waits only for somebody lower, so nobody waits in a circle; and only the taker decides, alone and once,
+ * so a pair is two. No exclusive create and no link: those are what the pair is going to examine.
+ */
+export function decide(me: string, intent: Intent, others: readonly Sighting[]): Intent {
+  if (intent.state === "accepts") {
+    const chosen = others.find(({ id }) => id === intent.whom);
+    if (chosen?.intent.state === "takes" && chosen.intent.whom === me) return { state: "with", whom: chosen.id };
+    // To change one's mind while the other makes up its own would leave it with nobody.
+    if (chosen !== undefined && isFree(chosen)) return intent;
+  }
+  const lower = others.find((other) => other.id < me && isFree(other));
+  if (lower !== undefined) return { state: "accepts", whom: lower.id };
+  const acceptor = others.find((other) => other.intent.state === "accepts" && other.intent.whom === me);
+  return acceptor === undefined ? seeking : { state: "takes", whom: acceptor.id };
+}
+
+function isFree({ intent }: Sighting): boolean {
+  return intent.state === "seeks" || intent.state === "accepts";
+}

@@ -1,0 +1,96 @@
+// The directory in which an examination does its probing: its own, and gone afterwards.
+import { removeDirectory } from "../durable/directory.ts";
+import { holdfastError } from "../errors.ts";
+import { randomName } from "../format/id.ts";
+import { errnoOf, hasErrno } from "../ports/disk-error.ts";
+import type { Disk } from "../ports/disk.ts";
+import type { Ports } from "../ports/ports.ts";
+import type { DoctorCheck } from "./report.ts";
+
+/** INVALID_PATH when it is not there or no directory. */
+export async function mustBeDirectory(disk: Disk, directory: string): Promise<void> {
+  try {
+    if ((await disk.stat(directory)).kind === "directory") return;
+  } catch (error) {
+    throw explainMissing(error, directory);
+  }
+  throw notADirectory(directory);
+}
+
+/** What a failure to find `directory` means for the one who named it. */
+export function explainMissing(error: unknown, directory: string): unknown {
+  if (hasErrno(error, "ENOTDIR")) return notADirectory(directory, error);
+  if (!hasErrno(error, "ENOENT")) return error;
+  const message = `${directory} is not there. Mount the share, make the directory, or correct the path.`;
+  return holdfastError("INVALID_PATH", message, { path: directory }, error);
+}
+
+function notADirectory(directory: string, cause?: unknown): Error {
+  const message = `${directory} is not a directory. Name the folder that is to be shared.`;
+  return holdfastError("INVALID_PATH", message, { path: directory }, cause);
+}
+
+export interface ScratchOutcome<T> {
+  readonly result: T;
+  /** Set when it could not be removed again. */
+  readonly leftBehind?: DoctorCheck;
+}
+
+/** NO_PERMISSION when nothing can be made in `directory`. What `action` throws is thrown after the removal. */
+export async function withScratch<T>(
+  ports: Ports,
+  directory: string,
+  action: (scratch: string) => Promise<T>,
+): Promise<ScratchOutcome<T>> {
+  const scratch = `${directory}/.holdfast-doctor-${randomName(ports.random.bytes(16))}`;
+  await makeScratch(ports.disk, directory, scratch);
+  let result: T;
+  try {
+    result = await action(scratch);
+  } catch (error) {
+    await removeStubborn(ports, scratch);
+    throw error;
+  }
+  if (await removeStubborn(ports, scratch)) return { result };
+  return { result, leftBehind: leftBehind(scratch) };
+}
+
+async function makeScratch(disk: Disk, directory: string, scratch: string): Promise<void> {
+  try {
+    await disk.mkdir(scratch);
+  } catch (error) {
+    if (!hasErrno(error, "EACCES", "EPERM", "EROFS")) throw error;
+    const why = hasErrno(error, "EROFS") ? "it is mounted read-only" : "this user may not write there";
+    const message = `Nothing can be made in ${directory} (${errnoOf(error) ?? ""}): ${why}. All users that share a folder need to write to all of it.`;
+    throw holdfastError("NO_PERMISSION", message, { path: directory }, error);
+  }
+}
+
+const removalsMax = 5;
+const removalPauseMs = 200;
+
+/** True when it is gone. A scanner, or a client that keeps a removed file until its last close, can hold it for a moment. */
+export async function removeStubborn(ports: Ports, path: string): Promise<boolean> {
+  for (let tries = 1; ; tries++) {
+    try {
+      if (await removeDirectory(ports.disk, path)) return true;
+    } catch (error) {
+      // A failing disk must not hide what was found out before; that it stays behind is reported.
+      if (errnoOf(error) === undefined) throw error;
+    }
+    if (tries >= removalsMax) return false;
+    await ports.clock.sleep(removalPauseMs);
+  }
+}
+
+export function leftBehind(path: string): DoctorCheck {
+  return {
+    id: "clean-up",
+    question: "Can what was made be removed again?",
+    verdict: "limited",
+    finding: `${path} could not be removed.`,
+    meaning:
+      "Something holds a file in it, or removing failed: Holdfast would have to leave such files to a later sweep.",
+    remedy: "Remove it by hand.",
+  };
+}

@@ -1,0 +1,115 @@
+// One epoch of a rolling chain: the record that names its directory for ever, and the slots and the `open` file in that directory.
+import { countOf, objectOf, textOf } from "../format/decoding.ts";
+import { randomName } from "../format/id.ts";
+import { findSlotNumber, slotName } from "../format/name.ts";
+import type { RecordKind } from "../format/record.ts";
+import { hasErrno } from "../ports/disk-error.ts";
+import type { Disk } from "../ports/disk.ts";
+import type { ChainEntry } from "./chain.ts";
+import { removeDirectory, unlinkIfThere } from "./directory.ts";
+import { getRecord } from "./record-file.ts";
+import type { Staging } from "./staging.ts";
+
+export interface Epoch<T> {
+  /** Its random part is used once, so a name in it was never used before. */
+  readonly directory: string;
+  readonly bootId: string;
+  /** The number of slot k is from + k. */
+  readonly from: number;
+  readonly slots: number;
+  /** The state before its first slot. */
+  readonly base: T;
+}
+
+/** A whole state, so that a torn or missing one hurts nothing but itself. */
+export interface Slot<T> {
+  readonly id: string;
+  readonly number: number;
+  readonly state: T;
+}
+
+/** Where a process believes the end of the chain to be. */
+export interface View<T> {
+  readonly epoch: ChainEntry<Epoch<T>>;
+  /** 0: nothing in this epoch yet. */
+  readonly slot: number;
+  readonly state: T;
+}
+
+/** Makes the directory of epoch `number` with its `open` file, durable, before anybody can know its name. */
+export async function makeEpochDirectory({ disk, random }: Staging, parent: string, number: number): Promise<string> {
+  const name = `${slotName(number)}-${randomName(random.bytes(16))}`;
+  const path = `${parent}/${name}`;
+  await disk.mkdir(path);
+  await disk.createFile(`${path}/open`, new Uint8Array(), { sync: true });
+  // An epoch that is named but lost its directory or its `open` in a power cut would stop everybody.
+  await disk.syncDirectory(path);
+  await disk.syncDirectory(parent);
+  return name;
+}
+
+/** Deletes an epoch that nobody can win in any more. False when another collector has, or when something in it cannot be removed now. */
+export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
+  try {
+    // First of all, and durable before anything else goes: from here on no link in this directory is believed.
+    await unlinkIfThere(disk, `${directory}/open`);
+    await disk.syncDirectory(directory);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ESTALE")) return false;
+    throw error;
+  }
+  return await removeDirectory(disk, directory);
+}
+
+/** The number of the epoch that a directory was made for; undefined for anything else. */
+export function findEpochOfDirectory(name: string): number | undefined {
+  const dash = name.indexOf("-");
+  return dash < 0 ? undefined : findSlotNumber(name.slice(0, dash));
+}
+
+/** Undefined when there is none, or when the epoch is gone. */
+export async function findSlot<T>(disk: Disk, kind: RecordKind<Slot<T>>, path: string): Promise<Slot<T> | undefined> {
+  try {
+    return await getRecord(disk, kind, path);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
+    throw error;
+  }
+}
+
+/** The highest slot in a directory, 0 when there is none; undefined when the epoch is gone. */
+export async function findHighestSlot(disk: Disk, directory: string): Promise<number | undefined> {
+  try {
+    const slots = (await disk.list(directory)).map(findSlotNumber).filter((slot) => slot !== undefined);
+    return Math.max(0, ...slots);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
+    throw error;
+  }
+}
+
+export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
+  return {
+    kind: `${kind.kind} epoch`,
+    decode: (value) => {
+      const { directory, bootId, from, slots, base } = objectOf(value);
+      return {
+        directory: textOf(directory),
+        bootId: textOf(bootId),
+        from: countOf(from),
+        slots: countOf(slots),
+        base: kind.decode(base),
+      };
+    },
+  };
+}
+
+export function slotKind<T>(kind: RecordKind<T>): RecordKind<Slot<T>> {
+  return {
+    kind: `${kind.kind} slot`,
+    decode: (value) => {
+      const { id, number, state } = objectOf(value);
+      return { id: textOf(id), number: countOf(number), state: kind.decode(state) };
+    },
+  };
+}

@@ -1,0 +1,33 @@
+// "holdfast/durable": the mechanisms that everything else is made of, for those who build their own. They may still change between minor versions.
+import { openNodePorts } from "../ports/node/ports.ts";
+import { directoryOf } from "../ports/node/location.ts";
+import type { Gate } from "./gate.ts";
+import { Ground, type GroundOptions } from "./ground.ts";
+import { openGate as openGateOn } from "./open-gate.ts";
+
+export { AppendFile } from "./append-file.ts";
+export { Chain, type ChainEntry } from "./chain.ts";
+export { ensureDirectory } from "./directory.ts";
+export { Gate, type GateHold, type GateOptions } from "./gate.ts";
+export { Ground, type GroundOptions, type KnownHolder } from "./ground.ts";
+export { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+export type { Holder } from "./holder.ts";
+export type { Life } from "./life.ts";
+export { putIfAbsent, replace, type PublishOptions } from "./publish.ts";
+export { RollingChain, type AppendedEntry, type RollingChainOptions, type RollingEntry } from "./rolling-chain.ts";
+export type { Staging } from "./staging.ts";
+export type { HolderState } from "./witness.ts";
+export type { RecordKind } from "../format/record.ts";
+export type { Disk, DiskFile, FileStat, Volume } from "../ports/disk.ts";
+export type { Ports } from "../ports/ports.ts";
+
+/** Joins the ground in a directory of this machine's file system, making it if it is not there. */
+export async function openGround(directory: string | URL, options?: GroundOptions): Promise<Ground> {
+  const path = directoryOf(directory);
+  return await Ground.open(await openNodePorts(path), path, options);
+}
+
+/** One at a time in `directory`, among all processes that open its gate. */
+export async function openGate(ground: Ground, directory: string): Promise<Gate> {
+  return await openGateOn(ground.ports, ground.staging, directoryOf(directory));
+}

@@ -1,0 +1,46 @@
+// The heart for a memory disk: whoever could watch it shares our event loop, so a timer of that loop is as good as a thread.
+import type { Clock } from "../clock.ts";
+import type { DiskFile } from "../disk.ts";
+import type { Beating, BeatTimes, Heart, HeartOptions } from "../heart.ts";
+import { MemoryFile } from "./file.ts";
+
+export function createMemoryHeart(clock: Clock): Heart {
+  return { start: (file, options) => startBeating(clock, file, options) };
+}
+
+function startBeating(clock: Clock, file: DiskFile, { everyMs, stallMs, from, onLost }: HeartOptions): Beating {
+  const stopped = new AbortController();
+  let last: BeatTimes | undefined;
+
+  const beat = async (): Promise<void> => {
+    for (let count = from; !stopped.signal.aborted; count++) {
+      const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+      await file.write(0, encodeBeat(count, times.wallMs));
+      last = times;
+      const leftMs = Math.max(0, everyMs - (clock.monotonicMs() - times.monotonicMs));
+      await clock.sleep(leftMs, { signal: stopped.signal, background: true });
+      // The loop did not turn, so it did not stop us in time either. For good: whoever waits for us to fall silent must not see us wake again.
+      if (clock.monotonicMs() - times.monotonicMs - everyMs >= stallMs)
+        throw new Error(`the event loop did not turn for ${stallMs} ms, so the heart stopped`);
+    }
+  };
+  const ended = beat().catch((cause: unknown) => {
+    leaveFile();
+    if (!stopped.signal.aborted) onLost(cause);
+  });
+
+  const stop = async (): Promise<void> => {
+    stopped.abort();
+    await ended;
+  };
+  const leaveFile = file instanceof MemoryFile ? file.use(stop) : (): void => undefined;
+  return { lastBeat: () => last, stop };
+}
+
+const wallMsMax = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/** The bytes of format/beat.ts, which is a layer above this one; a test compares them. */
+function encodeBeat(count: number, wallMs: number): Uint8Array {
+  const time = new Date(Math.min(Math.max(wallMs, 0), wallMsMax)).toISOString();
+  return new TextEncoder().encode(`beat ${String(count).padStart(16, "0")} ${time}\n`);
+}

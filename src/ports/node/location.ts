@@ -1,0 +1,25 @@
+// What a user may give as the place of a store, as the one absolute path that the ports work with.
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { holdfastError } from "../../errors.ts";
+
+/** A directory path (also `\\\\server\\share\\…` and drive letters) or a `file:` URL. INVALID_PATH. */
+export function directoryOf(location: string | URL): string {
+  const path = location instanceof URL || location.startsWith("file:") ? pathOfUrl(location) : location;
+  if (path === "") throw invalid(path, "it is empty");
+  if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
+  const absolute = resolve(path);
+  return process.platform === "win32" ? absolute.replaceAll("\\", "/") : absolute;
+}
+
+function pathOfUrl(location: string | URL): string {
+  try {
+    return fileURLToPath(location);
+  } catch (cause) {
+    throw invalid(String(location), "it is not a file: URL of this machine", cause);
+  }
+}
+
+function invalid(path: string, why: string, cause?: unknown): Error {
+  return holdfastError("INVALID_PATH", `The location ${JSON.stringify(path)} cannot be used: ${why}.`, { path }, cause);
+}

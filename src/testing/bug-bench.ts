@@ -1,0 +1,36 @@
+// The bug bench: runs every known-wrong variant and tells whether the harness catches it, by what, and how fast. It measures the tests, not the code.
+import { explore, type Violation } from "./explorer/explore.ts";
+import { forgetfulChainMutants } from "./mutants/forgetful-chains.ts";
+import { gateMutants } from "./mutants/gate.ts";
+import { groupCommitMutants } from "./mutants/group-commit.ts";
+import { livenessMutants } from "./mutants/liveness.ts";
+import type { Mutant } from "./mutants/mutant.ts";
+import { publishMutants } from "./mutants/publish.ts";
+import { rollingChainMutants } from "./mutants/rolling-chain.ts";
+
+export const mutants: readonly Mutant[] = [
+  ...publishMutants,
+  ...forgetfulChainMutants,
+  ...rollingChainMutants,
+  ...livenessMutants,
+  ...gateMutants,
+  ...groupCommitMutants,
+];
+
+export interface BenchResult {
+  readonly mutant: string;
+  /** The promise that it breaks was broken. Breaking another one by accident does not count. */
+  readonly caught: boolean;
+  readonly states: number;
+  readonly ms: number;
+  readonly violation?: Violation;
+}
+
+export async function benchMutant(mutant: Mutant, options: { readonly shortenMs?: number } = {}): Promise<BenchResult> {
+  const { states, ms, violation } = await explore(mutant.scenario, {
+    shortenMs: options.shortenMs ?? 0,
+    statesMax: 200_000,
+  });
+  const caught = violation !== undefined && mutant.breaks.test(violation.message);
+  return { mutant: mutant.name, caught, states, ms, ...(violation === undefined ? {} : { violation }) };
+}

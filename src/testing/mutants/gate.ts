@@ -1,0 +1,33 @@
+// A gate that each process has for itself.
+import { Turn } from "../../durable/turn.ts";
+import type { GateHold } from "../../durable/gate.ts";
+import { gateScenarios, type OpenGate } from "../scenarios/gate.ts";
+import { scenarioNamed, type Mutant } from "./mutant.ts";
+
+/** First come, first served, among the callers of one process; the others have a line of their own. */
+const gatePerProcess: OpenGate = async () => {
+  const turn = new Turn();
+  return {
+    acquire: async (): Promise<GateHold> => {
+      await turn.take();
+      const release = async (): Promise<void> => turn.give();
+      const { signal } = new AbortController();
+      return {
+        signal,
+        acquiredAt: new Date(0),
+        isContended: async () => false,
+        release,
+        [Symbol.asyncDispose]: release,
+      };
+    },
+  };
+};
+
+export const gateMutants: readonly Mutant[] = [
+  {
+    name: "gate per process",
+    about: "What a process does when it has no OS lock and goes on without.",
+    scenario: scenarioNamed(gateScenarios(gatePerProcess), "gate: two processes, one killed"),
+    breaks: /inside together/,
+  },
+];

@@ -1,0 +1,79 @@
+// Known-wrong ways to tell who is alive.
+import { decodeBeat, encodeBeat } from "../../format/beat.ts";
+import type { GroundLayout, Holder } from "../../durable/holder.ts";
+import type { Life } from "../../durable/life.ts";
+import { Witness, type HolderState } from "../../durable/witness.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { livenessScenarios, type Judging } from "../scenarios/liveness.ts";
+import { scenarioNamed, type Mutant } from "./mutant.ts";
+
+const realWitness: Judging["makeWitness"] = (ports, layout) => new Witness(ports, layout);
+const realDeadline: Judging["goesOn"] = async (life) => !life.isOver;
+
+/** A holder that comes late writes its heartbeat again, finds its file in place, and continues. */
+async function continuesLate(life: Life, ports: Ports): Promise<boolean> {
+  const file = await ports.disk.open(life.temp.replace("/temp/", "/holders/").concat(".beat"), "write");
+  await file.write(0, encodeBeat(99, ports.clock.wallMs()));
+  await file.close();
+  return true;
+}
+
+/** Compares the time in the heartbeat with the clock of the machine that judges. */
+const comparesClocks: Judging["makeWitness"] = (ports: Ports, layout: GroundLayout) => ({
+  look: async (holder: Holder): Promise<HolderState> => {
+    const beat = decodeBeat(await ports.disk.readFile(layout.beat(holder.id), 100));
+    return ports.clock.wallMs() - (beat?.wallMs ?? 0) > holder.leaseMs ? "dead" : "alive";
+  },
+});
+
+/** Looks the holder's pid up in its own process table. */
+const looksUpPids: Judging["makeWitness"] = (ports: Ports) => ({
+  look: async (holder: Holder): Promise<HolderState> => ports.host.processState(holder.pid, ""),
+});
+
+const inContainers = "liveness: a killed process of this kernel is dead at once";
+
+export const livenessMutants: readonly Mutant[] = [
+  {
+    name: "late holder that continues (V1)",
+    about: "It was judged dead while it slept, wakes and goes on.",
+    scenario: scenarioNamed(
+      livenessScenarios({ goesOn: continuesLate, makeWitness: realWitness }),
+      "liveness: a sleeping holder is evicted",
+    ),
+    breaks: /acted after it was judged dead/,
+  },
+  {
+    name: "clocks of two machines compared",
+    about: "A clock that is ahead kills everybody.",
+    scenario: scenarioNamed(
+      livenessScenarios({ goesOn: realDeadline, makeWitness: comparesClocks }),
+      "liveness: clocks that jump kill nobody",
+    ),
+    breaks: /acted after it was judged dead/,
+  },
+  {
+    name: "pid liveness at pid 1",
+    about: "In its own container every witness finds itself under pid 1: the dead look alive for ever.",
+    scenario: scenarioNamed(livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }), inContainers),
+    breaks: /a dead holder was judged alive/,
+  },
+  {
+    name: "pid liveness and a foreign container",
+    about: "A pid that this container does not have belongs to a living process of another.",
+    scenario: scenarioNamed(
+      livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }),
+      "liveness: a pid of another container",
+    ),
+    breaks: /a living holder was judged dead/,
+  },
+  {
+    name: "pid liveness and reuse",
+    about: "The pid of a dead holder belongs to another process by now.",
+    scenario: scenarioNamed(
+      livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }),
+      "liveness: a pid that is used again",
+    ),
+    breaks: /a dead holder was judged alive/,
+  },
+];

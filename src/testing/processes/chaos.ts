@@ -1,0 +1,86 @@
+// Chaos: at every moment some child is killed and started again, or stopped and continued, as a seed decides.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Chance } from "./chance.ts";
+import { canStop, type Child } from "./child.ts";
+
+export interface ChaosOptions {
+  readonly chance: Chance;
+  /** The longest time between two blows. */
+  readonly everyMsMax: number;
+  /** How many of the blows kill; the others stop. */
+  readonly killPart: number;
+  /** How long a stop lasts, each range as likely as it is often in the list. */
+  readonly stopMs: readonly (readonly [min: number, max: number])[];
+}
+
+export class Chaos {
+  readonly #children: readonly Child[];
+  readonly #options: ChaosOptions;
+  readonly #over = new AbortController();
+  #kills = 0;
+  #stops = 0;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(children: readonly Child[], options: ChaosOptions) {
+    this.#children = children;
+    this.#options = options;
+  }
+
+  get kills(): number {
+    return this.#kills;
+  }
+  /** 0 on Windows, where nothing can be stopped. */
+  get stops(): number {
+    return this.#stops;
+  }
+
+  begin(): void {
+    this.#running = this.#rage();
+  }
+
+  /** Resolves when every child runs again. */
+  async end(): Promise<void> {
+    this.#over.abort();
+    await this.#running;
+    for (const child of this.#children) child.cont();
+  }
+
+  async #rage(): Promise<void> {
+    const { chance, everyMsMax, killPart } = this.#options;
+    const { signal } = this.#over;
+    while (!signal.aborted) {
+      await pause(chance.between(0, everyMsMax), signal);
+      const child = chance.pick(this.#children);
+      if (child === undefined || signal.aborted) return;
+      // One that ended by itself is a finding, and stays ended for everybody to see.
+      if (!child.isRunning) continue;
+      if (chance.happens(killPart)) {
+        this.#kills++;
+        await child.kill();
+        child.start();
+      } else if (this.#mayStop(child)) void this.#stopForAWhile(child);
+    }
+  }
+
+  /** At most half of them at a time, so that the sleepers have something to miss. */
+  #mayStop(child: Child): boolean {
+    const stopped = this.#children.filter(({ isStopped }) => isStopped).length;
+    return canStop && !child.isStopped && stopped < this.#children.length / 2;
+  }
+
+  async #stopForAWhile(child: Child): Promise<void> {
+    const { chance, stopMs } = this.#options;
+    const [min, max] = chance.pick(stopMs) ?? [0, 0];
+    const { starts } = child;
+    this.#stops++;
+    child.stop();
+    await pause(chance.between(min, max), this.#over.signal);
+    // It may have been killed meanwhile, and its successor may be stopped on its own account.
+    if (child.starts === starts) child.cont();
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  // Cut short when it is over: the caller looks.
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
+}

@@ -1,0 +1,36 @@
+// A real disk that dawdles: now and then a call waits before it is made, so that windows of microseconds stand open for others to fall through.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Disk } from "../../ports/disk.ts";
+import type { Chance } from "./chance.ts";
+
+export interface DawdlingOptions {
+  readonly chance: Chance;
+  /** How likely a call is to wait. */
+  readonly probability: number;
+  readonly msMax: number;
+}
+
+/** Does what `disk` does, only later. Every delay is one that a busy machine could have made. */
+export function dawdlingDisk(disk: Disk, { chance, probability, msMax }: DawdlingOptions): Disk {
+  const late =
+    <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      if (chance.happens(probability)) await sleep(chance.between(0, msMax));
+      return await call(...args);
+    };
+  return {
+    volume: disk.volume,
+    createFile: late((path, bytes, options) => disk.createFile(path, bytes, options)),
+    readFile: late((path, bytesMax) => disk.readFile(path, bytesMax)),
+    canOpen: late((path) => disk.canOpen(path)),
+    open: late((path, mode) => disk.open(path, mode)),
+    link: late((from, to) => disk.link(from, to)),
+    rename: late((from, to) => disk.rename(from, to)),
+    unlink: late((path) => disk.unlink(path)),
+    mkdir: late((path) => disk.mkdir(path)),
+    rmdir: late((path) => disk.rmdir(path)),
+    list: late((path) => disk.list(path)),
+    stat: late((path) => disk.stat(path)),
+    syncDirectory: late((path) => disk.syncDirectory(path)),
+  };
+}

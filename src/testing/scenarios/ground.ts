@@ -1,0 +1,58 @@
+// Scenarios of the ground: a publisher that may sleep past its lease, and a sweeper that removes what the dead have left.
+import { Ground } from "../../durable/ground.ts";
+import { putIfAbsent } from "../../durable/publish.ts";
+import { HoldfastError } from "../../errors.ts";
+import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
+
+const directory = "/ground";
+const target = "/order.json";
+const leaseMs = 8000;
+const content = Buffer.from("the order of ada");
+
+const publisher: Actor = actor({
+  prepare: ({ ports }) => Ground.open(ports, directory, { leaseMs }),
+  run: async ({ note }, ground) => {
+    try {
+      note((await putIfAbsent(ground.staging, target, content)) ? "published" : "refused");
+    } catch (error) {
+      // Its temp files were swept, or its life was over: it must have slept.
+      if (!(error instanceof HoldfastError)) throw error;
+      note("failed", error.code);
+    }
+  },
+});
+
+const sweeper: Actor = actor({
+  prepare: ({ ports }) => Ground.open(ports, directory, { leaseMs: 10 * leaseMs }),
+  run: async ({ ports, note }, ground) => {
+    for (let round = 0; round < 6; round++) {
+      if ((await ground.sweep()).length > 0) return note("swept");
+      await ports.clock.sleep(leaseMs / 4);
+    }
+  },
+});
+
+function onlySleepersFail(facts: readonly Fact[]): void {
+  const stopped = facts.some(({ what }) => what === "stopped");
+  mustHold(stopped || !facts.some(({ what }) => what === "swept"), "a living holder was swept");
+  mustHold(stopped || !facts.some(({ what }) => what === "failed"), "a living holder lost its temp file");
+}
+
+export function groundScenarios(): Scenario[] {
+  return [
+    {
+      name: "ground: a publisher against a sweeper",
+      about:
+        "The publisher may sleep past its lease between any two steps; a sweeper on another machine removes what the dead left.",
+      tempIsShared: true,
+      beatsMax: 8,
+      pauses: { ms: 3 * leaseMs, count: 1, actors: ["ada"] },
+      actors: { ada: { ...publisher, machine: "m1" }, swe: { ...sweeper, machine: "m2" } },
+      check: onlySleepersFail,
+      audit: async ({ disk }, facts) => {
+        if (valuesOf(facts, "published").length === 0) return;
+        mustHold(await disk.canOpen(target), "the file was acknowledged and is not there");
+      },
+    },
+  ];
+}

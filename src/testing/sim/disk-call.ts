@@ -1,0 +1,141 @@
+// One call of a simulated process to the simulated disk, and the ways in which it may end.
+import { diskError } from "../../ports/disk-error.ts";
+import type { Call, Outcome, Touch } from "./call.ts";
+import type { ClientCache, Lookup } from "./client-cache.ts";
+import { parentOf } from "./paths.ts";
+import type { SimServer } from "./server.ts";
+
+/** Which failures may be injected, and into which operations (all, when none are named). */
+export interface InjectedErrors {
+  readonly errnos: readonly string[];
+  readonly operations?: readonly string[];
+}
+
+export interface DiskOperation<T> {
+  readonly name: string;
+  /** For people: the paths. */
+  readonly detail: string;
+  /** A function where it may change while the call is parked. */
+  readonly touches: readonly Touch[] | (() => readonly Touch[]);
+  /** Names that must be there. */
+  readonly needs?: readonly string[];
+  readonly makes?: readonly string[];
+  readonly removes?: readonly string[];
+  /** A directory that it is about as a whole. */
+  readonly directory?: string;
+  readonly run: (at: Lookup) => T;
+  /** What a client hears that repeats the request after it was done; undefined for operations that may be repeated. */
+  readonly repeated?: string;
+  /** Another answer that this client may give at this moment, from what it remembers. */
+  readonly remembered?: () => { readonly answer: T } | undefined;
+  /** What else a failure does. */
+  readonly onError?: (() => void) | undefined;
+  /** Its answer is settled once this name is there, if that name is permanent. */
+  readonly settledBy?: string | undefined;
+}
+
+/** What all calls of one process share. */
+export interface DiskCallContext {
+  readonly server: SimServer;
+  readonly cache: ClientCache;
+  readonly errors: InjectedErrors | undefined;
+  readonly isPermanent: ((path: string) => boolean) | undefined;
+}
+
+export class DiskCall<T> implements Call<T> {
+  readonly operation: string;
+  readonly detail: string;
+  readonly #what: DiskOperation<T>;
+  readonly #context: DiskCallContext;
+  readonly #settledBy: string | undefined;
+
+  constructor(operation: DiskOperation<T>, context: DiskCallContext) {
+    this.operation = operation.name;
+    this.detail = operation.detail;
+    this.#what = operation;
+    this.#context = context;
+    const { settledBy } = operation;
+    this.#settledBy = settledBy !== undefined && context.isPermanent?.(settledBy) ? settledBy : undefined;
+  }
+
+  get touches(): readonly Touch[] {
+    const { touches } = this.#what;
+    return typeof touches === "function" ? touches() : touches;
+  }
+
+  isSettled(): boolean {
+    return this.#settledBy !== undefined && this.#context.server.find(this.#settledBy) !== undefined;
+  }
+
+  outcomes(): Outcome<T>[] {
+    const { errors, cache } = this.#context;
+    const outcomes: Outcome<T>[] = [{ label: "", run: () => this.#answered() }];
+    if (cache.mayBeOld) this.#addOldAnswers(outcomes);
+    if (this.#what.repeated !== undefined) this.#addLostReplies(outcomes, this.#what.repeated);
+    if (errors !== undefined && (errors.operations?.includes(this.operation) ?? true))
+      for (const errno of errors.errnos)
+        outcomes.push({ label: errno, trouble: "error", run: () => this.#fail(errno) });
+    return outcomes;
+  }
+
+  #answered(): T {
+    const { cache } = this.#context;
+    const answer = this.#reached();
+    if (!cache.mayBeOld) return answer;
+    for (const path of this.#what.makes ?? []) cache.made(path);
+    for (const path of this.#what.removes ?? []) cache.removed(path);
+    return answer;
+  }
+
+  /** The server does it, whether or not this client will hear so. */
+  #reached(): T {
+    const { cache } = this.#context;
+    const { run, needs = [], makes = [] } = this.#what;
+    if (!cache.mayBeOld) return run(cache.fresh(this.operation));
+    try {
+      return run(cache.fresh(this.operation));
+    } finally {
+      cache.learn(needs, makes);
+    }
+  }
+
+  /** Other answers that this client may give at this moment, from what it remembers. */
+  #addOldAnswers(outcomes: Outcome<T>[]): void {
+    const { cache } = this.#context;
+    const { needs = [], makes = [], directory, run, remembered } = this.#what;
+    const old = remembered?.();
+    if (old !== undefined) outcomes.push({ label: "from the cache", trouble: "stale", run: () => old.answer });
+    if ([...needs, ...makes.map(parentOf)].some((path) => cache.isWronglyAbsent(path)))
+      outcomes.push({ label: "absent, from the cache", trouble: "stale", run: () => this.#refuse("ENOENT") });
+    const directories = new Set([...makes, ...needs].map(parentOf));
+    if (directory !== undefined) directories.add(directory);
+    for (const under of directories) {
+      const found = cache.findOldDirectory(under);
+      if (found === undefined) continue;
+      const label = `through the directory found before under ${under}`;
+      const act = (): T => (found.removed ? this.#refuse("ESTALE") : run(cache.through(under, found, this.operation)));
+      outcomes.push({ label, trouble: "stale", run: act });
+    }
+  }
+
+  /** The operation is done, but the process does not hear of it, or hears what a repeated request was told. */
+  #addLostReplies(outcomes: Outcome<T>[], repeated: string): void {
+    const thenRefuse = (errno: string) => (): T => {
+      this.#reached();
+      return this.#refuse(errno);
+    };
+    outcomes.push(
+      { label: "done, but the reply is lost", trouble: "lostReply", run: thenRefuse("EIO") },
+      { label: "done, and the repeated request fails", trouble: "retransmit", run: thenRefuse(repeated) },
+    );
+  }
+
+  #fail(errno: string): never {
+    this.#what.onError?.();
+    return this.#refuse(errno);
+  }
+
+  #refuse(errno: string): never {
+    throw diskError(errno, this.operation, this.detail);
+  }
+}

@@ -1,0 +1,124 @@
+// An open file of the simulated disk.
+import { diskError } from "../../ports/disk-error.ts";
+import type { DiskFile, FileStat } from "../../ports/disk.ts";
+import { statOf, type FileNode } from "../../ports/memory/tree.ts";
+import { durability, type Touch } from "./call.ts";
+import type { Handle, SimServer } from "./server.ts";
+
+/** Something that is done through a handle: no name is looked up any more. */
+export interface Step<T> {
+  readonly name: string;
+  readonly path: string;
+  readonly touches: () => readonly Touch[];
+  readonly run: () => T;
+  /** What else a failure does. */
+  readonly onError?: () => void;
+}
+
+export interface SimFileOptions {
+  readonly server: SimServer;
+  readonly process: string;
+  readonly node: FileNode;
+  readonly path: string;
+  readonly isWritable: boolean;
+  readonly take: <T>(step: Step<T>) => Promise<T>;
+}
+
+export class SimFile implements DiskFile {
+  readonly node: FileNode;
+  readonly #options: SimFileOptions;
+  readonly #server: SimServer;
+  readonly #handle: Handle;
+  readonly #users: Set<() => Promise<void>> = new Set();
+  readonly #underWay: Set<Promise<unknown>> = new Set();
+  #closing: Promise<void> | undefined;
+
+  constructor(options: SimFileOptions) {
+    this.node = options.node;
+    this.#options = options;
+    this.#server = options.server;
+    this.#handle = { process: options.process, file: options.node, buffered: [] };
+    this.#server.handles.add(this.#handle);
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array> {
+    return await this.#take("read", false, () => contentOf(this.#handle).slice(offset, offset + length));
+  }
+
+  async write(offset: number, bytes: Uint8Array): Promise<void> {
+    if (!this.#options.isWritable) throw diskError("EBADF", "write", this.#options.path);
+    await this.#take("write", true, () => {
+      if (this.#isLate) this.#handle.buffered.push({ offset, bytes: bytes.slice() });
+      else this.#server.write(this.node, offset, bytes);
+    });
+  }
+
+  async sync(): Promise<void> {
+    // Others see what a late write sends only now.
+    await this.#take(
+      "sync",
+      this.#isLate ? true : "durability",
+      () => this.#server.sync(this.#handle),
+      () => this.#server.failSync(this.node, this.#handle),
+    );
+  }
+
+  async stat(): Promise<FileStat> {
+    return await this.#take("stat", false, () => statOf({ ...this.node, bytes: contentOf(this.#handle) }));
+  }
+
+  /** Registers somebody who goes on using it by himself: `close` calls `end` and waits for it. */
+  use(end: () => Promise<void>): void {
+    this.#users.add(end);
+  }
+
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled([...this.#underWay, ...[...this.#users].map((end) => end())]);
+    const { path, take } = this.#options;
+    await take({
+      name: "close",
+      path,
+      touches: () => [this.#touch(true)],
+      run: () => this.#server.closeHandle(this.#handle),
+      // The descriptor is gone all the same, and with it what was not sent.
+      onError: () => this.#server.dropHandle(this.#handle),
+    });
+  }
+
+  get #isLate(): boolean {
+    return this.#server.quirks.lateWrites === true;
+  }
+
+  async #take<T>(name: string, changes: boolean | "durability", run: () => T, onError?: () => void): Promise<T> {
+    const { path, take } = this.#options;
+    if (this.#closing !== undefined) throw diskError("EBADF", name, path);
+    const touches = (): readonly Touch[] => [changes === "durability" ? durability : this.#touch(changes)];
+    const taken = take({ name, path, touches, run, ...(onError === undefined ? {} : { onError }) });
+    this.#underWay.add(taken);
+    try {
+      return await taken;
+    } finally {
+      this.#underWay.delete(taken);
+    }
+  }
+
+  #touch(changes: boolean): Touch {
+    return this.#server.touchOfFile(this.node, this.#options.path, changes);
+  }
+}
+
+/** As its own process sees it: what it wrote is there, sent or not. */
+function contentOf({ file, buffered }: Handle): Uint8Array {
+  let { bytes } = file;
+  for (const { offset, bytes: part } of buffered) {
+    const result = new Uint8Array(Math.max(bytes.length, offset + part.length));
+    result.set(bytes);
+    result.set(part, offset);
+    bytes = result;
+  }
+  return bytes;
+}

@@ -1,0 +1,38 @@
+// What the parent tells the processes of a torture, and what they tell it.
+import type { Counter } from "./scenarios/counter.ts";
+
+export const tortureParts = ["chain", "gate"] as const;
+export type TorturePart = (typeof tortureParts)[number];
+
+/** The one argument of a worker, as JSON. */
+export interface WorkerOrders {
+  readonly part: TorturePart;
+  readonly role: "worker" | "auditor";
+  readonly name: string;
+  readonly directory: string;
+  readonly leaseMs: number;
+  readonly seed: number;
+  /** Run the known-wrong variant: the audit must find it out. */
+  readonly sabotage: boolean;
+}
+
+export type WorkerReport =
+  /** Acknowledged: append `count` of this child, which won `number` among all. */
+  | { readonly kind: "won"; readonly count: number; readonly number: number }
+  /** It is in the middle of what nobody may see half done. */
+  | { readonly kind: "entered" }
+  | { readonly kind: "left" }
+  /** It was told that nobody knows whether its last append happened. */
+  | { readonly kind: "unknown" }
+  /** Its life ended while it slept; whether its last append happened is open. It opened the ground again. */
+  | { readonly kind: "lifeOver"; readonly why: string }
+  | AuditorReport;
+
+/** What a fresh process finds when all is over. */
+export interface AuditorReport {
+  readonly kind: "found";
+  readonly state: Counter;
+  readonly epochs: number;
+  /** Temp directories of holders that are dead. */
+  readonly unswept: readonly string[];
+}

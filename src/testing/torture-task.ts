@@ -1,0 +1,27 @@
+// What a part of the torture is: work that a child does over and over, and a way to find out what came of it.
+import type { Ground } from "../durable/ground.ts";
+import type { Life } from "../durable/life.ts";
+import type { AuditorReport, WorkerOrders, WorkerReport } from "./torture-report.ts";
+
+export interface TortureTools extends WorkerOrders {
+  readonly ground: Ground;
+  readonly life: Life;
+  readonly report: (report: WorkerReport) => void;
+}
+
+export interface TortureTask {
+  /** Works until it is told to finish, or until its life is over: then it rejects. */
+  readonly work: (tools: TortureTools, finish: AbortSignal) => Promise<void>;
+  /** What is there, seen by a process that took no part. */
+  readonly find: (tools: TortureTools) => Promise<Pick<AuditorReport, "state" | "epochs">>;
+}
+
+/** Sweeps as often as it takes to judge a silent holder: five looks within a lease. */
+export function sweeper({ ground, leaseMs }: TortureTools): () => Promise<void> {
+  let nextMs = 0;
+  return async () => {
+    if (performance.now() < nextMs) return;
+    nextMs = performance.now() + leaseMs / 5;
+    await ground.sweep();
+  };
+}

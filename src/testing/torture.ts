@@ -1,0 +1,187 @@
+// Torture: real processes on one folder, killed and stopped at any moment, and an audit of what they were promised.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Chance } from "./processes/chance.ts";
+import { Chaos } from "./processes/chaos.ts";
+import { compiledModule } from "./processes/compiled-module.ts";
+import { Crew } from "./processes/crew.ts";
+import type { Counter } from "./scenarios/counter.ts";
+import { Ledger } from "./torture-ledger.ts";
+import type { AuditorReport, TorturePart, WorkerOrders, WorkerReport } from "./torture-report.ts";
+
+export interface TortureOptions {
+  readonly part: TorturePart;
+  readonly seconds: number;
+  readonly processes: number;
+  /** Decides who is hit, when and how; the timing of the processes is their own. */
+  readonly seed: number;
+  /** Run a known-wrong variant, to see that it is found out. */
+  readonly sabotage?: boolean | undefined;
+  /** Where to make the folder. Default: where temporary files are. */
+  readonly parent?: string | undefined;
+  readonly onProgress?: ((figures: TortureFigures) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface TortureFigures {
+  readonly seconds: number;
+  readonly appends: number;
+  readonly kills: number;
+  /** Kills of a child that was in the middle of a change. */
+  readonly killsInside: number;
+  readonly stops: number;
+  /** Lives that ended because their process was stopped for too long. */
+  readonly livesOver: number;
+}
+
+export interface TortureResult extends TortureFigures {
+  readonly part: TorturePart;
+  readonly seed: number;
+  readonly appendsPerSecond: number;
+  /** Of the chain. */
+  readonly epochs: number;
+  readonly violations: readonly string[];
+}
+
+const leaseMs = 1000;
+/** How long a child may take to append once, after the trouble has ended. */
+const calmMsMax = 15_000;
+/** Beyond these nothing new is learned. */
+const violationsShownMax = 20;
+
+/** Stops at the first violation. Rejects only when it could not be carried out. */
+export async function torture(options: TortureOptions): Promise<TortureResult> {
+  const directory = await mkdtemp(join(options.parent ?? tmpdir(), "holdfast-torture-"));
+  try {
+    return await new Torture(options, directory).run();
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+class Torture {
+  readonly #options: TortureOptions;
+  readonly #directory: string;
+  readonly #ledger = new Ledger();
+  readonly #names: readonly string[];
+  readonly #crew: Crew<WorkerReport>;
+  readonly #chaos: Chaos;
+  readonly #startedAtMs = performance.now();
+  #workMs = 0;
+
+  constructor(options: TortureOptions, directory: string) {
+    this.#options = options;
+    this.#directory = directory;
+    this.#names = Array.from({ length: options.processes }, (_, index) => `p${index + 1}`);
+    this.#crew = this.#newCrew("worker", this.#names);
+    this.#chaos = new Chaos(this.#crew.children, {
+      chance: new Chance(options.seed),
+      everyMsMax: 100,
+      killPart: 0.25,
+      // Mostly a scheduler's whim; some stops outlast the lease, and the life with it.
+      stopMs: [[1, 30], [10, 100], [10, 100], [50, 300], [leaseMs, 1.5 * leaseMs]], // prettier-ignore
+    });
+  }
+
+  async run(): Promise<TortureResult> {
+    await this.#crew.run(async () => {
+      await this.#work();
+      if (this.#ledger.violations.length === 0) await this.#calmDown();
+      for (const name of await this.#crew.finish())
+        this.#ledger.violate(`${name} did not end within 10 s after it was told to: it hangs`);
+    });
+    for (const { child, code, signal, stderr } of this.#crew.failures)
+      this.#ledger.violate(`${child} ended by itself with ${code ?? signal}: ${stderr.trim()}`);
+    const found = await this.#audit();
+    return {
+      ...this.#figures(),
+      part: this.#options.part,
+      seed: this.#options.seed,
+      appendsPerSecond: Math.round(this.#ledger.size / (this.#workMs / 1000)),
+      epochs: found?.epochs ?? 0,
+      violations: this.#ledger.violations.slice(0, violationsShownMax),
+    };
+  }
+
+  async #work(): Promise<void> {
+    const { seconds, onProgress, signal } = this.#options;
+    this.#chaos.begin();
+    for (let second = 0; second < seconds && !this.#isBroken; second++) {
+      await sleep(1000, undefined, { signal });
+      onProgress?.(this.#figures());
+    }
+    await this.#chaos.end();
+    this.#workMs = performance.now() - this.#startedAtMs;
+  }
+
+  /** When nobody is disturbed any more, everybody gets on. */
+  async #calmDown(): Promise<void> {
+    const before = this.#names.map((name) => this.#ledger.acknowledgedOf(name));
+    const stuck = (): string[] =>
+      this.#names.filter((name, index) => this.#ledger.acknowledgedOf(name) <= (before[index] ?? 0));
+    const until = performance.now() + calmMsMax;
+    while (stuck().length > 0 && performance.now() < until && !this.#isBroken)
+      await sleep(20, undefined, { signal: this.#options.signal });
+    for (const name of stuck()) this.#ledger.violate(`${name} got nothing done within ${calmMsMax} ms of peace`);
+  }
+
+  async #audit(): Promise<AuditorReport | undefined> {
+    const auditors = this.#newCrew("auditor", ["auditor"]);
+    await auditors.run(async () => {
+      const until = performance.now() + calmMsMax;
+      while (auditors.endings.length === 0 && performance.now() < until) await sleep(10);
+    });
+    const found = auditors.history.map(({ report }) => report).find((report) => report.kind === "found");
+    if (found === undefined) this.#ledger.violate(`the audit failed: ${auditors.endings[0]?.stderr ?? "it hangs"}`);
+    else this.#ledger.audit(found, this.#names, this.#unknown());
+    return found;
+  }
+
+  /** How many appends of each may have happened without our knowing: one for each end, and for each doubt that it reported itself. */
+  #unknown(): Counter {
+    const unknown: Record<string, number> = {};
+    const add = (name: string): void => void (unknown[name] = (unknown[name] ?? 0) + 1);
+    for (const { child } of this.#crew.endings) add(child);
+    for (const { from, report } of this.#crew.history)
+      if (report.kind === "unknown" || report.kind === "lifeOver") add(from);
+    return unknown;
+  }
+
+  #figures(): TortureFigures {
+    const { history, endings } = this.#crew;
+    const inside = new Set<string>();
+    for (const { from, start, report } of history)
+      if (report.kind === "entered") inside.add(`${from} ${start}`);
+      else if (report.kind === "left") inside.delete(`${from} ${start}`);
+    return {
+      seconds: Math.round((performance.now() - this.#startedAtMs) / 100) / 10,
+      appends: this.#ledger.size,
+      kills: this.#chaos.kills,
+      killsInside: endings.filter(({ child, start }) => inside.has(`${child} ${start}`)).length,
+      stops: this.#chaos.stops,
+      livesOver: history.filter(({ report }) => report.kind === "lifeOver").length,
+    };
+  }
+
+  get #isBroken(): boolean {
+    return this.#ledger.violations.length > 0 || this.#crew.failures.length > 0;
+  }
+
+  #newCrew(role: WorkerOrders["role"], names: readonly string[]): Crew<WorkerReport> {
+    const { part, seed, sabotage = false } = this.#options;
+    const module = compiledModule(new URL("./torture-worker.ts", import.meta.url));
+    return new Crew<WorkerReport>({
+      names,
+      module,
+      argsOf: (name) => {
+        const orders: WorkerOrders = { part, role, name, directory: this.#directory, leaseMs, seed, sabotage };
+        return [JSON.stringify(orders)];
+      },
+      onReport: ({ from, report }) => {
+        if (report.kind === "won") this.#ledger.note({ name: from, count: report.count, number: report.number });
+      },
+    });
+  }
+}

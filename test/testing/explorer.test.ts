@@ -1,0 +1,176 @@
+import { describe, expect, it } from "vitest";
+import { explore, replay } from "../../src/testing/explorer/explore.ts";
+import { actor, mustHold, valuesOf, type Actor, type Scenario } from "../../src/testing/explorer/scenario.ts";
+
+/** Reads a number, adds one, writes it back, with nothing to keep the others out. */
+const increment: Actor = {
+  run: async ({ name, ports: { disk }, note }) => {
+    const before = Number(Buffer.from(await disk.readFile("/counter", 100)).toString());
+    await disk.createFile(`/temp/${name}/next`, Buffer.from(String(before + 1)), { sync: false });
+    await disk.rename(`/temp/${name}/next`, "/counter");
+    note("added");
+  },
+};
+
+const lostUpdate: Scenario = {
+  name: "lost update",
+  about: "Two add one to a counter without a lock.",
+  setup: async ({ disk }) => {
+    for (const path of ["/temp", "/temp/ada", "/temp/bob"]) await disk.mkdir(path);
+    await disk.createFile("/counter", Buffer.from("0"), { sync: true });
+  },
+  actors: { ada: increment, bob: increment },
+  audit: async ({ disk }, facts) => {
+    const count = Number(Buffer.from(await disk.readFile("/counter", 100)).toString());
+    mustHold(
+      count === valuesOf(facts, "added").length,
+      `${valuesOf(facts, "added").length} were added, the counter is ${count}`,
+    );
+  },
+};
+
+/** Ada writes a row of marks; Bob looks at four moments. Only if each look falls into its own narrow gap does he see the planted pattern. */
+function plantedBug(): Scenario {
+  const marks = 12;
+  const gaps = [2, 5, 8, 11];
+  return {
+    name: "planted bug",
+    about: "One schedule in thousands: four looks that must each fall between two certain steps of another.",
+    setup: async ({ disk }) => disk.mkdir("/marks"),
+    actors: {
+      ada: {
+        run: async ({ ports: { disk } }) => {
+          for (let mark = 1; mark <= marks; mark++) await disk.mkdir(`/marks/${mark}`);
+        },
+      },
+      bob: {
+        run: async ({ ports: { disk }, note }) => {
+          const seen: number[] = [];
+          for (const _gap of gaps) seen.push((await disk.list("/marks")).length);
+          note("saw", seen.join());
+        },
+      },
+    },
+    check: (facts) => mustHold(!valuesOf(facts, "saw").includes(gaps.join()), "the planted bug was found"),
+  };
+}
+
+describe("the explorer", () => {
+  it("finds a lost update and prints the shortest trace as a table", async () => {
+    const { violation, exhausted } = await explore(lostUpdate);
+    expect(violation?.message).toBe("2 were added, the counter is 1");
+    expect(exhausted).toBe(false);
+    expect(violation?.table).toMatch(/^step +actor +operation +on +answer\n1 /);
+    // Two reads, then two times create, write and rename: nothing that could be left out.
+    expect(violation?.trace).toHaveLength(8);
+  });
+
+  it("replays a violation from its seed", async () => {
+    const { violation } = await explore(lostUpdate);
+    const again = await replay(lostUpdate, violation?.seed ?? "");
+    expect(again.violation).toBe(violation?.message);
+    expect(again.table).toBe(violation?.table);
+  });
+
+  it("refuses a seed of another scenario", async () => {
+    await expect(replay(lostUpdate, "9.9.9")).rejects.toThrow(/does not fit/);
+  });
+
+  it("finds a planted bug that hundreds of random schedules do not show", async () => {
+    const random = await explore(plantedBug(), { random: { seed: 7, runs: 300 } });
+    expect(random.violation).toBeUndefined();
+    const { violation, states } = await explore(plantedBug());
+    expect(violation?.message).toBe("the planted bug was found");
+    expect(states).toBeGreaterThan(100);
+  });
+
+  it("says so when nobody can go on", async () => {
+    const deadlock: Scenario = {
+      name: "deadlock",
+      about: "Two take two locks in opposite order.",
+      actors: Object.fromEntries(
+        [
+          ["ada", ["/a", "/b"]],
+          ["bob", ["/b", "/a"]],
+        ].map(([name, paths]) => [
+          name as string,
+          {
+            run: async ({ ports }) => {
+              for (const path of paths as string[]) await (await ports.osLock.open(path)).lock();
+            },
+          } satisfies Actor,
+        ]),
+      ),
+    };
+    const { violation } = await explore(deadlock);
+    expect(violation?.message).toMatch(/nothing can go on: .*wait for ever/);
+  });
+
+  it("counts an actor that fails as a violation", async () => {
+    const failing: Scenario = {
+      name: "failing",
+      about: "An actor that did not expect an error.",
+      actors: { ada: { run: async ({ ports }) => void (await ports.disk.readFile("/missing", 1)) } },
+    };
+    expect((await explore(failing)).violation?.message).toMatch(/ada failed: read \/missing: ENOENT/);
+  });
+
+  it("tries nothing twice: the same scenario gives the same figures", async () => {
+    const { ms: _first, ...first } = await explore({ ...lostUpdate, audit: async () => undefined });
+    const { ms: _second, ...second } = await explore({ ...lostUpdate, audit: async () => undefined });
+    expect(second).toEqual(first);
+    expect(first.exhausted).toBe(true);
+  });
+
+  it("misses nothing by leaving out orders that nobody can tell apart", async () => {
+    // With a bound that is never reached no order is left out: the ends of all schedules must be the same.
+    for (const options of [{}, { preemptionsMax: 1000 }]) {
+      const ends = new Set<string>();
+      await explore(
+        {
+          ...lostUpdate,
+          actors: {
+            ada: increment,
+            bob: increment,
+            cleo: actor({ run: async ({ ports }) => void (await ports.disk.list("/")) }),
+          },
+          audit: async ({ disk }, facts) => {
+            ends.add(
+              `${Buffer.from(await disk.readFile("/counter", 100)).toString()} ${facts.map((fact) => fact.actor).join()}`,
+            );
+          },
+        },
+        options,
+      );
+      expect([...ends].sort()).toEqual(["1 ada,bob", "1 bob,ada", "2 ada,bob", "2 bob,ada"]);
+    }
+  });
+
+  it("finds with one preemption what needs one, and not with none", async () => {
+    expect((await explore(lostUpdate, { preemptionsMax: 0 })).violation).toBeUndefined();
+    expect((await explore(lostUpdate, { preemptionsMax: 1 })).violation?.message).toBe(
+      "2 were added, the counter is 1",
+    );
+  });
+
+  it("stops at the given number of states and does not call that exhausted", async () => {
+    const { exhausted, violation } = await explore({ ...lostUpdate, audit: async () => undefined }, { statesMax: 3 });
+    expect(violation).toBeUndefined();
+    expect(exhausted).toBe(false);
+  });
+
+  it("refuses a scenario that looks into a temp directory which it calls private", async () => {
+    const nosy: Scenario = {
+      name: "nosy",
+      about: "Bob lists what Ada has in her temp directory.",
+      setup: async ({ disk }) => {
+        for (const path of ["/temp", "/temp/ada", "/temp/bob"]) await disk.mkdir(path);
+      },
+      actors: {
+        ada: { run: async ({ ports }) => ports.disk.createFile("/temp/ada/x", Buffer.from("x"), { sync: false }) },
+        bob: { run: async ({ ports }) => void (await ports.disk.list("/temp/ada")) },
+      },
+    };
+    await expect(explore(nosy)).rejects.toThrow(/tempIsShared/);
+  });
+});

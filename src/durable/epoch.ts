@@ -36,14 +36,26 @@ export interface View<T> {
   readonly state: T;
 }
 
-/** Makes the directory of epoch `number` with its `open` file, durable, before anybody can know its name. */
-export async function makeEpochDirectory({ disk, random }: Staging, parent: string, number: number): Promise<string> {
+/**
+ * Makes the directory of epoch `number` with its `open` file, durable, before anybody can know its name. Undefined when it was collected meanwhile: then
+ * others have named that epoch and two more.
+ */
+export async function makeEpochDirectory(
+  { disk, random }: Staging,
+  parent: string,
+  number: number,
+): Promise<string | undefined> {
   const name = `${slotName(number)}-${randomName(random.bytes(16))}`;
   const path = `${parent}/${name}`;
   await disk.mkdir(path);
-  await disk.createFile(`${path}/open`, new Uint8Array(), { sync: true });
-  // An epoch that is named but lost its directory or its `open` in a power cut would stop everybody.
-  await disk.syncDirectory(path);
+  try {
+    await disk.createFile(`${path}/open`, new Uint8Array(), { sync: true });
+    // An epoch that is named but lost its directory or its `open` in a power cut would stop everybody.
+    await disk.syncDirectory(path);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
+    throw error;
+  }
   await disk.syncDirectory(parent);
   return name;
 }

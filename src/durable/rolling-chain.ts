@@ -243,6 +243,7 @@ export class RollingChain<T> {
   /** Names the epoch after `previous`; undefined when somebody else has. */
   async #name(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
     const directory = await makeEpochDirectory(this.staging, this.#directory, (previous?.number ?? 0) + 1);
+    if (directory === undefined) return undefined;
     const epoch: Epoch<T> = {
       directory,
       bootId: this.#options.bootId,

@@ -3,6 +3,7 @@ import { holdfastError } from "../errors.ts";
 
 const pathLengthMax = 4096;
 const segmentBytesMax = 255;
+const absolute = /^([\\/]|[a-zA-Z]:)/;
 
 export interface PathKeyOptions {
   /** False where the disk takes `A` and `a` for one name: then the key is folded too. */
@@ -17,8 +18,8 @@ export function pathKey(path: string, options: PathKeyOptions): string {
   if (path.length > pathLengthMax) throw invalid(path, `it is longer than ${pathLengthMax} characters`);
   if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
   // On disk every half becomes the same replacement character: two keys would stand for one file.
-  if (/\p{Surrogate}/u.test(path)) throw invalid(path, "it contains half of a surrogate pair");
-  if (absolute.test(path)) throw invalid(path, "it must be relative to the root");
+  if (/\p{Surrogate}/u.test(path)) throw invalid(path, "it contains half a character (an unpaired surrogate)");
+  if (absolute.test(normalise(path, options))) throw invalid(path, "it must be relative to the root");
   const segments: string[] = [];
   for (const segment of path.split(/[\\/]/)) {
     if (segment === "" || segment === ".") continue;
@@ -31,18 +32,16 @@ export function pathKey(path: string, options: PathKeyOptions): string {
     segments.push(segment);
   }
   const key = normalise(segments.join("/"), options);
-  // Again, because `./c:/x` has become one, and so has the Kelvin sign with a colon.
+  // Again, because `./c:/x` has become one.
   if (absolute.test(key)) throw invalid(path, "it must be relative to the root");
   return key;
 }
 
-const absolute = /^([\\/]|[a-zA-Z]:)/;
-
 function normalise(path: string, { caseSensitive }: PathKeyOptions): string {
-  // NFC first: case folding of a decomposed name would leave the accent where it is.
-  const key = path.normalize("NFC");
-  // To lower case on both sides of the fold: ß and ẞ meet only in SS, which ẞ reaches by way of ß.
-  return caseSensitive ? key : key.toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
+  if (caseSensitive) return path.normalize("NFC");
+  // Decomposed while it is folded: a mark that becomes a letter (the Greek iota below) must stand behind all others by then. To lower case on both sides
+  // of the fold: ß and ẞ meet only in SS, which ẞ reaches by way of ß.
+  return path.normalize("NFD").toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
 }
 
 /** True when `inner` is `outer` or lies below it. */

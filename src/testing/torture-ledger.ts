@@ -54,7 +54,8 @@ export class Ledger {
       const highest = this.#last.get(name)?.count ?? 0;
       const possible = acknowledged + (unknown[name] ?? 0);
       if (acknowledged === 0) this.violate(`${name} made no progress`);
-      if (found < highest) this.violate(`append ${highest} of ${name} was acknowledged and is lost: ${found} are there`);
+      if (found < highest)
+        this.violate(`append ${highest} of ${name} was acknowledged and is lost: ${found} are there`);
       if (found > possible)
         this.violate(`${name} has ${found} appends, but made ${possible} at most: something was counted twice`);
     }

@@ -44,7 +44,7 @@ async function audit(): Promise<void> {
   const found = await tasks[orders.part].find(await toolsOf(ground));
   let unswept = await sweep(ground);
   // Whoever was killed is proven dead at once; whoever was told to finish has left nothing. The lease is for what was neither.
-  for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until; ) {
+  for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until;) {
     await sleep(orders.leaseMs / 5);
     unswept = await sweep(ground);
   }

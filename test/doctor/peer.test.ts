@@ -82,6 +82,20 @@ describe("two machines on a clean disk", () => {
     for (let seed = 1; seed <= 15; seed++) expect(jointWeaknesses(await meet({ seed }))).toEqual({});
   });
 
+  test("come to the same verdict through clients that answer from their caches", async () => {
+    for (let seed = 1; seed <= 10; seed++) {
+      let calls = 0;
+      const reports = await meet({
+        seed,
+        quirks: { staleListings: true, staleAbsence: true, directoryHandles: true },
+        choose: (_process, _call, outcomes) =>
+          ++calls % 3 === 0 ? outcomes.find(({ trouble }) => trouble === "stale") : undefined,
+      });
+      expect(reports.map(({ peer }) => peer?.state)).toEqual(["met", "met"]);
+      expect(jointWeaknesses(reports)).toEqual({});
+    }
+  });
+
   test("both win names, so that they did contend", async () => {
     const [a] = await meet({});
     const { first = 0, second = 0, names = 0 } = checkOf(a, "peer-link")?.measured ?? {};
@@ -322,7 +336,7 @@ describe("a peer that goes away", () => {
       const startedMs = simulation.nowMs;
       const report = await examine(simulation.ports("a"), folder, { withPeer: true });
       expect(report.peer).toEqual({ state: "went away" });
-      expect(simulation.nowMs - startedMs).toBeLessThan(40_000);
+      expect(simulation.nowMs - startedMs).toBeLessThan(60_000);
       expect(report.verdict).toBe("limited");
       const { [`${folder}/till-3.csv`]: _foreign, ...left } = simulation.remains();
       expect(left).toEqual({});

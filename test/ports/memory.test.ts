@@ -127,6 +127,7 @@ describe("the memory heart", () => {
       monotonicMs: () => nowMs,
       sleep: (ms, { signal } = {}) =>
         new Promise((resolve, reject) => {
+          if (signal?.aborted) return reject(signal.reason);
           const sleeper = { dueMs: nowMs + ms, wake: resolve };
           sleepers.add(sleeper);
           signal?.addEventListener("abort", () => reject(signal.reason), { once: true });

@@ -11,7 +11,9 @@ export const osLock: Check = {
 };
 
 const tableGate =
-  "Holdfast guards this folder by its own lock table and not by an OS lock (gate `table`): slower, and safe.";
+  "This folder must be guarded by Holdfast's own lock table (gate `table`), which is slower and safe; by OS locks (gate `os`) nobody would be kept out.";
+const courtesy =
+  "On a share an OS lock can be lost without a word when the connection breaks, so it is a courtesy and never what safety rests on: Holdfast guards the folder by its own lock table (gate `table`).";
 
 async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
   const opened: OsLockFile[] = [];
@@ -46,7 +48,7 @@ async function compare(first: OsLockFile, second: OsLockFile, isLocal: boolean):
     );
   return limited(
     "An OS lock keeps out a second holder on this machine; one machine alone cannot show more.",
-    `An OS lock on a share can be lost without a word when the connection breaks, so it is a courtesy there and never what safety rests on. ${tableGate}`,
+    courtesy,
     "`holdfast doctor DIR --with-peer` on two machines shows whether it excludes between them.",
   );
 }

@@ -47,7 +47,7 @@ async function openLock(session: Session): Promise<OsLockFile | string> {
 }
 
 const tableGate =
-  "Holdfast guards the folder by its own lock table and not by an OS lock (gate `table`), which excludes between all machines.";
+  "The folder must be guarded by Holdfast's own lock table (gate `table`), which excludes between all machines.";
 
 export function judgeLocks({ first, second }: Pair<LockResult>): Answer {
   const unsupported = first.unsupported ?? second.unsupported;

@@ -18,7 +18,7 @@ export class PeerGone extends Error {}
 const noteKind: RecordKind<unknown> = { kind: "doctor-note", decode: (body) => body };
 
 const lookEveryMs = 20;
-const peerSilentMs = 15_000;
+const peerSilentMs = 30_000;
 /** Longer than any round takes: two that wait for each other at different steps would wait for ever. */
 const stepMsMax = 120_000;
 

@@ -51,12 +51,13 @@ export async function explore(scenario: Scenario, options: ExploreOptions = {}):
   return search.result();
 }
 
-/** Runs one schedule again and tells what happened. */
+/** Runs one schedule again and tells what happened. A seed that was found under a bound counts only the choices within it. */
 export async function replay(
   scenario: Scenario,
   seed: string,
+  bound: Pick<ExploreOptions, "preemptionsMax"> = {},
 ): Promise<{ table: string; violation: string | undefined }> {
-  const search = new Search(scenario, {});
+  const search = new Search(scenario, bound);
   await search.run(parseSeed(seed), { onward: false });
   const trace = search.violation?.trace ?? search.lastTrace;
   return { table: formatTrace(trace), violation: search.violation?.message };

@@ -1,8 +1,8 @@
 // What the file system client of one machine remembers of the server, and where that is no longer true: the source of every old answer.
 import { diskError } from "../../ports/disk-error.ts";
-import type { DirectoryNode, Place, TreeNode } from "../../ports/memory/tree.ts";
+import type { DirectoryNode, FileNode, Place, TreeNode } from "../../ports/memory/tree.ts";
 import { nameOf, parentOf, prefixesOf } from "./paths.ts";
-import type { SimServer } from "./server.ts";
+import type { SimServer, UnsentWrite } from "./server.ts";
 
 /** How an operation finds what its paths mean. */
 export interface Lookup {
@@ -21,6 +21,7 @@ export class ClientCache {
   /** The directory that this machine last found under a path. */
   readonly #directories = new Map<string, DirectoryNode>();
 
+  readonly #unsent = new Map<FileNode, UnsentWrite[]>();
   /** Whether it can be wrong at all. */
   readonly mayBeOld: boolean;
 
@@ -109,6 +110,24 @@ export class ClientCache {
         parentOf(path),
         listing.filter((other) => other !== name),
       );
+  }
+
+  /** What was written to a file on this machine and not yet sent. One list for each file, for ever. */
+  unsentTo(file: FileNode): UnsentWrite[] {
+    const unsent = this.#unsent.get(file) ?? [];
+    this.#unsent.set(file, unsent);
+    return unsent;
+  }
+
+  /** As this machine sees it: what was written here is there, sent or not. */
+  seen<T extends TreeNode>(node: T): T {
+    const unsent = node.kind === "file" ? this.#unsent.get(node) : undefined;
+    if (node.kind !== "file" || unsent === undefined || unsent.length === 0) return node;
+    const size = Math.max(node.bytes.length, ...unsent.map(({ offset, bytes }) => offset + bytes.length));
+    const bytes = new Uint8Array(size);
+    bytes.set(node.bytes);
+    for (const write of unsent) bytes.set(write.bytes, write.offset);
+    return { ...node, bytes };
   }
 
   /** Equal for caches that can give the same old answers. */

@@ -69,7 +69,7 @@ export class SimDisk implements Disk {
       run: (at) => {
         const node = at.node(path);
         if (node.kind === "directory") throw diskError("EISDIR", "read", path);
-        return node.bytes;
+        return this.#cache.seen(node).bytes;
       },
     });
     if (bytes.length > bytesMax) throw diskError("EFBIG", "read", path);
@@ -214,7 +214,7 @@ export class SimDisk implements Disk {
       detail: path,
       touches: [this.#looks(path)],
       needs: [path],
-      run: (at) => statOf(at.node(path)),
+      run: (at) => statOf(this.#cache.seen(at.node(path))),
     });
   }
 
@@ -242,8 +242,15 @@ export class SimDisk implements Disk {
   }
 
   #openFile(node: FileNode, path: string, isWritable: boolean): SimFile {
-    const { process } = this.#options;
-    return new SimFile({ server: this.#server, process, node, path, isWritable, take: (step) => this.#take(step) });
+    return new SimFile({
+      server: this.#server,
+      cache: this.#cache,
+      process: this.#options.process,
+      node,
+      path,
+      isWritable,
+      take: (step) => this.#take(step),
+    });
   }
 
   async #take<T>({ name, path, touches, run, onError }: Step<T>): Promise<T> {

@@ -3,6 +3,7 @@ import { diskError } from "../../ports/disk-error.ts";
 import type { DiskFile, FileStat } from "../../ports/disk.ts";
 import { statOf, type FileNode } from "../../ports/memory/tree.ts";
 import { durability, type Touch } from "./call.ts";
+import type { ClientCache } from "./client-cache.ts";
 import type { Handle, SimServer } from "./server.ts";
 
 /** Something that is done through a handle: no name is looked up any more. */
@@ -17,6 +18,7 @@ export interface Step<T> {
 
 export interface SimFileOptions {
   readonly server: SimServer;
+  readonly cache: ClientCache;
   readonly process: string;
   readonly node: FileNode;
   readonly path: string;
@@ -37,18 +39,19 @@ export class SimFile implements DiskFile {
     this.node = options.node;
     this.#options = options;
     this.#server = options.server;
-    this.#handle = { process: options.process, file: options.node, buffered: [] };
+    this.#handle = { process: options.process, file: options.node, unsent: options.cache.unsentTo(options.node) };
     this.#server.handles.add(this.#handle);
   }
 
   async read(offset: number, length: number): Promise<Uint8Array> {
-    return await this.#take("read", false, () => contentOf(this.#handle).slice(offset, offset + length));
+    return await this.#take("read", false, () => this.#seen.bytes.slice(offset, offset + length));
   }
 
   async write(offset: number, bytes: Uint8Array): Promise<void> {
     if (!this.#options.isWritable) throw diskError("EBADF", "write", this.#options.path);
     await this.#take("write", true, () => {
-      if (this.#isLate) this.#handle.buffered.push({ offset, bytes: bytes.slice() });
+      if (bytes.length === 0) return;
+      if (this.#isLate) this.#handle.unsent.push({ offset, bytes: bytes.slice() });
       else this.#server.write(this.node, offset, bytes);
     });
   }
@@ -64,7 +67,7 @@ export class SimFile implements DiskFile {
   }
 
   async stat(): Promise<FileStat> {
-    return await this.#take("stat", false, () => statOf({ ...this.node, bytes: contentOf(this.#handle) }));
+    return await this.#take("stat", false, () => statOf(this.#seen));
   }
 
   /** Registers somebody who goes on using it by himself: `close` calls `end` and waits for it. */
@@ -89,6 +92,10 @@ export class SimFile implements DiskFile {
     });
   }
 
+  get #seen(): FileNode {
+    return this.#options.cache.seen(this.node);
+  }
+
   get #isLate(): boolean {
     return this.#server.quirks.lateWrites === true;
   }
@@ -109,16 +116,4 @@ export class SimFile implements DiskFile {
   #touch(changes: boolean): Touch {
     return this.#server.touchOfFile(this.node, this.#options.path, changes);
   }
-}
-
-/** As its own process sees it: what it wrote is there, sent or not. */
-function contentOf({ file, buffered }: Handle): Uint8Array {
-  let { bytes } = file;
-  for (const { offset, bytes: part } of buffered) {
-    const result = new Uint8Array(Math.max(bytes.length, offset + part.length));
-    result.set(bytes);
-    result.set(part, offset);
-    bytes = result;
-  }
-  return bytes;
 }

@@ -14,7 +14,7 @@ export interface Quirks {
   readonly staleAbsence?: boolean;
   /** A machine may act through the directory that it once found under a path, although another machine moved or removed it. */
   readonly directoryHandles?: boolean;
-  /** What is written through a handle reaches the server at its sync or close, however late. */
+  /** What is written through a handle reaches the server, and with it other machines, at a sync or close, however late. */
   readonly lateWrites?: boolean;
   readonly noHardLinks?: boolean;
   readonly noDirectorySync?: boolean;
@@ -42,12 +42,17 @@ export interface ServerOptions {
   readonly now: () => number;
 }
 
+export interface UnsentWrite {
+  readonly offset: number;
+  readonly bytes: Uint8Array;
+}
+
 /** An open file of some process. */
 export interface Handle {
   readonly process: string;
   readonly file: FileNode;
-  /** Written, but not yet sent. */
-  buffered: { readonly offset: number; readonly bytes: Uint8Array }[];
+  /** Written, but not yet sent: by this or any other handle of the same machine, as its kernel sends a file as a whole. */
+  readonly unsent: UnsentWrite[];
 }
 
 // Contents are never changed in place, so each is hashed once.
@@ -204,13 +209,13 @@ export class SimServer {
 
   /** The sync fails, and what it should have written is never tried again. */
   failSync(file: FileNode, handle?: Handle): void {
-    if (handle !== undefined) handle.buffered = [];
+    handle?.unsent.splice(0);
     this.#persistence.forgetWrites(file);
   }
 
   /** Whatever it had not sent is lost. */
   dropHandle(handle: Handle): void {
-    handle.buffered = [];
+    handle.unsent.splice(0);
     this.handles.delete(handle);
   }
 
@@ -230,8 +235,7 @@ export class SimServer {
   }
 
   flush(handle: Handle): void {
-    for (const { offset, bytes } of handle.buffered) this.write(handle.file, offset, bytes);
-    handle.buffered = [];
+    for (const { offset, bytes } of handle.unsent.splice(0)) this.write(handle.file, offset, bytes);
   }
 
   closeHandle(handle: Handle): void {
@@ -264,7 +268,7 @@ export class SimServer {
     };
     const tree = walk(this.tree.root);
     const open = [...this.handles]
-      .map((handle) => `${handle.process}>${walk(handle.file)}~${handle.buffered.length}`)
+      .map((handle) => `${handle.process}>${walk(handle.file)}~${handle.unsent.length}`)
       .sort();
     const pending = withDurability ? this.#persistence.describe(walk, contentHash) : "";
     return hashOf(`${tree}|${open.join()}|${pending}`);

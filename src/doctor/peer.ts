@@ -20,7 +20,7 @@ export async function meetPeer(ports: Ports, own: DoctorReport, options: DoctorO
     outcome = await meeting.hold();
   } catch (error) {
     // Somebody waits for this answer, perhaps with a finger on Ctrl-C: no more than what takes no waiting.
-    if (!isPeerGone(error)) {
+    if (!meeting.isOverBy(error)) {
       await meeting.cleanUp({ patient: false });
       throw error;
     }
@@ -62,6 +62,11 @@ class Meeting {
     return await converse(session, this.#own);
   }
 
+  /** Whether the other one has gone. Also when it has taken the session away: it was called off, or took me for dead. */
+  isOverBy(error: unknown): error is Error {
+    return error instanceof PeerGone || (this.#session !== undefined && hasErrno(error, "ENOENT", "ESTALE"));
+  }
+
   /** False when something stays behind. */
   async cleanUp(options: { readonly patient: boolean }): Promise<boolean> {
     try {
@@ -78,11 +83,6 @@ class Meeting {
     const me = this.#presence.id;
     return (this.#session = `${this.room}/${role === "first" ? `${me}-${peer}` : `${peer}-${me}`}`);
   }
-}
-
-/** Also when the other has taken the session away: it was aborted, or took me for dead. */
-function isPeerGone(error: unknown): error is Error {
-  return error instanceof PeerGone || hasErrno(error, "ENOENT", "ESTALE");
 }
 
 const question = "Is there another machine to examine this folder with?";

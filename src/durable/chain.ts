@@ -4,6 +4,7 @@ import { countOf, objectOf, textOf } from "../format/decoding.ts";
 import { findSlotNumber, slotName } from "../format/name.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import { syncNames } from "./directory.ts";
 import { putIfAbsent, type PublishOptions } from "./publish.ts";
 import type { Staging } from "./staging.ts";
 
@@ -65,7 +66,7 @@ export class Chain<T> {
   /** What an entry is built on must not be lost before it: its author may not have come to his sync yet, and a power cut would leave a gap. */
   async #makeDurable(number: number): Promise<void> {
     if (number <= this.#durableNumber || this.#options.sync === false) return;
-    await this.#staging.disk.syncDirectory(this.#directory);
+    await syncNames(this.#staging.disk, this.#directory);
     this.#durableNumber = number;
   }
 

@@ -6,7 +6,7 @@ import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { ChainEntry } from "./chain.ts";
-import { removeDirectory, unlinkIfThere } from "./directory.ts";
+import { removeDirectory, syncNames, unlinkIfThere } from "./directory.ts";
 import { getRecord } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
@@ -51,12 +51,12 @@ export async function makeEpochDirectory(
   try {
     await disk.createFile(`${path}/open`, new Uint8Array(), { sync: true });
     // An epoch that is named but lost its directory or its `open` in a power cut would stop everybody.
-    await disk.syncDirectory(path);
+    await syncNames(disk, path);
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
     throw error;
   }
-  await disk.syncDirectory(parent);
+  await syncNames(disk, parent);
   return name;
 }
 
@@ -65,7 +65,7 @@ export async function removeEpochDirectory(disk: Disk, directory: string): Promi
   try {
     // First of all, and durable before anything else goes: from here on no link in this directory is believed.
     await unlinkIfThere(disk, `${directory}/open`);
-    await disk.syncDirectory(directory);
+    await syncNames(disk, directory);
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return false;
     throw error;

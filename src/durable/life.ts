@@ -5,7 +5,7 @@ import { makeId } from "../format/id.ts";
 import { encodeRecord } from "../format/record.ts";
 import { packageVersion } from "../format/version.ts";
 import type { DiskFile } from "../ports/disk.ts";
-import type { Beating, BeatTimes } from "../ports/heart.ts";
+import { elapsedMs, type Beating, type BeatTimes } from "../ports/heart.ts";
 import type { OsLockFile } from "../ports/os-lock.ts";
 import type { Ports } from "../ports/ports.ts";
 import { removeDirectory, unlinkIfThere } from "./directory.ts";
@@ -131,10 +131,8 @@ export class Life {
   #leftMs(): number {
     const { clock } = this.#ports;
     this.#lastBeat = this.#beating?.lastBeat() ?? this.#lastBeat;
-    // The later of both clocks: the monotonic one stands still while a laptop sleeps, the other may have been set back.
-    const monotonic = clock.monotonicMs() - this.#lastBeat.monotonicMs;
-    const wall = clock.wallMs() - this.#lastBeat.wallMs;
-    return ownPart * this.holder.leaseMs - Math.max(monotonic, wall);
+    const now = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    return ownPart * this.holder.leaseMs - elapsedMs(this.#lastBeat, now);
   }
 
   #finish(why: string): void {
@@ -168,6 +166,8 @@ export class Life {
     this.#beating = this.#ports.heart.start(this.#file, {
       everyMs: beatPart * leaseMs,
       stallMs: leaseMs,
+      gapMsMax: ownPart * leaseMs,
+      after: this.#lastBeat,
       from: 1 + Math.floor((this.#ports.clock.monotonicMs() - this.#begun.monotonicMs) / (beatPart * leaseMs)),
       // A beat that failed is tried again until the deadline decides; it may be one lost packet.
       onLost: () => void this.#beatAgain(),

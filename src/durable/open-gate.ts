@@ -1,5 +1,5 @@
 // Which kind of gate guards a directory: decided once, recorded in the directory, and binding for every process of every machine.
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { objectOf, textOf, wordOf } from "../format/decoding.ts";
 import { makeId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
@@ -38,7 +38,7 @@ export async function openGate(ports: Ports, staging: Staging, directory: string
       "a local disk",
       `is guarded by an OS lock, and ${ports.disk.volume.type} is not known to be local: such a lock may not hold between machines`,
     );
-  return await Gate.open(ports, { lockPath: `${directory}/.store.lock`, turnstilePath: `${directory}/.store.next` });
+  return await Gate.open(ports, { lockPath: lockPathOf(directory), turnstilePath: `${directory}/.store.next` });
 }
 
 /** The recorded kind; decides it when there is none. */
@@ -47,8 +47,24 @@ export async function decideGate(ports: Ports, staging: Staging, directory: stri
   const recorded = await findRecord(ports.disk, gateRecordKind, path);
   if (recorded !== undefined) return recorded.gate;
   const id = makeId(ports.clock.wallMs(), ports.random.bytes(16));
-  const gate: GateKind = ports.disk.volume.kind === "local" ? "os" : "table";
+  const gate: GateKind = (await hasTrustworthyOsLocks(ports, directory)) ? "os" : "table";
   return (await decideRecord(staging, gateRecordKind, path, { id, gate })).gate;
+}
+
+/** A file system that is not known to be local may be another machine's too, and a test in one kernel proves nothing about that. */
+async function hasTrustworthyOsLocks({ disk, osLock }: Ports, directory: string): Promise<boolean> {
+  if (disk.volume.kind !== "local") return false;
+  try {
+    await (await osLock.open(lockPathOf(directory))).close();
+    return true;
+  } catch (error) {
+    if (isHoldfastError(error, "UNSUPPORTED_DISK")) return false;
+    throw error;
+  }
+}
+
+function lockPathOf(directory: string): string {
+  return `${directory}/.store.lock`;
 }
 
 function refuse(path: string, missing: string, why: string): never {

@@ -1,7 +1,8 @@
 // Publish: a file appears under its name complete and durable, or not at all.
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { hasErrno, isOutcomeUnknown } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
+import { parentOf, syncNames } from "./directory.ts";
 import { discard, stage, type Staging } from "./staging.ts";
 
 /** How often an operation whose outcome is unknown is asked for again before the caller is told so. */
@@ -106,14 +107,10 @@ async function parentExists(disk: Disk, target: string): Promise<boolean> {
 
 async function syncParent(disk: Disk, target: string): Promise<void> {
   try {
-    await disk.syncDirectory(parentOf(target));
+    await syncNames(disk, parentOf(target));
   } catch (error) {
-    throw outcomeUnknown(target, error);
+    throw isHoldfastError(error, "UNSUPPORTED_DISK") ? error : outcomeUnknown(target, error);
   }
-}
-
-export function parentOf(path: string): string {
-  return path.slice(0, Math.max(path.lastIndexOf("/"), 1));
 }
 
 export function outcomeUnknown(path: string, cause: unknown): Error {

@@ -8,7 +8,7 @@ import { slotName } from "../format/name.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import { Chain, type ChainEntry } from "./chain.ts";
-import { ensureDirectory } from "./directory.ts";
+import { ensureDirectory, syncNames } from "./directory.ts";
 import {
   epochKind,
   findEpochOfDirectory,
@@ -159,7 +159,7 @@ export class RollingChain<T> {
         this.#view = await this.#overtakenAt(next);
         return false;
       }
-      if (this.#sync) await this.staging.disk.syncDirectory(this.#pathOf(next));
+      if (this.#sync) await syncNames(this.staging.disk, this.#pathOf(next));
       if (await this.isOpen(next)) {
         this.#view = next;
         return true;

@@ -5,9 +5,16 @@ export interface HeartOptions {
   readonly everyMs: number;
   /** The beat stops when the event loop has not turned for so long: a process that is stuck for good must not look alive for ever. */
   readonly stallMs: number;
+  /**
+   * A beat that would begin later than this after the one before, by the later of both clocks, is not written, and none after it: whoever was silent for so long may have been
+   * judged dead, and must not look alive again. So the age of the last beat tells the truth also just after a sleep, whichever thread wakes first.
+   */
+  readonly gapMsMax: number;
+  /** The beat before the first one, if there was any. */
+  readonly after?: BeatTimes | undefined;
   /** The count to begin with. */
   readonly from: number;
-  /** The beat cannot go on (the write failed, the thread ended). Called at most once. */
+  /** The beat cannot go on (it came too late, the write failed, the thread ended). Called at most once. */
   readonly onLost: (cause: unknown) => void;
 }
 
@@ -25,6 +32,11 @@ export interface Heart {
 export interface BeatTimes {
   readonly monotonicMs: number;
   readonly wallMs: number;
+}
+
+/** How long `now` is after `then`, by the later of both clocks: one stands still while the machine sleeps, the other may have been set back. */
+export function elapsedMs(then: BeatTimes, now: BeatTimes): number {
+  return Math.max(now.monotonicMs - then.monotonicMs, now.wallMs - then.wallMs);
 }
 
 export interface Beating {

@@ -46,6 +46,11 @@ export interface TortureResult extends TortureFigures {
 }
 
 const leaseMs = 1000;
+const shortStopsMs = [
+  [1, 30],
+  [10, 100],
+  [50, 300],
+] as const;
 /** How long a child may take to append once, after the trouble has ended. */
 const calmMsMax = 15_000;
 /** Beyond these nothing new is learned. */
@@ -69,6 +74,9 @@ class Torture {
   readonly #crew: Crew<WorkerReport>;
   readonly #chaos: Chaos;
   readonly #startedAtMs = performance.now();
+  /** Those who are in the middle of a change now. */
+  readonly #inside = new Set<string>();
+  #killsInside = 0;
   #workMs = 0;
 
   constructor(options: TortureOptions, directory: string) {
@@ -81,7 +89,8 @@ class Torture {
       everyMsMax: 100,
       killPart: 0.12,
       // Mostly a scheduler's whim; some stops outlast the lease, and the life with it.
-      stopMs: [[1, 30], [10, 100], [10, 100], [50, 300], [leaseMs, 1.5 * leaseMs]], // prettier-ignore
+      stopMs: [...shortStopsMs, ...shortStopsMs, [leaseMs, 1.5 * leaseMs]],
+      isInside: (child) => this.#inside.has(child.name),
     });
   }
 
@@ -150,16 +159,12 @@ class Torture {
   }
 
   #figures(): TortureFigures {
-    const { history, endings } = this.#crew;
-    const inside = new Set<string>();
-    for (const { from, start, report } of history)
-      if (report.kind === "entered") inside.add(`${from} ${start}`);
-      else if (report.kind === "left") inside.delete(`${from} ${start}`);
+    const { history } = this.#crew;
     return {
       seconds: Math.round((performance.now() - this.#startedAtMs) / 100) / 10,
       appends: this.#ledger.size,
       kills: this.#chaos.kills,
-      killsInside: endings.filter(({ child, start }) => inside.has(`${child} ${start}`)).length,
+      killsInside: this.#killsInside,
       stops: this.#chaos.stops,
       livesOver: history.filter(({ report }) => report.kind === "lifeOver").length,
     };
@@ -181,6 +186,11 @@ class Torture {
       },
       onReport: ({ from, report }) => {
         if (report.kind === "won") this.#ledger.note({ name: from, count: report.count, number: report.number });
+        else if (report.kind === "entered") this.#inside.add(from);
+        else if (report.kind === "left") this.#inside.delete(from);
+      },
+      onEnd: ({ child }) => {
+        if (this.#inside.delete(child)) this.#killsInside++;
       },
     });
   }

@@ -37,6 +37,7 @@ async function start(options: Partial<HeartOptions> = {}, volume: Volume = local
   beating = createNodeHeart(volume).start(file, {
     everyMs,
     stallMs: 60_000,
+    gapMsMax: 60_000,
     from: 1,
     onLost: (cause) => losses.push(cause),
     ...options,
@@ -131,6 +132,21 @@ describe("the real heart", () => {
     expect(losses).toHaveLength(1);
   });
 
+  it("does not beat when it comes later than gapMsMax after the beat before, by either clock, and says so once", async () => {
+    const now = { monotonicMs: nodeClock.monotonicMs(), wallMs: nodeClock.wallMs() };
+    // The monotonic clock stands still while a laptop sleeps; the wall clock tells.
+    const slept = { ...now, wallMs: now.wallMs - 10_000 };
+    const stopped = { monotonicMs: now.monotonicMs - 10_000, wallMs: now.wallMs };
+    for (const after of [slept, stopped]) {
+      const { countNow, losses } = await start({ after, gapMsMax: 5000 });
+      await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
+      expect(String(losses[0])).toContain("5000 ms");
+      expect(countNow()).toBe(0);
+      expect(beating?.lastBeat()).toBeUndefined();
+      await beating?.stop();
+    }
+  });
+
   it("is not stalled by a main thread that turns", async () => {
     const { countNow, losses } = await start({ stallMs: 2000 });
     await vi.waitFor(() => expect(countNow()).toBeGreaterThan(0), patience);
@@ -160,7 +176,7 @@ describe("the real heart", () => {
     writeFileSync(path, "");
     const losses: unknown[] = [];
     const file = new NodeFile(path, openSync(path, "r"), blockingCalls);
-    const options = { everyMs, stallMs: 60_000, from: 1 };
+    const options = { everyMs, stallMs: 60_000, gapMsMax: 60_000, from: 1 };
     beating = createNodeHeart(local).start(file, { ...options, onLost: (cause) => losses.push(cause) });
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
     expect(losses[0]).toMatchObject({ name: "HoldfastError", code: "IO_ERROR", errno: "EBADF", path });
@@ -174,7 +190,7 @@ describe("the real heart", () => {
   it.runIf(process.platform === "linux")("reports a full disk as DISK_FULL", async () => {
     const losses: unknown[] = [];
     const file = new NodeFile("/dev/full", openSync("/dev/full", "r+"), blockingCalls);
-    const options = { everyMs, stallMs: 60_000, from: 1 };
+    const options = { everyMs, stallMs: 60_000, gapMsMax: 60_000, from: 1 };
     beating = createNodeHeart(local).start(file, { ...options, onLost: (cause) => losses.push(cause) });
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
     expect(losses[0]).toMatchObject({ code: "DISK_FULL", errno: "ENOSPC" });
@@ -185,7 +201,13 @@ describe("the real heart", () => {
     const losses: unknown[] = [];
     // Linux cannot sync a pipe or this device, so the failure shows that it was asked to.
     const file = new NodeFile("/dev/null", openSync("/dev/null", "r+"), blockingCalls);
-    const options = { everyMs, stallMs: 60_000, from: 1, onLost: (cause: unknown) => losses.push(cause) };
+    const options = {
+      everyMs,
+      stallMs: 60_000,
+      gapMsMax: 60_000,
+      from: 1,
+      onLost: (cause: unknown) => losses.push(cause),
+    };
     beating = createNodeHeart(local).start(file, options);
     await vi.waitFor(() => expect(beating?.lastBeat()).toBeDefined(), patience);
     await beating.stop();
@@ -229,7 +251,7 @@ describe("the real heart", () => {
     const before = process.getActiveResourcesInfo();
     const path = join(makeScratch(), "heart");
     const file = new NodeFile(path, openSync(path, "w+"), blockingCalls);
-    const options = { everyMs, stallMs: 60_000, from: 1, onLost: () => undefined };
+    const options = { everyMs, stallMs: 60_000, gapMsMax: 60_000, from: 1, onLost: () => undefined };
     beating = createNodeHeart(local).start(file, options);
     expect(process.getActiveResourcesInfo()).toEqual(before);
     await file.close();
@@ -247,7 +269,7 @@ describe("the real heart", () => {
   });
 
   it("refuses a file of another disk", () => {
-    const options = { everyMs, stallMs: 1000, from: 1, onLost: () => undefined };
+    const options = { everyMs, stallMs: 1000, gapMsMax: 60_000, from: 1, onLost: () => undefined };
     expect(() => createNodeHeart(local).start({} as DiskFile, options)).toThrow(TypeError);
   });
 });

@@ -148,7 +148,7 @@ describe("the memory heart", () => {
     const losses: unknown[] = [];
     const { stallMs = 400 } = options;
     const onLost = (cause: unknown): void => void losses.push(cause);
-    const beating = createMemoryHeart(clock).start(file, { everyMs: 100, stallMs, from: 7, onLost });
+    const beating = createMemoryHeart(clock).start(file, { everyMs: 100, stallMs, gapMsMax: 60_000, from: 7, onLost });
     const countNow = async (): Promise<number | undefined> => decodeBeat(await disk.readFile("/beat", 100))?.count;
     return { clock, disk, file, losses, beating, countNow };
   }
@@ -168,7 +168,7 @@ describe("the memory heart", () => {
     const disk = createMemoryDisk(() => 0);
     for (const wallMs of [-1, 8.64e15, Infinity]) {
       const file = await disk.open(`/${wallMs}`, "create");
-      const options = { everyMs: 100, stallMs: 400, from: 0, onLost: () => undefined };
+      const options = { everyMs: 100, stallMs: 400, gapMsMax: 60_000, from: 0, onLost: () => undefined };
       const beating = createMemoryHeart({ ...handClock(), wallMs: () => wallMs }).start(file, options);
       await beating.stop();
       expect(await disk.readFile(`/${wallMs}`, 100)).toEqual(encodeBeat(0, wallMs));
@@ -207,7 +207,13 @@ describe("the memory heart", () => {
     const failure = new Error("no more room");
     let writes = 0;
     const file = { write: () => Promise.reject((writes++, failure)) } as Partial<DiskFile> as DiskFile;
-    const options = { everyMs: 100, stallMs: 400, from: 1, onLost: (cause: unknown) => losses.push(cause) };
+    const options = {
+      everyMs: 100,
+      stallMs: 400,
+      gapMsMax: 60_000,
+      from: 1,
+      onLost: (cause: unknown) => losses.push(cause),
+    };
     const beating = createMemoryHeart(clock).start(file, options);
     await clock.pass(1000);
     expect([losses, writes, beating.lastBeat()]).toEqual([[failure], 1, undefined]);
@@ -230,7 +236,7 @@ describe("the memory heart", () => {
     const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
     const before = timers();
     const file = await createMemoryDisk(nodeClock.wallMs).open("/beat", "create");
-    const options = { everyMs: 60_000, stallMs: 60_000, from: 1, onLost: () => undefined };
+    const options = { everyMs: 60_000, stallMs: 60_000, gapMsMax: 60_000, from: 1, onLost: () => undefined };
     const beating = createMemoryHeart(nodeClock).start(file, options);
     await vi.waitFor(() => expect(beating.lastBeat()).toBeDefined(), patience);
     expect(timers()).toBe(before);
@@ -289,7 +295,13 @@ describe("the memory ports", () => {
     const lock = await osLock.open("/d/lock");
     expect(await lock.tryLock()).toBe(true);
     const file = await disk.open("/d/beat", "create");
-    const beating = heart.start(file, { everyMs: 20, stallMs: 60_000, from: 1, onLost: () => undefined });
+    const beating = heart.start(file, {
+      everyMs: 20,
+      stallMs: 60_000,
+      gapMsMax: 60_000,
+      from: 1,
+      onLost: () => undefined,
+    });
     await vi.waitFor(() => expect(beating.lastBeat()).toBeDefined(), patience);
     expect(beating.lastBeat()?.monotonicMs).toBeLessThanOrEqual(clock.monotonicMs());
     await vi.waitFor(() => expect(hints).toBeGreaterThan(0), patience);

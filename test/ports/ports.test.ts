@@ -14,7 +14,13 @@ describe("the real ports", () => {
     expect(await lock.tryLock()).toBe(true);
     const losses: unknown[] = [];
     const onLost = (cause: unknown): void => void losses.push(cause);
-    const beating = heart.start(file, { everyMs: 20, stallMs: 60_000, from: random.bytes(1)[0] ?? 0, onLost });
+    const beating = heart.start(file, {
+      everyMs: 20,
+      stallMs: 60_000,
+      gapMsMax: 60_000,
+      from: random.bytes(1)[0] ?? 0,
+      onLost,
+    });
     await vi.waitFor(() => expect(beating.lastBeat()).toBeDefined(), { timeout: 30_000, interval: 5 });
     expect(beating.lastBeat()?.monotonicMs).toBeLessThanOrEqual(clock.monotonicMs());
     expect(losses).toEqual([]);

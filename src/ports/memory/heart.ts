@@ -1,20 +1,25 @@
 // The heart for a memory disk: whoever could watch it shares our event loop, so a timer of that loop is as good as a thread.
 import type { Clock } from "../clock.ts";
 import type { DiskFile } from "../disk.ts";
-import type { Beating, BeatTimes, Heart, HeartOptions } from "../heart.ts";
+import { elapsedMs, type Beating, type BeatTimes, type Heart, type HeartOptions } from "../heart.ts";
 import { MemoryFile } from "./file.ts";
 
 export function createMemoryHeart(clock: Clock): Heart {
   return { start: (file, options) => startBeating(clock, file, options) };
 }
 
-function startBeating(clock: Clock, file: DiskFile, { everyMs, stallMs, from, onLost }: HeartOptions): Beating {
+function startBeating(clock: Clock, file: DiskFile, options: HeartOptions): Beating {
+  const { everyMs, stallMs, from, gapMsMax, after, onLost } = options;
   const stopped = new AbortController();
   let last: BeatTimes | undefined;
+  let previous = after;
 
   const beat = async (): Promise<void> => {
     for (let count = from; !stopped.signal.aborted; count++) {
       const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+      if (previous !== undefined && elapsedMs(previous, times) > gapMsMax)
+        throw new Error(`the heart could not beat for ${gapMsMax} ms, so it stopped`);
+      previous = times;
       await file.write(0, encodeBeat(count, times.wallMs));
       last = times;
       const leftMs = Math.max(0, everyMs - (clock.monotonicMs() - times.monotonicMs));

@@ -1,4 +1,5 @@
 // The program of the thread that beats while the main thread is busy.
+import type { BeatTimes } from "../heart.ts";
 
 /** What the thread is started with. */
 export interface HeartOrders {
@@ -6,6 +7,8 @@ export interface HeartOrders {
   readonly everyMs: number;
   readonly stallMs: number;
   readonly from: number;
+  readonly gapMsMax: number;
+  readonly after: BeatTimes | undefined;
   /** Whether each beat is synced: on a share a write alone stays in this machine's cache, where nobody else sees it. */
   readonly sync: boolean;
   /** `sharedBytes` of memory, all zero: two cells of 32 bits, then two times of 64 bits. */
@@ -28,7 +31,8 @@ export const sharedBytes = 24;
 
 /** What the thread reports, and then ends. Beats it does not report: a message waits until the event loop turns. */
 export type HeartReport =
-  { readonly kind: "failed"; readonly code: unknown; readonly message: string } | { readonly kind: "stalled" };
+  { readonly kind: "failed"; readonly code: unknown; readonly message: string } | { readonly kind: "stalled" }
+  | { readonly kind: "late" };
 
 /**
  * A text and not a module: a thread starts from a file that Node can run, and this file is compiled JavaScript in the package, TypeScript in
@@ -40,7 +44,7 @@ export type HeartReport =
 export const heartProgram: string = `"use strict";
 const { writeSync, fsyncSync } = require("node:fs");
 const { parentPort, workerData } = require("node:worker_threads");
-const { fd, everyMs, stallMs, from, sync, shared } = workerData;
+const { fd, everyMs, stallMs, from, gapMsMax, after, sync, shared } = workerData;
 const cells = new Int32Array(shared, 0, 2);
 const times = new BigInt64Array(shared, ${timesOffset}, 2);
 const wallMsMax = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
@@ -60,6 +64,7 @@ function beat(count, wallMs) {
 function run() {
   let turns = Atomics.load(cells, ${turnsCell});
   let turnedMs = monotonicMs();
+  let previous = after;
   for (let count = from; Atomics.load(cells, ${stopCell}) === 0; count++) {
     const beganMs = monotonicMs();
     const wallMs = Date.now();
@@ -71,6 +76,9 @@ function run() {
       // For good: whoever waits for us to fall silent must not see us wake again.
       return parentPort.postMessage({ kind: "stalled" });
     }
+    if (previous !== undefined && Math.max(beganMs - previous.monotonicMs, wallMs - previous.wallMs) > gapMsMax)
+      return parentPort.postMessage({ kind: "late" });
+    previous = { monotonicMs: beganMs, wallMs };
     try {
       beat(count, wallMs);
     } catch (error) {

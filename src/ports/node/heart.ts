@@ -26,11 +26,11 @@ export function createNodeHeart(volume: Volume): Heart {
 }
 
 function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Beating {
-  const { everyMs, stallMs, from } = options;
+  const { everyMs, stallMs, from, gapMsMax, after } = options;
   const shared = new SharedArrayBuffer(sharedBytes);
   const cells = new Int32Array(shared, 0, 2);
   const times = new BigInt64Array(shared, timesOffset, 2);
-  const orders: HeartOrders = { fd: file.fd, everyMs, stallMs, from, sync, shared };
+  const orders: HeartOrders = { fd: file.fd, everyMs, stallMs, from, gapMsMax, after, sync, shared };
   // Neither the flags nor the environment of this process: a preloaded module there would be loaded in the heart's thread too.
   const worker = new Worker(heartProgram, { eval: true, workerData: orders, execArgv: [], env: {} });
   const turning = setInterval(() => Atomics.add(cells, turnsCell, 1), Math.max(1, stallMs / 4)).unref();
@@ -45,6 +45,8 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
   worker.on("message", (report: HeartReport) => {
     if (report.kind === "stalled") {
       lose(new Error(`the event loop did not turn for ${stallMs} ms, so the heart stopped`));
+    } else if (report.kind === "late") {
+      lose(new Error(`the heart could not beat for ${gapMsMax} ms, so it stopped`));
     } else {
       lose(toDiskError(Object.assign(new Error(report.message), { code: report.code }), "beat", file.path));
     }

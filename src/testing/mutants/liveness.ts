@@ -18,6 +18,11 @@ async function continuesLate(life: Life, ports: Ports): Promise<boolean> {
   return true;
 }
 
+/** A heart that does not mind how long it was silent. */
+function withTirelessHeart(ports: Ports): Ports {
+  return { ...ports, heart: { start: (file, options) => ports.heart.start(file, { ...options, gapMsMax: Infinity }) } };
+}
+
 /** Compares the time in the heartbeat with the clock of the machine that judges. */
 const comparesClocks: Judging["makeWitness"] = (ports: Ports, layout: GroundLayout) => ({
   look: async (holder: Holder): Promise<HolderState> => {
@@ -39,6 +44,15 @@ export const livenessMutants: readonly Mutant[] = [
     about: "It was judged dead while it slept, wakes and goes on.",
     scenario: scenarioNamed(
       livenessScenarios({ goesOn: continuesLate, makeWitness: realWitness }),
+      "liveness: a sleeping holder is evicted",
+    ),
+    breaks: /acted after it was judged dead/,
+  },
+  {
+    name: "late heart that beats again",
+    about: "After a sleep the heart's thread wakes first, and the main thread finds its last beat fresh.",
+    scenario: scenarioNamed(
+      livenessScenarios({ goesOn: realDeadline, makeWitness: realWitness, adapt: withTirelessHeart }),
       "liveness: a sleeping holder is evicted",
     ),
     breaks: /acted after it was judged dead/,

@@ -11,6 +11,8 @@ export interface ChaosOptions {
   readonly killPart: number;
   /** How long a stop lasts, each range as likely as it is often in the list. */
   readonly stopMs: readonly (readonly [min: number, max: number])[];
+  /** Who is worth a kill right now: where there is one, every other kill hits such a one. Default: all are equal. */
+  readonly isInside?: ((child: Child) => boolean) | undefined;
 }
 
 export class Chaos {
@@ -50,16 +52,22 @@ export class Chaos {
     const { signal } = this.#over;
     while (!signal.aborted) {
       await pause(chance.between(0, everyMsMax), signal);
-      const child = chance.pick(this.#children);
-      if (child === undefined || signal.aborted) return;
+      if (signal.aborted) return;
+      const kills = chance.happens(killPart);
+      const child = (kills ? this.#pickInside() : undefined) ?? chance.pick(this.#children);
       // One that ended by itself is a finding, and stays ended for everybody to see.
-      if (!child.isRunning) continue;
-      if (chance.happens(killPart)) {
+      if (child === undefined || !child.isRunning) continue;
+      if (kills) {
         this.#kills++;
         await child.kill();
         child.start();
       } else if (this.#mayStop(child)) void this.#stopForAWhile(child);
     }
+  }
+
+  #pickInside(): Child | undefined {
+    const { chance, isInside } = this.#options;
+    return isInside !== undefined && chance.happens(0.5) ? chance.pick(this.#children.filter(isInside)) : undefined;
   }
 
   /** At most half of them at a time, so that the sleepers have something to miss. */

@@ -6,6 +6,7 @@ export interface CrewOptions<Report> {
   readonly module: string;
   readonly argsOf: (name: string) => readonly string[];
   readonly onReport?: (received: Received<Report>) => void;
+  readonly onEnd?: (ended: Ended) => void;
 }
 
 export interface Received<Report> {
@@ -32,7 +33,7 @@ export class Crew<Report> {
   readonly endings: Ended[] = [];
   readonly #startedAtMs = performance.now();
 
-  constructor({ names, module, argsOf, onReport }: CrewOptions<Report>) {
+  constructor({ names, module, argsOf, onReport, onEnd }: CrewOptions<Report>) {
     const now = (): number => performance.now() - this.#startedAtMs;
     this.children = names.map(
       (name) =>
@@ -46,8 +47,11 @@ export class Crew<Report> {
             this.history.push(received);
             onReport?.(received);
           },
-          onEnd: (child, ending) =>
-            void this.endings.push({ ...ending, child: name, start: child.starts, atMs: now() }),
+          onEnd: (child, ending) => {
+            const ended = { ...ending, child: name, start: child.starts, atMs: now() };
+            this.endings.push(ended);
+            onEnd?.(ended);
+          },
         }),
     );
   }

@@ -11,6 +11,8 @@ const leaseMs = 8000;
 
 /** What the scenarios run on: the real ones, or known-wrong variants. */
 export interface Judging {
+  /** What the holder runs on. Default: what it is given. */
+  readonly adapt?: (ports: Ports) => Ports;
   /** Whether this holder may still act. */
   readonly goesOn: (life: Life, ports: Ports) => Promise<boolean>;
   readonly makeWitness: (ports: Ports, layout: GroundLayout) => Pick<Witness, "look">;
@@ -22,9 +24,9 @@ const judging: Judging = {
 };
 
 /** Acts now and then for as long as it believes that it may. */
-function holder({ goesOn }: Judging, times: number): Actor {
+function holder({ goesOn, adapt = (ports) => ports }: Judging, times: number): Actor {
   return actor({
-    prepare: ({ ports }) => Life.begin(ports, layout, { leaseMs, name: "" }),
+    prepare: ({ ports }) => Life.begin(adapt(ports), layout, { leaseMs, name: "" }),
     run: async ({ ports, note }, life) => {
       for (let time = 0; time < times; time++) {
         await ports.clock.sleep(leaseMs / 4);

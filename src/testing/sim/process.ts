@@ -1,6 +1,6 @@
 // One simulated process: the ports of its machine, bound to the way in which its calls park.
 import type { Clock } from "../../ports/clock.ts";
-import type { BeatTimes, Heart } from "../../ports/heart.ts";
+import { elapsedMs, type BeatTimes, type Heart } from "../../ports/heart.ts";
 import type { Host } from "../../ports/host.ts";
 import type { OsLock } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -102,12 +102,15 @@ function simHost({ name, machine, pid, processState, observed }: SimProcessOptio
 
 function simHeart(clock: Clock, beatsMax: number): Heart {
   return {
-    start(file, { everyMs, from, onLost }) {
+    start(file, { everyMs, from, gapMsMax, after, onLost }) {
       const stopped = new AbortController();
       let last: BeatTimes | undefined;
+      let previous = after;
       let writing: Promise<void> = Promise.resolve();
       const write = async (count: number): Promise<void> => {
         const times = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+        if (previous !== undefined && elapsedMs(previous, times) > gapMsMax) throw new Error("the heart came too late");
+        previous = times;
         await file.write(0, encodeBeat(count, times.wallMs));
         await file.sync();
         last = times;

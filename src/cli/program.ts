@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import { version } from "../index.ts";
 import { registerDoctor } from "./commands/doctor.ts";
+import { registerDemo } from "./demo/demo-command.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { endHelp } from "./help.ts";
@@ -11,7 +12,7 @@ import { Output, type Streams } from "./output.ts";
 export type Register = (program: Command, run: Run) => void;
 
 /** In the order of the help page. A new command is one more line here. */
-const commands: readonly Register[] = [registerDoctor];
+const commands: readonly Register[] = [registerDemo, registerDoctor];
 
 /** One run of the command line, as a command sees it. */
 export interface Run {

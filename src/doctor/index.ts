@@ -1,6 +1,5 @@
 // The doctor on real file systems: part of "holdfast", not a subpath of its own.
-import { resolve, sep } from "node:path";
-import { holdfastError } from "../errors.ts";
+import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import type { Ports } from "../ports/ports.ts";
 import { examine, type DoctorOptions } from "./doctor.ts";
@@ -15,9 +14,7 @@ export type { CheckVerdict, DoctorCheck, DoctorPeer, DoctorReport, DoctorVerdict
  * INVALID_PATH, NO_PERMISSION or DISK_FULL when nothing could be examined; a file system that Holdfast must not be used on is an answer, not an error.
  */
 export async function doctor(directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
-  if (directory === "" || directory.includes("\0"))
-    throw holdfastError("INVALID_PATH", `${JSON.stringify(directory)} is no path.`, { path: directory });
-  const absolute = resolve(directory).split(sep).join("/");
+  const absolute = directoryOf(directory);
   return await examine(await openPorts(absolute), absolute, options);
 }
 

@@ -1,9 +1,11 @@
 // A file that grows by synced appends, and that is never written again once a write or a sync has failed.
 import { holdfastError } from "../errors.ts";
 import type { DiskFile } from "../ports/disk.ts";
+import { Turn } from "./turn.ts";
 
 export class AppendFile {
   readonly #file: DiskFile;
+  readonly #turn = new Turn();
   #end: number;
   #failure: { readonly cause: unknown } | undefined;
 
@@ -19,6 +21,20 @@ export class AppendFile {
 
   /** Writes and syncs; resolves with the offset. After a failure every further call is refused (CLOSED): that offset is in doubt for ever. */
   async append(bytes: Uint8Array): Promise<number> {
+    // One after the other: two that begin at the same end would write over each other, and both be acknowledged.
+    await this.#turn.take();
+    try {
+      return await this.#append(bytes);
+    } finally {
+      this.#turn.give();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
+  async #append(bytes: Uint8Array): Promise<number> {
     if (this.#failure !== undefined) throw closed(this.#failure.cause);
     const offset = this.#end;
     try {
@@ -33,10 +49,6 @@ export class AppendFile {
     }
     this.#end = offset + bytes.length;
     return offset;
-  }
-
-  async close(): Promise<void> {
-    await this.#file.close();
   }
 }
 

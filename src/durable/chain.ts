@@ -2,10 +2,11 @@
 import { holdfastError } from "../errors.ts";
 import { countOf, objectOf, textOf } from "../format/decoding.ts";
 import { findSlotNumber, slotName } from "../format/name.ts";
-import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../format/record.ts";
+import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import { syncNames } from "./directory.ts";
 import { putIfAbsent, type PublishOptions } from "./publish.ts";
+import { getRecord } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
 /** A race that is lost so often is no race any more. */
@@ -74,7 +75,7 @@ export class Chain<T> {
   async last(): Promise<ChainEntry<T> | undefined> {
     // A listing tells all names at once. Going forward name by name would leave "absent" in the caches of a network mount.
     if (this.#known !== undefined && this.#staging.disk.volume.kind === "local") return await this.#after(this.#known);
-    const newest = Math.max(0, ...(await this.#numbers()));
+    const newest = await this.#highestNumber();
     if (newest <= (this.#known?.number ?? 0)) return this.#known;
     return await this.#after(await this.get(newest));
   }
@@ -82,11 +83,10 @@ export class Chain<T> {
   /** The entry with this number. CORRUPT, NEWER_FORMAT; IO_ERROR (ENOENT) when there is none. */
   async get(number: number): Promise<ChainEntry<T>> {
     const path = this.#path(number);
-    const entry = decodeRecord(this.#kind, await this.#staging.disk.readFile(path, recordBytesMax), path);
+    const entry = await getRecord(this.#staging.disk, this.#kind, path);
     if (entry.number === number) return entry;
-    throw holdfastError("CORRUPT", `${path} says that it is number ${entry.number}: it was copied or renamed.`, {
-      path,
-    });
+    const message = `${path} says that it is number ${entry.number}: it was copied or renamed. Restore it from a backup, or move it away.`;
+    throw holdfastError("CORRUPT", message, { path });
   }
 
   async find(number: number): Promise<ChainEntry<T> | undefined> {
@@ -112,11 +112,12 @@ export class Chain<T> {
     return entry;
   }
 
-  async #numbers(): Promise<number[]> {
-    // Foreign files are none of our business.
-    return (await this.#staging.disk.list(this.#directory))
-      .map(findSlotNumber)
-      .filter((number) => number !== undefined);
+  async #highestNumber(): Promise<number> {
+    let highest = 0;
+    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments. Foreign files are none of our business.
+    for (const name of await this.#staging.disk.list(this.#directory))
+      highest = Math.max(highest, findSlotNumber(name) ?? 0);
+    return highest;
   }
 
   #path(number: number): string {

@@ -1,6 +1,6 @@
 // Making and removing directories so that a crash or another process in between does no harm.
 import { holdfastError } from "../errors.ts";
-import { hasErrno } from "../ports/disk-error.ts";
+import { diskError, hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 
 export function parentOf(path: string): string {
@@ -24,15 +24,25 @@ export async function syncNames(disk: Disk, path: string): Promise<void> {
 /** Makes `path` and what is missing above it, durable when it resolves. Somebody else making it at the same time is fine. */
 export async function ensureDirectory(disk: Disk, path: string): Promise<void> {
   try {
-    await disk.mkdir(path);
+    await makeDirectory(disk, path);
   } catch (error) {
-    // Made by another, whose sync may still be to come: a directory that we build on must be durable by our own hand.
-    if (hasErrno(error, "EEXIST")) return await syncNames(disk, parentOf(path));
     if (!hasErrno(error, "ENOENT") || parentOf(path) === path) throw error;
     await ensureDirectory(disk, parentOf(path));
-    return await ensureDirectory(disk, path);
+    // Once more, and not until it works: a symbolic link that leads nowhere is there and is not there, however often it is asked.
+    await makeDirectory(disk, path);
   }
+  // Also when another has made it, whose sync may still be to come: a directory that we build on must be durable by our own hand.
   await syncNames(disk, parentOf(path));
+}
+
+/** ENOTDIR when the name is taken by something else. */
+async function makeDirectory(disk: Disk, path: string): Promise<void> {
+  try {
+    await disk.mkdir(path);
+  } catch (error) {
+    if (!hasErrno(error, "EEXIST")) throw error;
+    if ((await disk.stat(path)).kind !== "directory") throw diskError("ENOTDIR", "mkdir", path, error);
+  }
 }
 
 const roundsMax = 3;
@@ -49,7 +59,8 @@ export async function removeDirectory(disk: Disk, path: string): Promise<boolean
       return true;
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ESTALE")) return true;
-      if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES")) throw error;
+      // EISDIR, ENOTDIR: something that we did not make. It is none of our business, and must not keep a sweep from going on.
+      if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES", "EISDIR", "ENOTDIR")) throw error;
     }
   }
   return false;

@@ -33,12 +33,13 @@ export class Gate implements AsyncDisposable {
 
   /** UNSUPPORTED_DISK where there are no OS locks: there is no other way that would exclude those who have them. */
   static async open(ports: Ports, options: GateOptions): Promise<Gate> {
-    return new Gate(
-      ports,
-      options,
-      await ports.osLock.open(options.lockPath),
-      await ports.osLock.open(options.turnstilePath),
-    );
+    const lock = await ports.osLock.open(options.lockPath);
+    try {
+      return new Gate(ports, options, lock, await ports.osLock.open(options.turnstilePath));
+    } catch (error) {
+      await lock.close();
+      throw error;
+    }
   }
 
   /** Undefined when somebody else has it. Never waits. */
@@ -56,12 +57,15 @@ export class Gate implements AsyncDisposable {
 
   /** Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it is out of the line. */
   async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
+    if (Number.isNaN(timeoutMs)) throw new RangeError("timeoutMs must be a number of milliseconds, or Infinity.");
     signal?.throwIfAborted();
     if (timeoutMs <= 0) {
       const hold = await this.tryAcquire();
       if (hold === undefined) throw this.#timedOut(0);
       return hold;
     }
+    const quick = await this.#enterAtOnce();
+    if (quick !== undefined) return quick;
     const deadline = this.#deadline(timeoutMs, signal);
     try {
       await this.#turn.take(deadline.signal);
@@ -86,6 +90,24 @@ export class Gate implements AsyncDisposable {
     await this.close();
   }
 
+  /** The way of a wait, for when nobody is there to wait for: without timers and signals, which cost more than the locks. */
+  async #enterAtOnce(): Promise<GateHold | undefined> {
+    if (!this.#turn.tryTake()) return undefined;
+    let entered = false;
+    try {
+      if (await this.#turnstile.tryLock()) {
+        try {
+          entered = await this.#lock.tryLock();
+        } finally {
+          await this.#turnstile.unlock();
+        }
+      }
+    } finally {
+      if (!entered) this.#turn.give();
+    }
+    return entered ? this.#newHold() : undefined;
+  }
+
   /** Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot overtake it. */
   async #passTurnstile(signal: AbortSignal): Promise<void> {
     await this.#turnstile.lock({ signal });
@@ -97,12 +119,20 @@ export class Gate implements AsyncDisposable {
   }
 
   #newHold(): GateHold {
-    // The OS never takes this lock from a living process, so the signal never fires.
-    const { signal } = new AbortController();
+    let signal: AbortSignal | undefined;
     let held = true;
+    let asking: Promise<boolean> | undefined;
+    const isContended = async (): Promise<boolean> => {
+      if (!held) return false;
+      // One for all who ask at the same time: a second one would meet the first in the turnstile and take it for somebody else.
+      asking ??= this.#isContended().finally(() => (asking = undefined));
+      return await asking;
+    };
     const release = async (): Promise<void> => {
       if (!held) return;
       held = false;
+      // The next caller of this process goes through the same turnstile.
+      await asking?.catch(() => undefined);
       try {
         await this.#lock.unlock();
       } finally {
@@ -110,10 +140,13 @@ export class Gate implements AsyncDisposable {
       }
     };
     return {
-      signal,
+      // The OS never takes this lock from a living process, so the signal never fires, and few ask for it.
+      get signal() {
+        return (signal ??= new AbortController().signal);
+      },
       acquiredAt: new Date(this.#ports.clock.wallMs()),
       release,
-      isContended: () => this.#isContended(),
+      isContended,
       [Symbol.asyncDispose]: release,
     };
   }

@@ -2,6 +2,7 @@
 import type { HolderInfo } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import { objectOf, textOf } from "../format/decoding.ts";
+import { isId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
@@ -14,6 +15,9 @@ import { Witness, type HolderState } from "./witness.ts";
 
 /** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
 const unjoinedMsMax = 3_600_000;
+
+/** As far as timers reach. */
+const leaseMsMax = 2 ** 31 - 1;
 
 export interface GroundOptions {
   /** How long a silent holder counts as alive. Default 30_000. */
@@ -53,8 +57,8 @@ export class Ground implements AsyncDisposable {
     directory: string,
     { leaseMs = 30_000, name = "" }: GroundOptions = {},
   ): Promise<Ground> {
-    if (!(leaseMs > 0 && Number.isFinite(leaseMs)))
-      throw new RangeError(`leaseMs must be a positive number, not ${leaseMs}.`);
+    if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
+      throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
     const known = await findRecord(ports.disk, groundKind, layout.groundRecord);
@@ -118,7 +122,8 @@ export class Ground implements AsyncDisposable {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#joining;
+    // Whoever asked for that life is told why it could not begin; the one before it is still to be ended.
+    await this.#joining?.catch(() => undefined);
     await this.#life.end();
   }
 
@@ -136,10 +141,14 @@ export class Ground implements AsyncDisposable {
   async #holders(): Promise<Holder[]> {
     const holders: Holder[] = [];
     for (const name of await this.ports.disk.list(this.layout.holders)) {
-      if (!name.endsWith(".json")) continue;
-      // Undefined: ended or declared dead since the listing.
-      const holder = await findRecord(this.ports.disk, holderKind, `${this.layout.holders}/${name}`);
-      if (holder !== undefined) holders.push(holder);
+      const id = name.replace(/\.json$/, "");
+      // Foreign files are none of our business.
+      if (id === name || !isId(id)) continue;
+      const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
+      // Ended or declared dead since the listing.
+      if (holder === undefined) continue;
+      if (holder.id !== id) throw this.#copied(holder.id, this.layout.record(id));
+      holders.push(holder);
     }
     return holders;
   }
@@ -158,26 +167,40 @@ export class Ground implements AsyncDisposable {
   async #removeRemains(): Promise<void> {
     const { disk } = this.ports;
     const names = new Set(await disk.list(this.layout.holders));
-    for (const id of await disk.list(this.layout.temps)) {
+    const beats = [...names].filter((name) => name.endsWith(".beat")).map((name) => name.slice(0, -".beat".length));
+    for (const id of new Set([...(await disk.list(this.layout.temps)), ...beats])) {
       // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
-      if (names.has(`${id}.json`) || id === this.#life.holder.id) continue;
-      if (!names.has(`${id}.dead`) && !(await this.#isOld(this.layout.beat(id)))) continue;
+      if (!isId(id) || names.has(`${id}.json`) || id === this.#life.holder.id) continue;
+      if (!names.has(`${id}.dead`) && !(await this.#isOld(id))) continue;
       await removeDirectory(disk, this.layout.temp(id));
       await unlinkIfThere(disk, this.layout.beat(id));
     }
   }
 
-  async #isOld(path: string): Promise<boolean> {
+  /** By its beat; by its directory when it has not come to its first beat. */
+  async #isOld(id: string): Promise<boolean> {
     const probe = await stage(this.staging, new Uint8Array(), { sync: false });
     try {
-      const [now, then] = [await this.ports.disk.stat(probe), await this.ports.disk.stat(path)];
-      return now.mtimeMs - then.mtimeMs > unjoinedMsMax;
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return false;
-      throw error;
+      const thenMs = (await this.#findStamp(this.layout.beat(id))) ?? (await this.#findStamp(this.layout.temp(id)));
+      const nowMs = await this.#findStamp(probe);
+      return thenMs !== undefined && nowMs !== undefined && nowMs - thenMs > unjoinedMsMax;
     } finally {
       await discard(this.staging, probe);
     }
+  }
+
+  async #findStamp(path: string): Promise<number | undefined> {
+    try {
+      return (await this.ports.disk.stat(path)).mtimeMs;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return undefined;
+      throw error;
+    }
+  }
+
+  #copied(id: string, path: string): Error {
+    const message = `${path} says that it is of the holder ${id}: it was copied or renamed. Move it away.`;
+    return holdfastError("CORRUPT", message, { path });
   }
 }
 

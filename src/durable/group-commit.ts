@@ -23,6 +23,9 @@ export class GroupCommit<Item, Result> {
   #failure: { readonly cause: unknown } | undefined;
 
   constructor(options: GroupCommitOptions<Item, Result>) {
+    const { groupSizeMax = 1 } = options;
+    // With groups of nothing the queue would never end.
+    if (!(groupSizeMax >= 1)) throw new RangeError(`groupSizeMax must be at least 1, not ${groupSizeMax}.`);
     this.#options = options;
   }
 

@@ -1,4 +1,4 @@
-// "holdfast/durable": the mechanisms that everything else is made of, for those who build their own. They may still change between minor versions.
+// The subpath "holdfast/durable": the mechanisms that everything else is made of, for those who build their own. They may change between minor versions.
 import { openNodePorts } from "../ports/node/ports.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import type { Gate } from "./gate.ts";

@@ -9,7 +9,7 @@ import { elapsedMs, type Beating, type BeatTimes } from "../ports/heart.ts";
 import type { OsLockFile } from "../ports/os-lock.ts";
 import type { Ports } from "../ports/ports.ts";
 import { removeDirectory, unlinkIfThere } from "./directory.ts";
-import { GroundLayout, holderKind, type Holder } from "./holder.ts";
+import { holderKind, type GroundLayout, type Holder } from "./holder.ts";
 import { putIfAbsent } from "./publish.ts";
 import type { Staging } from "./staging.ts";
 
@@ -60,10 +60,11 @@ export class Life {
   static async begin(ports: Ports, layout: GroundLayout, { leaseMs, name }: LifeOptions): Promise<Life> {
     const { disk, clock, random } = ports;
     const id = makeId(clock.wallMs(), random.bytes(16));
-    await disk.mkdir(layout.temp(id));
-    const file = await disk.open(layout.beat(id), "create");
+    let file: DiskFile | undefined;
     let lock: OsLockFile | undefined;
     try {
+      await disk.mkdir(layout.temp(id));
+      file = await disk.open(layout.beat(id), "create");
       const begun = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
       await file.write(0, encodeBeat(0, begun.wallMs));
       // On a share a write alone stays in this machine's cache. A local disk shows it to everybody; it need not survive a power cut, because we do not.
@@ -76,9 +77,10 @@ export class Life {
       life.#watchOverDeadline();
       return life;
     } catch (error) {
-      await lock?.close();
-      // What cannot be removed now counts for nothing without a record, and is swept.
-      await Promise.allSettled([file.close(), removeDirectory(disk, layout.temp(id)), disk.unlink(layout.beat(id))]);
+      // What cannot be removed now counts for nothing, and is swept. The record first, which is there if only its sync has failed: the rest stands for it.
+      await disk.unlink(layout.record(id)).catch(() => undefined);
+      await Promise.allSettled([removeDirectory(disk, layout.temp(id)), disk.unlink(layout.beat(id))]);
+      await Promise.allSettled([file?.close(), lock?.close()]);
       throw error;
     }
   }
@@ -113,19 +115,25 @@ export class Life {
     this.#finish("it was closed");
     await this.#beating?.stop();
     const { disk } = this.#ports;
-    await removeDirectory(disk, this.temp);
-    // The record goes before what it stands for: without it the rest counts for nothing.
-    await unlinkIfThere(disk, this.#layout.record(this.holder.id));
-    await unlinkIfThere(disk, this.#layout.beat(this.holder.id));
-    await this.#file.close();
-    await this.#lock?.close();
+    try {
+      await removeDirectory(disk, this.temp);
+      // The record goes before what it stands for: without it the rest counts for nothing.
+      await unlinkIfThere(disk, this.#layout.record(this.holder.id));
+      await unlinkIfThere(disk, this.#layout.beat(this.holder.id));
+    } finally {
+      // Last, so that nobody can prove us dead meanwhile, and in any case: what could not be removed is left to the sweepers, who need the lock.
+      await this.abandon();
+    }
   }
 
   /** Lets go of the files of a life that is over, and leaves what is on the disk to the sweepers. */
   async abandon(): Promise<void> {
     await this.#beating?.stop();
-    await this.#file.close();
-    await this.#lock?.close();
+    try {
+      await this.#file.close();
+    } finally {
+      await this.#lock?.close();
+    }
   }
 
   #leftMs(): number {
@@ -163,15 +171,20 @@ export class Life {
   #startHeart(): void {
     if (this.isOver) return;
     const { leaseMs } = this.holder;
-    this.#beating = this.#ports.heart.start(this.#file, {
-      everyMs: beatPart * leaseMs,
-      stallMs: leaseMs,
-      gapMsMax: ownPart * leaseMs,
-      after: this.#lastBeat,
-      from: 1 + Math.floor((this.#ports.clock.monotonicMs() - this.#begun.monotonicMs) / (beatPart * leaseMs)),
-      // A beat that failed is tried again until the deadline decides; it may be one lost packet.
-      onLost: () => void this.#beatAgain(),
-    });
+    // A beat that failed is tried again until the deadline decides; it may be one lost packet, or one thread too many.
+    const onLost = (): void => void this.#beatAgain();
+    try {
+      this.#beating = this.#ports.heart.start(this.#file, {
+        everyMs: beatPart * leaseMs,
+        stallMs: leaseMs,
+        gapMsMax: ownPart * leaseMs,
+        after: this.#lastBeat,
+        from: 1 + Math.floor((this.#ports.clock.monotonicMs() - this.#begun.monotonicMs) / (beatPart * leaseMs)),
+        onLost,
+      });
+    } catch {
+      onLost();
+    }
   }
 
   async #beatAgain(): Promise<void> {
@@ -193,7 +206,12 @@ function describe({ host }: Ports, id: string, { leaseMs, name }: LifeOptions, b
 async function lockBeat(ports: Ports, path: string): Promise<OsLockFile | undefined> {
   try {
     const lock = await ports.osLock.open(path);
-    if (await lock.tryLock()) return lock;
+    try {
+      if (await lock.tryLock()) return lock;
+    } catch (error) {
+      await lock.close();
+      throw error;
+    }
     await lock.close();
   } catch {
     // No OS lock here: then nobody can prove that we are dead at once, and our lease decides. Nothing is lost but time.

@@ -57,6 +57,7 @@ export async function replace(
 
 /** True when `target` is this very file now; false when it is somebody else's. The one place that says what a failed link means. */
 export async function linkOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<boolean> {
+  let inDoubt = false;
   for (let tries = 1; ; tries++) {
     try {
       await disk.link(temp, target);
@@ -64,9 +65,11 @@ export async function linkOnce(disk: Disk, temp: string, target: string, bytes: 
     } catch (error) {
       if (hasErrno(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) throw noHardLinks(target, error);
       const unknown = isOutcomeUnknown(error);
-      if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw error;
+      inDoubt ||= unknown;
+      // "No" to this request says nothing about an earlier one that was never answered.
+      if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
       // A repeated request fails although the first one was done. Content decides: link counts and inode numbers are answered from caches.
-      if (await carries(disk, target, bytes)) return true;
+      if (await carries(disk, target, bytes, inDoubt)) return true;
       if (hasErrno(error, "EEXIST")) return false;
       if (hasErrno(error, "ENOENT")) throw error;
       // The same link again is safe even if the first request is still on its way: both can only give the name to this file. Stale handles are looked up anew.
@@ -76,12 +79,14 @@ export async function linkOnce(disk: Disk, temp: string, target: string, bytes: 
 }
 
 async function renameOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<void> {
+  let inDoubt = false;
   for (let tries = 1; ; tries++) {
     try {
       return await disk.rename(temp, target);
     } catch (error) {
-      if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw error;
-      if (await carries(disk, target, bytes)) return;
+      if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
+      inDoubt = true;
+      if (await carries(disk, target, bytes, inDoubt)) return;
       // ENOENT alone proves nothing: the temp file is gone because it became the target and was replaced since, or because it was swept.
       if (hasErrno(error, "ENOENT") && (await parentExists(disk, target))) throw outcomeUnknown(target, error);
       if (hasErrno(error, "ENOENT")) throw error;
@@ -90,19 +95,23 @@ async function renameOnce(disk: Disk, temp: string, target: string, bytes: Uint8
   }
 }
 
-async function carries(disk: Disk, target: string, bytes: Uint8Array): Promise<boolean> {
+async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: boolean): Promise<boolean> {
   try {
     return Buffer.compare(await disk.readFile(target, bytes.length), bytes) === 0;
   } catch (error) {
     // Absent, or longer than ours: not ours.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
-    if (isOutcomeUnknown(error)) throw outcomeUnknown(target, error);
-    throw error;
+    throw inDoubt || isOutcomeUnknown(error) ? outcomeUnknown(target, error) : error;
   }
 }
 
 async function parentExists(disk: Disk, target: string): Promise<boolean> {
-  return await disk.canOpen(parentOf(target));
+  try {
+    return await disk.canOpen(parentOf(target));
+  } catch {
+    // It cannot be said that it is gone.
+    return true;
+  }
 }
 
 async function syncParent(disk: Disk, target: string): Promise<void> {

@@ -1,4 +1,5 @@
 // One small record under a fixed name: decided once by whoever comes first, and read by everybody after.
+import { holdfastError } from "../errors.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
@@ -7,7 +8,17 @@ import type { Staging } from "./staging.ts";
 
 /** CORRUPT, NEWER_FORMAT; IO_ERROR (ENOENT) when there is none. */
 export async function getRecord<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T> {
-  return decodeRecord(kind, await disk.readFile(path, recordBytesMax), path);
+  return decodeRecord(kind, await readWhole(disk, kind, path), path);
+}
+
+async function readWhole(disk: Disk, kind: RecordKind<unknown>, path: string): Promise<Uint8Array> {
+  try {
+    return await disk.readFile(path, recordBytesMax);
+  } catch (error) {
+    if (!hasErrno(error, "EFBIG")) throw error;
+    const message = `${path} is no valid ${kind.kind} record: it has over ${recordBytesMax} bytes. Restore it from a backup, or move it away.`;
+    throw holdfastError("CORRUPT", message, { path }, error);
+  }
 }
 
 export async function findRecord<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {

@@ -3,7 +3,7 @@ import type { HolderInfo } from "../common.ts";
 import { decodeBeat } from "../format/beat.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
-import { GroundLayout, type Holder } from "./holder.ts";
+import type { GroundLayout, Holder } from "./holder.ts";
 
 const beatBytesMax = 4096;
 /** One gap between two looks counts for at most this part of the lease: my own sleep, or an outage of the server, ages nobody. */

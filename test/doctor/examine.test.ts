@@ -140,7 +140,7 @@ const defects: Readonly<Record<string, Defect>> = {
   "that cannot sync directories": {
     quirks: { noDirectorySync: true },
     id: "directory-sync",
-    verdict: "limited",
+    verdict: "bad",
     finding: /EINVAL/,
   },
   "without OS locks": { quirks: { osLocks: "none" }, id: "os-lock", verdict: "limited", finding: /no OS locks/ },

@@ -227,10 +227,10 @@ describe("both sides say so when", () => {
     const broken = (ports: Ports): Ports =>
       withDisk(ports, () => ({ syncDirectory: (path) => Promise.reject(diskError("EINVAL", "sync", path)) }));
     const [a, b] = await meet({ change: { b: broken } });
-    expect(verdictsOf(a)["peer-own"]).toBe("limited");
+    expect(verdictsOf(a)["peer-own"]).toBe("bad");
     expect(checkOf(a, "peer-own")?.finding).toMatch(/machine-of-b .* directory-sync/);
     expect(verdictsOf(b)["peer-own"]).toBe("good");
-    expect([a?.verdict, b?.verdict]).toEqual(["limited", "limited"]);
+    expect([a?.verdict, b?.verdict]).toEqual(["unusable", "unusable"]);
   });
 
   test("they run two versions, and examine nothing", async () => {

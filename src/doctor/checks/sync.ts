@@ -5,7 +5,6 @@ import {
   failureOf,
   findText,
   good,
-  limited,
   type Answer,
   type Check,
   type CheckContext,
@@ -21,7 +20,7 @@ export const fileSync: Check = {
 export const directorySync: Check = {
   id: "directory-sync",
   question: "Can a directory be synced, so that new names survive a power cut?",
-  isVital: false,
+  isVital: true,
   ask: askDirectory,
 };
 
@@ -50,10 +49,10 @@ async function askFile(context: CheckContext): Promise<Answer> {
 async function askDirectory({ ports, scratch }: CheckContext): Promise<Answer> {
   const refusal = await failureOf(() => ports.disk.syncDirectory(scratch));
   if (refusal !== undefined)
-    return limited(
+    return bad(
       `Syncing a directory fails (${refusal}).`,
-      "A power cut can take back the name of a file that was written and synced just before: its entry is durable only when the file system says so.",
-      "Use a file system that syncs directories, or a server and a disk that do not lose power.",
+      "A power cut can take back the name of a file that was written and synced just before, so here Holdfast would acknowledge nothing.",
+      "Use a file system that syncs directories.",
     );
   // The port does nothing there, so its success says nothing.
   if (isWindowsPath(scratch))

@@ -51,12 +51,17 @@ export async function explore(scenario: Scenario, options: ExploreOptions = {}):
   return search.result();
 }
 
+export interface Replayed {
+  readonly table: string;
+  readonly violation: string | undefined;
+}
+
 /** Runs one schedule again and tells what happened. A seed that was found under a bound counts only the choices within it. */
 export async function replay(
   scenario: Scenario,
   seed: string,
   bound: Pick<ExploreOptions, "preemptionsMax"> = {},
-): Promise<{ table: string; violation: string | undefined }> {
+): Promise<Replayed> {
   const search = new Search(scenario, bound);
   await search.run(parseSeed(seed), { onward: false });
   const trace = search.violation?.trace ?? search.lastTrace;

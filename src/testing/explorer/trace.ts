@@ -31,5 +31,5 @@ export function formatTrace(rows: readonly TraceRow[]): string {
 }
 
 function shortNames(text: string): string {
-  return text.replace(/\b[0-9a-hjkmnp-tv-z]{20,}\b/g, (name) => `${name.slice(-6)}`);
+  return text.replace(/\b[0-9a-hjkmnp-tv-z]{20,}\b/g, (name) => name.slice(-6));
 }

@@ -120,9 +120,9 @@ export class World {
       new Promise((resolve, reject) => {
         if (state.status === "killed") return;
         state.parked.push({
-          call: call as Call<unknown>,
+          call,
           number: state.calls++,
-          resolve: resolve as (value: unknown) => void,
+          resolve: resolve as Parked["resolve"],
           reject,
         });
       });
@@ -406,7 +406,7 @@ function describeValue(value: unknown): string {
   if (value instanceof Uint8Array) return `${value.length} bytes ${hashOf(Buffer.from(value).toString("latin1"))}`;
   if (Array.isArray(value)) return `[${value.join(" ")}]`;
   if (typeof value === "object" && value !== null) return "identity" in value ? JSON.stringify(value) : "ok";
-  return String(value);
+  return JSON.stringify(value);
 }
 
 export function describeError(error: unknown): string {

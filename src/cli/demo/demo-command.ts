@@ -1,0 +1,99 @@
+// `holdfast demo`: many workstations, one folder, kills and pauses, and an audit at the end.
+import { hostname } from "node:os";
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { runDemo } from "./demo.ts";
+import { formatResult, formatSecond, formatStart } from "./demo-report.ts";
+import { runWorkstation } from "./workstation.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { endHelp } from "../help.ts";
+import type { Run } from "../program.ts";
+
+interface DemoFlags {
+  readonly dir?: string;
+  readonly workstations: number;
+  readonly seconds?: number;
+  readonly join?: boolean;
+  readonly sabotage?: boolean;
+  readonly name?: string;
+}
+
+const defaultSeconds = 15;
+const workstationsMax = 200;
+
+export function registerDemo(program: Command, run: Run): void {
+  const command = program
+    .command("demo")
+    .summary("many workstations, one folder, nothing lost")
+    .description(
+      "Starts workstations on one folder that sell tickets, kills some and pauses others meanwhile, then reads the folder anew and looks for every acknowledged sale. Pauses need Linux or macOS.",
+    )
+    .option("--dir <D>", "the folder, made if it is not there, and left (default: a temporary one, removed at the end)")
+    .option("--workstations <n>", "how many processes", parseWorkstations, 12)
+    .option("--seconds <n>", `how long (default: ${defaultSeconds}; with --join until Ctrl-C)`, parseSeconds)
+    .option("--join", "be one more workstation on the folder of another demo, which --dir names")
+    .option("--sabotage", "one workstation acknowledges what it never wrote: the audit must find it")
+    .addOption(new Option("--name <name>", "of the workstation that joins").hideHelp())
+    .action(async (flags: DemoFlags) => {
+      if (!flags.join) await start(flags, run);
+      else if (flags.dir !== undefined) await join(flags.dir, flags, run);
+      else command.error("error: --join needs --dir, the folder to join in");
+    });
+  endHelp(command, {
+    examples: [
+      "holdfast demo",
+      "holdfast demo --dir /mnt/shop/demo --seconds 60",
+      "holdfast demo --join --dir /mnt/shop/demo",
+    ],
+    exits: {
+      done: "nothing was lost or doubled",
+      failed: "something was, or a workstation failed",
+      wrongUsage: "wrong usage",
+      verificationFailed: "the folder's file system cannot be used",
+    },
+  });
+}
+
+async function start(flags: DemoFlags, run: Run): Promise<void> {
+  const { workstations } = flags;
+  const result = await runDemo({
+    directory: flags.dir,
+    workstations,
+    seconds: flags.seconds ?? defaultSeconds,
+    sabotage: flags.sabotage ?? false,
+    signal: run.signal,
+    onStart: (directory, isTemporary) => run.output.note(formatStart(workstations, directory, isTemporary)),
+    onSecond: (figures) => run.output.note(formatSecond(figures)),
+  });
+  run.output.result(result, (page) => formatResult(result, page));
+  run.exitCode = result.isSound ? exitCodes.done : exitCodes.failed;
+}
+
+async function join(directory: string, flags: DemoFlags, run: Run): Promise<void> {
+  // Started by a demo: when that is gone, nobody will ever end this workstation.
+  if (process.connected) process.once("disconnect", () => process.exit(exitCodes.failed));
+  const over = new AbortController();
+  const timer = flags.seconds === undefined ? undefined : setTimeout(() => over.abort(), flags.seconds * 1000);
+  try {
+    await runWorkstation({
+      directory,
+      name: flags.name ?? `${hostname()}-${process.pid}`,
+      sabotage: flags.sabotage ?? false,
+      onReceipt: (receipt) => run.output.result(receipt, () => `${receipt.workstation}: ${receipt.what}`),
+      signal: AbortSignal.any([run.signal, over.signal]),
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+  run.signal.throwIfAborted();
+}
+
+function parseWorkstations(text: string): number {
+  const count = parseSeconds(text);
+  if (count > workstationsMax) throw new InvalidArgumentError(`At most ${workstationsMax}.`);
+  return count;
+}
+
+function parseSeconds(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("Write a whole number from 1.");
+  return Number(text);
+}

@@ -1,0 +1,144 @@
+// The demo as a whole: workstations on one folder, trouble for a while, and an audit by somebody who took no part.
+import { setTimeout as sleep } from "node:timers/promises";
+import { newTemporaryDirectory, openPlace, removeTree } from "./place.ts";
+import type { Findings, Receipt } from "./station.ts";
+import { stationKinds } from "./station-kinds.ts";
+import { Trouble } from "./trouble.ts";
+import { forgottenSequence } from "./workstation.ts";
+import { WorkstationProcess } from "./workstation-process.ts";
+
+export interface DemoOptions {
+  /** Default: a new one, removed at the end. */
+  readonly directory: string | undefined;
+  readonly workstations: number;
+  readonly seconds: number;
+  readonly sabotage: boolean;
+  readonly signal: AbortSignal;
+  readonly onStart: (directory: string, isTemporary: boolean) => void;
+  readonly onSecond: (figures: DemoFigures) => void;
+}
+
+export interface DemoFigures {
+  readonly seconds: number;
+  /** Acknowledged so far. */
+  readonly pieces: number;
+  readonly piecesPerSecond: number;
+  readonly kills: number;
+  readonly pauses: number;
+}
+
+export interface StationFindings extends Findings {
+  readonly station: string;
+  readonly pieces: string;
+}
+
+export interface DemoResult extends DemoFigures {
+  readonly directory: string;
+  readonly workstations: number;
+  /** Workstations that ended by themselves. */
+  readonly failures: readonly string[];
+  readonly stations: readonly StationFindings[];
+  /** Nothing was lost, doubled or out of order, and nobody failed. */
+  readonly isSound: boolean;
+}
+
+/** Rejects with the signal's reason when it is interrupted; no process and no temporary folder is left either way. */
+export async function runDemo(options: DemoOptions): Promise<DemoResult> {
+  const isTemporary = options.directory === undefined;
+  const directory = options.directory ?? newTemporaryDirectory();
+  const place = await openPlace(directory, "demo");
+  try {
+    options.onStart(place.directory, isTemporary);
+    const run = new DemoRun(options, place.directory);
+    await run.work();
+    options.signal.throwIfAborted();
+    const stations: StationFindings[] = [];
+    for (const { name, pieces, audit } of stationKinds) {
+      const receipts = run.receipts.filter(({ station }) => station === name);
+      stations.push({ station: name, pieces, ...(await audit(place, receipts)) });
+    }
+    const { failures } = run;
+    const { workstations } = options;
+    const isSound = failures.length === 0 && stations.every(isInOrder);
+    return { ...run.figures(), directory: place.directory, workstations, failures, stations, isSound };
+  } finally {
+    await place.ground.close();
+    if (isTemporary) await removeTree(place.disk, place.directory);
+  }
+}
+
+function isInOrder({ lost, doubled, disorder }: Findings): boolean {
+  return lost.length + doubled.length + disorder.length === 0;
+}
+
+class DemoRun {
+  readonly receipts: Receipt[] = [];
+  readonly failures: string[] = [];
+  readonly #options: DemoOptions;
+  readonly #workstations: readonly WorkstationProcess[];
+  readonly #trouble: Trouble;
+  readonly #startedAtMs: number = performance.now();
+  #endedAtMs: number | undefined;
+
+  constructor(options: DemoOptions, directory: string) {
+    this.#options = options;
+    this.#workstations = Array.from({ length: options.workstations }, (_, index) => {
+      const name = `till-${String(index + 1).padStart(2, "0")}`;
+      return new WorkstationProcess({
+        name,
+        directory,
+        // One lie is enough: not again after a restart.
+        shallForget: () => options.sabotage && index === 0 && !this.#hasForgotten(name),
+        onReceipt: (receipt) => void this.receipts.push(receipt),
+        onFailure: (why) => void this.failures.push(why),
+      });
+    });
+    this.#trouble = new Trouble(this.#workstations);
+  }
+
+  /** Ends all workstations, whatever happens. */
+  async work(): Promise<void> {
+    const { signal } = this.#options;
+    const over = new AbortController();
+    const killAll = (): void => this.#workstations.forEach((workstation) => workstation.killNow());
+    process.once("exit", killAll);
+    try {
+      for (const workstation of this.#workstations) workstation.start();
+      const trouble = this.#trouble.makeUntil(AbortSignal.any([over.signal, signal]));
+      await this.#countSeconds();
+      over.abort();
+      await trouble;
+    } finally {
+      over.abort();
+      await Promise.all(this.#workstations.map((workstation) => workstation.end()));
+      process.off("exit", killAll);
+      this.#endedAtMs = performance.now();
+    }
+  }
+
+  figures(): DemoFigures {
+    const seconds = ((this.#endedAtMs ?? performance.now()) - this.#startedAtMs) / 1000;
+    const pieces = this.receipts.length;
+    const { kills, pauses } = this.#trouble;
+    return {
+      seconds: Math.round(seconds * 10) / 10,
+      pieces,
+      piecesPerSecond: Math.round(pieces / seconds),
+      kills,
+      pauses,
+    };
+  }
+
+  #hasForgotten(name: string): boolean {
+    return this.receipts.some(({ workstation, sequence }) => workstation === name && sequence >= forgottenSequence);
+  }
+
+  async #countSeconds(): Promise<void> {
+    const { seconds, signal, onSecond } = this.#options;
+    for (let second = 1; second <= seconds && !signal.aborted; second++) {
+      // Cut short by the signal: the caller looks.
+      await sleep(1000, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) onSecond(this.figures());
+    }
+  }
+}

@@ -1,0 +1,64 @@
+// What a workstation of the demo does: a kind of work whose every acknowledged piece can be looked for afterwards.
+import type { Disk, Ground } from "../../durable/index.ts";
+
+/** The shared folder, as one process sees it. */
+export interface Place {
+  readonly directory: string;
+  readonly disk: Disk;
+  readonly ground: Ground;
+}
+
+/** One process at work. */
+export interface Clerk {
+  /** For people: "till-03". */
+  readonly workstation: string;
+  /** Random, new with each start of the process: with the sequence it tells every piece of work from every other. */
+  readonly session: string;
+}
+
+/** What a workstation says when a piece of work is done for good. */
+export interface Receipt extends Clerk {
+  /** The name of the kind of station. */
+  readonly station: string;
+  /** Counts from 1 in each session. */
+  readonly sequence: number;
+  /** For people: "ticket 17". */
+  readonly what: string;
+}
+
+export interface WorkOptions {
+  readonly signal: AbortSignal;
+  /** Give a receipt for something that was never written: the audit must find it. */
+  readonly forgets: boolean;
+}
+
+export interface Station {
+  /** One piece of work. Resolves when it is durable; rejects with the signal's reason, or OUTCOME_UNKNOWN, or what went wrong. */
+  work(sequence: number, options: WorkOptions): Promise<Receipt>;
+  close(): Promise<void>;
+}
+
+/** One kind of work, in a file of its own; station-kinds.ts lists them. */
+export interface StationKind {
+  readonly name: string;
+  /** What its workstations do, in a sentence. */
+  readonly about: string;
+  /** What `found` and `lost` count: "sales". */
+  readonly pieces: string;
+  readonly open: (place: Place, clerk: Clerk) => Promise<Station>;
+  /** Reads the folder anew and looks for everything that a receipt was given for. */
+  readonly audit: (place: Place, receipts: readonly Receipt[]) => Promise<Findings>;
+}
+
+export interface Findings {
+  readonly acknowledged: number;
+  /** May be more than was acknowledged: a workstation can be killed just before it could say so, and others may have joined. */
+  readonly found: number;
+  /** Each in words. */
+  readonly lost: readonly string[];
+  readonly doubled: readonly string[];
+  /** What happened in an order that should have been impossible. */
+  readonly disorder: readonly string[];
+  /** What else the audit has shown, when nothing is wrong. */
+  readonly shown: string;
+}

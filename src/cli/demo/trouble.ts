@@ -1,0 +1,63 @@
+// Trouble: every moment some workstation is killed and started again, or paused for a while.
+import { setTimeout as sleep } from "node:timers/promises";
+import { canPause, type WorkstationProcess } from "./workstation-process.ts";
+
+const everyMs = [100, 500] as const;
+const pauseMs = [50, 1200] as const;
+const killPart = 0.4;
+
+export class Trouble {
+  readonly #workstations: readonly WorkstationProcess[];
+  #kills = 0;
+  #pauses = 0;
+
+  constructor(workstations: readonly WorkstationProcess[]) {
+    this.#workstations = workstations;
+  }
+
+  get kills(): number {
+    return this.#kills;
+  }
+  get pauses(): number {
+    return this.#pauses;
+  }
+
+  /** Goes on until the signal aborts; then everybody runs. */
+  async makeUntil(signal: AbortSignal): Promise<void> {
+    const pauses = new Set<Promise<void>>();
+    while (!signal.aborted) {
+      await wait(between(everyMs), signal);
+      const workstation = this.#workstations[Math.floor(Math.random() * this.#workstations.length)];
+      if (signal.aborted || workstation === undefined) break;
+      if (!workstation.isRunning || workstation.isPaused) continue;
+      if (Math.random() < killPart || !canPause) await this.#kill(workstation);
+      else {
+        const pause = this.#pause(workstation, signal).finally(() => pauses.delete(pause));
+        pauses.add(pause);
+      }
+    }
+    await Promise.all(pauses);
+  }
+
+  async #kill(workstation: WorkstationProcess): Promise<void> {
+    this.#kills++;
+    await workstation.kill();
+    workstation.start();
+  }
+
+  async #pause(workstation: WorkstationProcess, signal: AbortSignal): Promise<void> {
+    this.#pauses++;
+    workstation.pause();
+    await wait(between(pauseMs), signal);
+    workstation.resume();
+  }
+}
+
+function between([min, max]: readonly [number, number]): number {
+  return min + Math.random() * (max - min);
+}
+
+async function wait(ms: number, signal: AbortSignal): Promise<void> {
+  // Cut short by the signal: the caller looks.
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
+}

@@ -1,0 +1,61 @@
+// One workstation at work: it does piece after piece until it is told to stop, and gives a receipt for each.
+import { randomBytes } from "node:crypto";
+import { isHoldfastError } from "../../index.ts";
+import { openPlace } from "./place.ts";
+import type { Clerk, Place, Receipt, Station } from "./station.ts";
+import { stationKinds } from "./station-kinds.ts";
+
+export interface WorkstationOptions {
+  readonly directory: string;
+  readonly name: string;
+  /** It acknowledges one piece of work without writing it. */
+  readonly sabotage: boolean;
+  readonly onReceipt: (receipt: Receipt) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Which piece of work is acknowledged but not written. */
+export const forgottenSequence = 2;
+
+/** Resolves when the signal aborts; everything that a receipt was given for is durable then. */
+export async function runWorkstation({
+  directory,
+  name,
+  sabotage,
+  onReceipt,
+  signal,
+}: WorkstationOptions): Promise<void> {
+  const place = await openPlace(directory, name);
+  const clerk: Clerk = { workstation: name, session: randomBytes(4).toString("hex") };
+  const stations: Station[] = [];
+  try {
+    for (const kind of stationKinds) stations.push(await kind.open(place, clerk));
+    for (let sequence = 1; !signal.aborted; sequence++)
+      for (const station of stations) {
+        const receipt = await workOnce(place, station, sequence, { signal, forgets: sabotage && sequence === forgottenSequence }); // prettier-ignore
+        if (receipt !== undefined) onReceipt(receipt);
+      }
+  } finally {
+    for (const station of stations) await station.close();
+    await place.ground.close();
+  }
+}
+
+/** Undefined when no receipt can be given: the piece may be there or not, and is not done again, so that it cannot be there twice. */
+async function workOnce(
+  { ground }: Place,
+  station: Station,
+  sequence: number,
+  options: { readonly signal: AbortSignal; readonly forgets: boolean },
+): Promise<Receipt | undefined> {
+  if (options.signal.aborted) return undefined;
+  const life = await ground.life();
+  try {
+    return await station.work(sequence, options);
+  } catch (error) {
+    const isInterrupted = options.signal.aborted && error === options.signal.reason;
+    // After a sleep that was longer than its lease, others have swept its temp files: the next piece begins a new life.
+    if (isInterrupted || life.isOver || isHoldfastError(error, "OUTCOME_UNKNOWN")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,19 @@
+// The subpath "holdfast/testing": the simulated world, the explorer, and the known-wrong variants that it must catch.
+export { benchMutant, mutants, type BenchResult } from "./bug-bench.ts";
+export {
+  explore,
+  replay,
+  type Exploration,
+  type ExploreOptions,
+  type Replayed,
+  type Violation,
+} from "./explorer/explore.ts";
+export { actor, mustHold, valuesOf } from "./explorer/scenario.ts";
+export type { Actor, ActorContext, Fact, Scenario } from "./explorer/scenario.ts";
+export { formatTrace, type TraceRow } from "./explorer/trace.ts";
+export type { Mutant } from "./mutants/mutant.ts";
+export { allScenarios, type ListedScenario } from "./scenarios/index.ts";
+export type { Trouble } from "./sim/call.ts";
+export type { Profile } from "./sim/persistence.ts";
+export type { Quirks } from "./sim/server.ts";
+export { createSimulation, type Simulation, type SimulationOptions } from "./sim/simulation.ts";

@@ -1,6 +1,5 @@
 // The torture of the rolling chain: appends, collections and sweeps, on epochs so small that old ones are deleted all the time.
 import { RollingChain } from "../durable/rolling-chain.ts";
-import type { Staging } from "../durable/staging.ts";
 import { isHoldfastError } from "../errors.ts";
 import { addOne, countId, counterOptions, type Counter } from "./scenarios/counter.ts";
 import { sweeper, type TortureTask, type TortureTools } from "./torture-task.ts";
@@ -17,9 +16,8 @@ class ChainWithoutCheck<T> extends RollingChain<T> {
 
 export const chainTask: TortureTask = {
   async work(tools, signal) {
-    const { ground, life, name, directory, sabotage, report } = tools;
-    const ChainClass = sabotage ? ChainWithoutCheck : RollingChain;
-    const chain = await openChain(ChainClass, ground.staging, directory, ground.ports.host.bootId);
+    const { life, name, sabotage, report } = tools;
+    const chain = await openChain(sabotage ? ChainWithoutCheck : RollingChain, tools);
     const sweep = sweeper(tools);
     let count = await countOf(chain, name);
     for (let round = 1; !signal.aborted; round++) {
@@ -35,20 +33,20 @@ export const chainTask: TortureTask = {
     }
   },
 
-  async find({ ground, directory }) {
-    const chain = await openChain(RollingChain, ground.staging, directory, ground.ports.host.bootId);
-    const { state } = await chain.read();
+  async find(tools) {
+    const { ground, directory } = tools;
+    const { state } = await (await openChain(RollingChain, tools)).read();
     return { state, epochs: (await ground.ports.disk.list(`${directory}/chain/epochs`)).length };
   },
 };
 
 async function openChain(
   ChainClass: typeof RollingChain,
-  staging: Staging,
-  directory: string,
-  bootId: string,
+  { ground, directory, sync }: TortureTools,
 ): Promise<RollingChain<Counter>> {
-  return await ChainClass.open<Counter>(staging, `${directory}/chain`, { ...counterOptions, slotsPerEpoch, bootId });
+  const { bootId } = ground.ports.host;
+  const options = { ...counterOptions, slotsPerEpoch, sync, bootId };
+  return await ChainClass.open<Counter>(ground.staging, `${directory}/chain`, options);
 }
 
 async function countOf(chain: RollingChain<Counter>, name: string): Promise<number> {

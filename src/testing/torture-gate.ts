@@ -39,10 +39,10 @@ export const gateTask: TortureTask = {
   },
 };
 
-async function countOne({ ground, name, directory, report }: TortureTools): Promise<void> {
+async function countOne({ ground, name, directory, sync, report }: TortureTools): Promise<void> {
   const counts = addOne(await readCounts(ground.ports.disk, directory), name);
   try {
-    await replace(ground.staging, pathOf(directory), Buffer.from(JSON.stringify(counts)));
+    await replace(ground.staging, pathOf(directory), Buffer.from(JSON.stringify(counts)), { sync });
   } catch (error) {
     if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
     return report({ kind: "unknown" });

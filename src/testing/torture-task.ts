@@ -6,6 +6,8 @@ import type { AuditorReport, WorkerOrders, WorkerReport } from "./torture-report
 export interface TortureTools extends WorkerOrders {
   readonly ground: Ground;
   readonly life: Life;
+  /** Whether this start of the child syncs what it writes. A kill takes nothing from the page cache, so both are right, and without there are more races a second. */
+  readonly sync: boolean;
   readonly report: (report: WorkerReport) => void;
 }
 

@@ -23,10 +23,11 @@ process.exit(0);
 async function work(): Promise<void> {
   // Not the same seed after each start, or each start would dawdle at the same places.
   const chance = new Chance(orders.seed ^ process.pid);
-  const slow: Ports = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability: 0.05, msMax: 20 }) };
+  const slow: Ports = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability: 0.03, msMax: 300 }) };
+  const sync = chance.happens(0.25);
   while (!finish.aborted) {
     const ground = await openGround(slow);
-    const tools = await toolsOf(ground);
+    const tools = await toolsOf(ground, sync);
     try {
       await tasks[orders.part].work(tools, finish);
     } catch (error) {
@@ -41,7 +42,7 @@ async function work(): Promise<void> {
 
 async function audit(): Promise<void> {
   const ground = await openGround(ports);
-  const found = await tasks[orders.part].find(await toolsOf(ground));
+  const found = await tasks[orders.part].find(await toolsOf(ground, true));
   let unswept = await sweep(ground);
   // Whoever was killed is proven dead at once; whoever was told to finish has left nothing. The lease is for what was neither.
   for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until;) {
@@ -65,8 +66,8 @@ function openGround(on: Ports): Promise<Ground> {
   return Ground.open(on, `${orders.directory}/ground`, { leaseMs: orders.leaseMs, name: orders.name });
 }
 
-async function toolsOf(ground: Ground): Promise<TortureTools> {
-  return { ...orders, ground, life: await ground.life(), report: tell };
+async function toolsOf(ground: Ground, sync: boolean): Promise<TortureTools> {
+  return { ...orders, sync, ground, life: await ground.life(), report: tell };
 }
 
 function tell(what: WorkerReport): void {

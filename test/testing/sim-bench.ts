@@ -80,7 +80,7 @@ export class Decided {
   }
 
   /** Begins it; `answer` is undefined until it is over, then what it gave, or the POSIX name of its failure. */
-  async begin<T>(action: (disk: SimDisk) => Promise<T>): Promise<{ readonly answer: unknown }> {
+  async begin(action: (disk: SimDisk) => Promise<unknown>): Promise<{ readonly answer: unknown }> {
     const begun: { answer: unknown } = { answer: undefined };
     action(this.#disk).then(
       (value) => (begun.answer = value instanceof Uint8Array ? textOf(value) : (value ?? "ok")),
@@ -114,14 +114,14 @@ export class Decided {
   }
 
   /** Begins it and ends it at once in the given way. */
-  async answer<T>(action: (disk: SimDisk) => Promise<T>, label: string = ""): Promise<unknown> {
+  async answer(action: (disk: SimDisk) => Promise<unknown>, label: string = ""): Promise<unknown> {
     const begun = await this.begin(action);
     await this.take(label);
     return begun.answer;
   }
 
   /** The ways in which it could end; then it ends in the ordinary one. */
-  async labelsOf<T>(action: (disk: SimDisk) => Promise<T>): Promise<string[]> {
+  async labelsOf(action: (disk: SimDisk) => Promise<unknown>): Promise<string[]> {
     await this.begin(action);
     const { labels } = this;
     await this.take();

@@ -22,8 +22,7 @@ function startBeating(clock: Clock, file: DiskFile, options: HeartOptions): Beat
       previous = times;
       await file.write(0, encodeBeat(count, times.wallMs));
       last = times;
-      const leftMs = Math.max(0, everyMs - (clock.monotonicMs() - times.monotonicMs));
-      await clock.sleep(leftMs, { signal: stopped.signal, background: true });
+      await clock.sleep(everyMs, { signal: stopped.signal, background: true });
       // The loop did not turn, so it did not stop us in time either. For good: whoever waits for us to fall silent must not see us wake again.
       if (clock.monotonicMs() - times.monotonicMs - everyMs >= stallMs)
         throw new Error(`the event loop did not turn for ${stallMs} ms, so the heart stopped`);

@@ -65,7 +65,7 @@ function chainScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & P
       for (const path of ["/temp", directory, "/temp/auditor"]) await disk.mkdir(path);
       for (const name of Object.keys(scenario.actors)) await disk.mkdir(`/temp/${name}`);
     },
-    isPermanent: (path) => path.startsWith(`${directory}/`),
+    isPermanent: (path) => `${path}/`.startsWith(`${directory}/`),
     check: noNumberTwice,
     audit: chainIsWhole,
     ...scenario,

@@ -1,0 +1,346 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { putIfAbsent, replace } from "../../src/durable/publish.ts";
+import { diskError } from "../../src/ports/disk-error.ts";
+import { makeScratch } from "../ports/scratch.ts";
+import { startChild } from "./child.ts";
+import { places, readText, withDisk, type Place } from "./places.ts";
+import { nfs, World } from "./world.ts";
+
+const bytesOf = (text: string): Uint8Array => Buffer.from(text);
+
+describe.each(places)("publish on %s", (_, make) => {
+  let place: Place;
+  let target: string;
+  beforeEach(async () => {
+    place = await make();
+    target = `${place.directory}/name`;
+  });
+  const content = (): Promise<string> => readText(place.staging.disk, target);
+  const temps = (): Promise<string[]> => place.staging.disk.list(place.temp);
+
+  describe("put if absent", () => {
+    it("makes a file that is not there, whole, and leaves no temp file", async () => {
+      expect(await putIfAbsent(place.staging, target, bytesOf("first"))).toBe(true);
+      expect(await content()).toBe("first");
+      expect(await temps()).toEqual([]);
+    });
+
+    it("says false to the second one, keeps the first, and leaves no temp file", async () => {
+      await putIfAbsent(place.staging, target, bytesOf("first"));
+      expect(await putIfAbsent(place.staging, target, bytesOf("other"))).toBe(false);
+      expect(await putIfAbsent(place.staging, target, bytesOf("longer than the first"))).toBe(false);
+      expect(await putIfAbsent(place.staging, target, bytesOf(""))).toBe(false);
+      expect(await content()).toBe("first");
+      expect(await temps()).toEqual([]);
+    });
+
+    it("says true again to the same bytes: whoever lost the answer may ask again", async () => {
+      expect(await putIfAbsent(place.staging, target, bytesOf("first"))).toBe(true);
+      expect(await putIfAbsent(place.staging, target, bytesOf("first"))).toBe(true);
+      expect(await temps()).toEqual([]);
+    });
+
+    it("has one winner among many at once", async () => {
+      const texts = Array.from({ length: 20 }, (__, index) => `caller ${index}`);
+      const won = await Promise.all(texts.map((text) => putIfAbsent(place.staging, target, bytesOf(text))));
+      expect(won.filter(Boolean)).toHaveLength(1);
+      expect(await content()).toBe(texts[won.indexOf(true)]);
+      expect(await temps()).toEqual([]);
+    });
+
+    it("takes a directory under that name for somebody else's", async () => {
+      await place.staging.disk.mkdir(target);
+      expect(await putIfAbsent(place.staging, target, bytesOf("first"))).toBe(false);
+      expect(await temps()).toEqual([]);
+    });
+
+    it("works without syncs where nothing need survive a power cut", async () => {
+      expect(await putIfAbsent(place.staging, target, bytesOf("first"), { sync: false })).toBe(true);
+      expect(await content()).toBe("first");
+    });
+
+    it("carries a megabyte as well as nothing", async () => {
+      const large = Buffer.alloc(1_000_000, "x");
+      expect(await putIfAbsent(place.staging, target, large)).toBe(true);
+      expect((await content()).length).toBe(large.length);
+      expect(await putIfAbsent(place.staging, `${target}-2`, bytesOf(""))).toBe(true);
+      expect(await readText(place.staging.disk, `${target}-2`)).toBe("");
+    });
+  });
+
+  describe("replace", () => {
+    it("makes the file, and replaces it, whole, and leaves no temp file", async () => {
+      await replace(place.staging, target, bytesOf("first"));
+      expect(await content()).toBe("first");
+      await replace(place.staging, target, bytesOf("second"), { sync: false });
+      expect(await content()).toBe("second");
+      expect(await temps()).toEqual([]);
+    });
+
+    it("leaves the content of one of many at once", async () => {
+      const texts = Array.from({ length: 20 }, (__, index) => `caller ${index}`);
+      await Promise.all(texts.map((text) => replace(place.staging, target, bytesOf(text))));
+      expect(texts).toContain(await content());
+      expect(await temps()).toEqual([]);
+    });
+
+    it("never replaces a directory", async () => {
+      await place.staging.disk.mkdir(target);
+      await expect(replace(place.staging, target, bytesOf("first"))).rejects.toMatchObject({
+        code: "IO_ERROR",
+        path: expect.stringContaining(target) as string,
+      });
+      expect((await place.staging.disk.stat(target)).kind).toBe("directory");
+      expect(await temps()).toEqual([]);
+    });
+  });
+
+  it.each([
+    ["put if absent", putIfAbsent],
+    ["replace", replace],
+  ])("%s into a directory that is not there fails by its name, and leaves no temp file", async (__, publish) => {
+    await expect(publish(place.staging, `${place.directory}/missing/name`, bytesOf("x"))).rejects.toMatchObject({
+      code: "IO_ERROR",
+      errno: "ENOENT",
+      path: expect.stringContaining("missing/name") as string,
+    });
+    expect(await temps()).toEqual([]);
+  });
+});
+
+describe("readers of a file that another process replaces all the time", () => {
+  it("see every time one whole content", async () => {
+    const directory = makeScratch();
+    const target = join(directory, "name");
+    writeFileSync(target, "0".repeat(50_000));
+    const writer = startChild(
+      `
+      const ground = await durable.openGround(args[0] + "/ground");
+      await told.next();
+      for (let round = 1; round <= 200; round++)
+        await durable.replace(ground.staging, args[0] + "/name", Buffer.alloc(50_000 + round, String(round % 10)), { sync: false });
+      await ground.close();
+      say("done");
+      process.stdin.destroy();`,
+      directory,
+    );
+    writer.tell("go");
+    let isDone = false;
+    const done = writer.hear().then(() => (isDone = true));
+    const seen = new Set<number>();
+    const torn: string[] = [];
+    while (!isDone) {
+      const content = readFileSync(target, "utf8");
+      seen.add(content.length);
+      if (content !== content.charAt(0).repeat(content.length) || content.length < 50_000) torn.push(content);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await done;
+    expect(torn).toEqual([]);
+    // It did read while it was written.
+    expect(seen.size).toBeGreaterThan(3);
+    expect(readFileSync(target, "utf8")).toBe("0".repeat(50_200));
+  });
+});
+
+describe("publish on a file system that lacks something", () => {
+  it("without hard links is refused as UNSUPPORTED_DISK that says so, and leaves nothing", async () => {
+    const world = new World({ quirks: { noHardLinks: true } });
+    const staging = await world.staging("ada");
+    await expect(putIfAbsent(staging, "/name", bytesOf("x"))).rejects.toMatchObject({
+      code: "UNSUPPORTED_DISK",
+      path: "/name",
+      missing: ["hard links"],
+    });
+    expect(world.tree("/")).toEqual({ "//temp/": "" });
+  });
+
+  it("without a sync of directories is refused before anything is acknowledged", async () => {
+    const world = new World({ quirks: { noDirectorySync: true } });
+    const staging = await world.staging("ada");
+    for (const publish of [putIfAbsent, replace])
+      await expect(publish(staging, "/name", bytesOf("x"))).rejects.toMatchObject({
+        code: "UNSUPPORTED_DISK",
+        missing: ["directory sync"],
+      });
+  });
+
+  it("replaces nothing where a rename cannot, and leaves no temp file", async () => {
+    const world = new World({ quirks: { renameRefusesToReplace: true } });
+    const staging = await world.staging("ada");
+    await replace(staging, "/name", bytesOf("old"));
+    await expect(replace(staging, "/name", bytesOf("new"))).rejects.toMatchObject({
+      code: "IO_ERROR",
+      errno: "EEXIST",
+    });
+    expect(world.tree("/")).toEqual({ "//temp/": "", "//name": "old" });
+  });
+});
+
+describe("publish over a connection that loses answers", () => {
+  /** Runs `action` while the first call whose description begins so is spoiled. */
+  async function spoil(world: World, label: string, what: string, action: () => Promise<void>): Promise<void> {
+    const before = world.calls.length;
+    // Once on a twin, to find out which call it is.
+    const twin = new World({ volume: nfs });
+    const twinStaging = await twin.staging("ada");
+    twin.calls.length = 0;
+    if (what === "link") await putIfAbsent(twinStaging, "/name", bytesOf("mine"));
+    else await replace(twinStaging, "/name", bytesOf("mine"));
+    const at = twin.calls.findIndex((call) => call.what.startsWith(what)) + 1;
+    expect(await world.withFault({ process: "ada", at, label, lasting: false }, action)).toBe(true);
+    expect(world.spoiled[0]).toContain(what);
+    expect(world.calls.length).toBeGreaterThan(before);
+  }
+
+  it.each(["done, but the reply is lost", "done, and the repeated request fails"])(
+    "knows its own file by its content: %s",
+    async (label) => {
+      for (const [what, publish] of [
+        ["link", putIfAbsent],
+        ["rename", replace],
+      ] as const) {
+        const world = new World({ volume: nfs });
+        const staging = await world.staging("ada");
+        await spoil(world, label, what, async () => {
+          expect(await publish(staging, "/name", bytesOf("mine"))).toBe(what === "link" ? true : undefined);
+        });
+        expect(world.tree("/")).toEqual({ "//temp/": "", "//name": "mine" });
+      }
+    },
+  );
+
+  it("asks again when the request itself was lost", async () => {
+    for (const [what, publish] of [
+      ["link", putIfAbsent],
+      ["rename", replace],
+    ] as const) {
+      const world = new World({ volume: nfs });
+      const staging = await world.staging("ada");
+      await spoil(world, "EIO", what, async () => void (await publish(staging, "/name", bytesOf("mine"))));
+      expect(world.tree("/")).toEqual({ "//temp/": "", "//name": "mine" });
+    }
+  });
+
+  const [, makeMemory] = places[1]!;
+
+  it("is OUTCOME_UNKNOWN when nobody can say what became of it, and the same bytes may be put again", async () => {
+    const place = await makeMemory();
+    const target = `${place.directory}/name`;
+    for (const errno of ["EIO", "EACCES", "EBUSY"]) {
+      let isBroken = true;
+      const broken = withDisk(place, (disk) => ({
+        async link(from, to) {
+          await disk.link(from, to).catch(() => undefined);
+          if (isBroken) throw diskError("EIO", "link", to);
+        },
+        async readFile(path, bytesMax) {
+          if (isBroken) throw diskError(errno, "read", path);
+          return disk.readFile(path, bytesMax);
+        },
+      }));
+      await expect(putIfAbsent(broken.staging, target, bytesOf("mine"))).rejects.toMatchObject({
+        code: "OUTCOME_UNKNOWN",
+        action: "retry",
+        path: target,
+      });
+      isBroken = false;
+      expect(await putIfAbsent(broken.staging, target, bytesOf("mine"))).toBe(true);
+      expect(await place.staging.disk.list(place.temp)).toEqual([]);
+    }
+  });
+
+  it("is OUTCOME_UNKNOWN when a lost request is followed by a refusal, which says nothing about the first", async () => {
+    const place = await makeMemory();
+    for (const [operation, publish] of [
+      ["link", putIfAbsent],
+      ["rename", replace],
+    ] as const) {
+      let tries = 0;
+      const broken = withDisk(place, () => ({
+        [operation]: async (_from: string, to: string) => {
+          throw diskError(++tries === 1 ? "EIO" : "EACCES", operation, to);
+        },
+      }));
+      await expect(publish(broken.staging, `${place.directory}/${operation}`, bytesOf("mine"))).rejects.toMatchObject({
+        code: "OUTCOME_UNKNOWN",
+      });
+    }
+  });
+
+  it("gives up with OUTCOME_UNKNOWN after three requests without an answer", async () => {
+    const place = await makeMemory();
+    for (const [operation, publish] of [
+      ["link", putIfAbsent],
+      ["rename", replace],
+    ] as const) {
+      let tries = 0;
+      const broken = withDisk(place, () => ({
+        [operation]: async (_from: string, to: string) => {
+          tries++;
+          throw diskError("ETIMEDOUT", operation, to);
+        },
+      }));
+      await expect(publish(broken.staging, `${place.directory}/${operation}`, bytesOf("mine"))).rejects.toMatchObject({
+        code: "OUTCOME_UNKNOWN",
+      });
+      expect(tries).toBe(3);
+      expect(await place.staging.disk.list(place.temp)).toEqual([]);
+    }
+  });
+
+  it("says that a replacement is in doubt when the temp file is gone and the target is another's", async () => {
+    const place = await makeMemory();
+    const target = `${place.directory}/name`;
+    const overtaken = withDisk(place, (disk) => ({
+      async rename(from, to) {
+        await disk.rename(from, to);
+        await disk.unlink(to);
+        await disk.createFile(to, bytesOf("another's"), { sync: true });
+        throw diskError("ENOENT", "rename", to);
+      },
+    }));
+    await expect(replace(overtaken.staging, target, bytesOf("mine"))).rejects.toMatchObject({
+      code: "OUTCOME_UNKNOWN",
+    });
+    expect(await readText(place.staging.disk, target)).toBe("another's");
+  });
+
+  it("says OUTCOME_UNKNOWN when the name is there and may not survive a power cut", async () => {
+    const place = await makeMemory();
+    for (const publish of [putIfAbsent, replace]) {
+      const broken = withDisk(place, () => ({
+        syncDirectory: async (path) => {
+          throw diskError("ENOSPC", "sync", path);
+        },
+      }));
+      await expect(publish(broken.staging, `${place.directory}/name`, bytesOf("mine"))).rejects.toMatchObject({
+        code: "OUTCOME_UNKNOWN",
+        cause: { code: "DISK_FULL" },
+      });
+    }
+  });
+});
+
+describe("the cost of publishing", () => {
+  it("is create, write, sync, link, sync directory, unlink; and no sync where none is asked for", async () => {
+    const world = new World();
+    const staging = await world.staging("ada");
+    const costOf = async (action: () => Promise<unknown>): Promise<string[]> => {
+      world.calls.length = 0;
+      await action();
+      return world.calls.map(({ what }) => what.replace(/ \/.*/, ""));
+    };
+    expect(await costOf(() => putIfAbsent(staging, "/a", bytesOf("x")))).toEqual([
+      ...["create", "write", "sync", "link", "sync directory", "unlink"],
+    ]);
+    expect(await costOf(() => replace(staging, "/a", bytesOf("x")))).toEqual([
+      ...["create", "write", "sync", "rename", "sync directory"],
+    ]);
+    expect(await costOf(() => putIfAbsent(staging, "/b", bytesOf("x"), { sync: false }))).toEqual([
+      ...["create", "write", "link", "unlink"],
+    ]);
+  });
+});

@@ -52,7 +52,8 @@ export class Chain<T> {
       const body = make(newest);
       if (body === undefined) return undefined;
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
-      await this.#makeDurable(entry.number - 1);
+      // Else a power cut could leave a gap.
+      await this.makeDurable(entry.number - 1);
       // The put itself asks whether the number is free: looking first would only add an answer that may be old.
       if (await putIfAbsent(this.#staging, this.#path(entry.number), encodeRecord(this.#kind, entry), this.#options)) {
         this.#durableNumber = entry.number;
@@ -64,8 +65,8 @@ export class Chain<T> {
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 
-  /** What an entry is built on must not be lost before it: its author may not have come to his sync yet, and a power cut would leave a gap. */
-  async #makeDurable(number: number): Promise<void> {
+  /** Makes this entry and all before it durable: its author may not have come to his sync yet, and what is built on it must not be lost after it. */
+  async makeDurable(number: number): Promise<void> {
     if (number <= this.#durableNumber || this.#options.sync === false) return;
     await syncNames(this.#staging.disk, this.#directory);
     this.#durableNumber = number;

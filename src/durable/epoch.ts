@@ -67,7 +67,8 @@ export async function removeEpochDirectory(disk: Disk, directory: string): Promi
     await unlinkIfThere(disk, `${directory}/open`);
     await syncNames(disk, directory);
   } catch (error) {
-    if (hasErrno(error, "ENOENT", "ESTALE")) return false;
+    // ENOTDIR: a foreign file with such a name.
+    if (hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR")) return false;
     throw error;
   }
   return await removeDirectory(disk, directory);
@@ -92,8 +93,10 @@ export async function findSlot<T>(disk: Disk, kind: RecordKind<Slot<T>>, path: s
 /** The highest slot in a directory, 0 when there is none; undefined when the epoch is gone. */
 export async function findHighestSlot(disk: Disk, directory: string): Promise<number | undefined> {
   try {
-    const slots = (await disk.list(directory)).map(findSlotNumber).filter((slot) => slot !== undefined);
-    return Math.max(0, ...slots);
+    let highest = 0;
+    // One by one: a call cannot have a hundred thousand arguments.
+    for (const name of await disk.list(directory)) highest = Math.max(highest, findSlotNumber(name) ?? 0);
+    return highest;
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
     throw error;

@@ -149,6 +149,12 @@ export class RollingChain<T> {
     return await this.staging.disk.canOpen(`${this.#pathOf(view)}/open`);
   }
 
+  /** The slot, and the epoch that it is in: somebody else may have named that without having come to his sync. */
+  protected async makeDurable(view: View<T>): Promise<void> {
+    await syncNames(this.staging.disk, this.#pathOf(view));
+    await this.#epochs.makeDurable(view.epoch.number);
+  }
+
   /** Whether the slot of `next` is ours for good. */
   async #win(next: View<T>, temp: string, bytes: Uint8Array, id: string): Promise<boolean> {
     const path = this.#pathOf(next, next.slot);
@@ -159,7 +165,7 @@ export class RollingChain<T> {
         this.#view = await this.#overtakenAt(next);
         return false;
       }
-      if (this.#sync) await syncNames(this.staging.disk, this.#pathOf(next));
+      if (this.#sync) await this.makeDurable(next);
       if (await this.isOpen(next)) {
         this.#view = next;
         return true;

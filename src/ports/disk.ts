@@ -3,7 +3,7 @@
 // What holds for every method:
 // - Paths are absolute, with forward slashes on every platform. A Disk belongs to one mount: a root and what lies below it.
 // - Failure rejects with the error that `diskError` makes: a HoldfastError with the POSIX name of the failure as `errno`.
-// - EIO, ESTALE, EAGAIN, EHOSTDOWN and ETIMEDOUT say "outcome unknown": the operation may have happened (see `isOutcomeUnknown`).
+// - Errors of the device and of the network (EIO, ESTALE, ETIMEDOUT, …: `isOutcomeUnknown`) say "outcome unknown": it may have happened.
 // - A crash of this process during a call leaves the operation done or not done, except where a method says otherwise.
 // - Nothing survives a power cut before the sync that its contract names.
 

@@ -24,10 +24,11 @@ export interface WorldOptions {
   readonly profile?: Profile;
 }
 
-/** From call number `at` of a process: an errno, or one of `lostReplies`. */
+/** How a call of a process ends: with an errno, or in one of the `lostReplies`. */
 export interface Fault {
   readonly process: string;
-  readonly at: number;
+  /** Which call: by its number from 1, or the first one whose description begins so. */
+  readonly at: number | string;
   readonly label: string;
   /** Every call from there on, not just that one. */
   readonly lasting: boolean;
@@ -54,6 +55,7 @@ export class World {
   #waiting: Waiting[] = [];
   #fault: Fault | undefined;
   #faultCalls = 0;
+  #hasCome = false;
 
   constructor({ quirks = {}, volume = local, profile = "ext4-ordered" }: WorldOptions = {}) {
     this.server = new SimServer({ profile, quirks, volume, now: () => this.nowMs });
@@ -121,17 +123,18 @@ export class World {
     while (this.#answerWaiting());
   }
 
-  /** Runs `action` with a fault; true when it came to it. Afterwards the disk is healed. */
+  /** Runs `action` with a fault; true when it came to that call. Afterwards the disk is healed. */
   async withFault(fault: Fault, action: () => Promise<void>): Promise<boolean> {
     this.#fault = fault;
     this.#faultCalls = 0;
+    this.#hasCome = false;
     this.spoiled = [];
     try {
       await action();
     } finally {
       this.#fault = undefined;
     }
-    return this.#faultCalls >= fault.at;
+    return this.#hasCome;
   }
 
   /** Every file below `path` with its content; directories without entries end in a slash. */
@@ -158,7 +161,7 @@ export class World {
         }
       };
       if (call.outcomes().length > 0) answer();
-      else this.#waiting.push({ process, call: call as Call<unknown>, answer });
+      else this.#waiting.push({ process, call, answer });
     });
   }
 
@@ -166,18 +169,22 @@ export class World {
     const what = `${call.operation} ${call.detail}`;
     this.calls.push({ process, what });
     const outcomes = call.outcomes();
-    const spoilt = this.#isSpoilt(process) ? outcomes.find(({ label }) => label === this.#fault?.label) : undefined;
+    const spoilt = this.#isSpoilt(process, what)
+      ? outcomes.find(({ label }) => label === this.#fault?.label)
+      : undefined;
     if (spoilt !== undefined) this.spoiled.push(what);
     // Somebody may have waited for what this call does.
     if (this.#waiting.length > 0) setImmediate(() => this.#answerWaiting());
     return (spoilt ?? outcomes[0])!.run();
   }
 
-  #isSpoilt(process: string): boolean {
+  #isSpoilt(process: string, what: string): boolean {
     if (this.#fault?.process !== process) return false;
     const { at, lasting } = this.#fault;
     this.#faultCalls++;
-    return lasting ? this.#faultCalls >= at : this.#faultCalls === at;
+    if (this.#hasCome) return lasting;
+    this.#hasCome = typeof at === "number" ? this.#faultCalls === at : what.startsWith(at);
+    return this.#hasCome;
   }
 
   /** False when there was nothing to answer. */

@@ -31,7 +31,8 @@ export const sharedBytes = 24;
 
 /** What the thread reports, and then ends. Beats it does not report: a message waits until the event loop turns. */
 export type HeartReport =
-  { readonly kind: "failed"; readonly code: unknown; readonly message: string } | { readonly kind: "stalled" }
+  | { readonly kind: "failed"; readonly code: unknown; readonly message: string }
+  | { readonly kind: "stalled" }
   | { readonly kind: "late" };
 
 /**

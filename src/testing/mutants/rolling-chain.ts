@@ -1,17 +1,21 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
 import { unlinkIfThere } from "../../durable/directory.ts";
+import { Chain } from "../../durable/chain.ts";
+import type { View } from "../../durable/epoch.ts";
 import { RollingChain } from "../../durable/rolling-chain.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { actor, mustHold, valuesOf } from "../explorer/scenario.ts";
+import { chainScenarios } from "../scenarios/chain.ts";
 import type { Counter } from "../scenarios/counter.ts";
 import {
   appender,
   collector,
   openChain,
+  rollingChainScenarios,
   rollingScenario,
   type RollingScenarioOptions,
 } from "../scenarios/rolling-chain.ts";
-import type { Mutant } from "./mutant.ts";
+import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes a link, or what it read, without asking whether the epoch is still open. */
 class ChainWithoutCheck<T> extends RollingChain<T> {
@@ -31,6 +35,20 @@ class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
       if (!hasErrno(error, "ENOENT")) throw error;
     }
     return await super.removeEpoch(directory);
+  }
+}
+
+/** Takes the name of an epoch for durable because it can be seen. */
+class ChainTrustingEpochNames<T> extends RollingChain<T> {
+  protected override async makeDurable(view: View<T>): Promise<void> {
+    await this.staging.disk.syncDirectory(`/table/${view.epoch.body.directory}`);
+  }
+}
+
+/** Builds on an entry that its author may not have synced. */
+class ChainTrustingNames<T> extends Chain<T> {
+  override async makeDurable(): Promise<void> {
+    // As if being there meant being durable.
   }
 }
 
@@ -77,6 +95,21 @@ const lateRecord = rollingScenario(
 );
 
 export const rollingChainMutants: readonly Mutant[] = [
+  {
+    name: "chain built on an entry that is not durable",
+    about: "A power cut takes the entry and leaves the one after it.",
+    scenario: scenarioNamed(chainScenarios(ChainTrustingNames), "plain chain: two appenders, power cuts (weak)"),
+    breaks: /has a gap/,
+  },
+  {
+    name: "append in an epoch whose name is not durable",
+    about: "A power cut takes the name of the epoch, and with it what was won in it.",
+    scenario: scenarioNamed(
+      rollingChainScenarios({ ChainClass: ChainTrustingEpochNames }),
+      "chain: an epoch that is named but not durable, power cuts (weak)",
+    ),
+    breaks: /is lost/,
+  },
   {
     name: "reader that walks on from a cached number (C2)",
     about: "It meets a record that was linked late and is void.",

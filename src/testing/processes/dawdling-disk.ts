@@ -11,12 +11,15 @@ export interface DawdlingOptions {
   readonly msMax: number;
 }
 
+/** How much more often those calls wait that decide something: what was looked at before may be different by then. */
+const decisive = 4;
+
 /** Does what `disk` does, only later. Every delay is one that a busy machine could have made. */
 export function dawdlingDisk(disk: Disk, { chance, probability, msMax }: DawdlingOptions): Disk {
   const late =
-    <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
+    <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>, weight = 1) =>
     async (...args: Args): Promise<Result> => {
-      if (chance.happens(probability)) await sleep(msMax * chance.fraction() ** 4);
+      if (chance.happens(weight * probability)) await sleep(msMax * chance.fraction() ** 4);
       return await call(...args);
     };
   return {
@@ -25,11 +28,11 @@ export function dawdlingDisk(disk: Disk, { chance, probability, msMax }: Dawdlin
     readFile: late((path, bytesMax) => disk.readFile(path, bytesMax)),
     canOpen: late((path) => disk.canOpen(path)),
     open: late((path, mode) => disk.open(path, mode)),
-    link: late((from, to) => disk.link(from, to)),
-    rename: late((from, to) => disk.rename(from, to)),
+    link: late((from, to) => disk.link(from, to), decisive),
+    rename: late((from, to) => disk.rename(from, to), decisive),
     unlink: late((path) => disk.unlink(path)),
     mkdir: late((path) => disk.mkdir(path)),
-    rmdir: late((path) => disk.rmdir(path)),
+    rmdir: late((path) => disk.rmdir(path), decisive),
     list: late((path) => disk.list(path)),
     stat: late((path) => disk.stat(path)),
     syncDirectory: late((path) => disk.syncDirectory(path)),

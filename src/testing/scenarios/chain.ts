@@ -11,9 +11,9 @@ import type { Profile } from "../sim/persistence.ts";
 const directory = "/chain";
 const textKind: RecordKind<string> = { kind: "text", decode: textOf };
 
-function openChain(ports: Ports, name: string): Chain<string> {
+function openChain(ports: Ports, name: string, ChainClass: typeof Chain = Chain): Chain<string> {
   const staging: Staging = { disk: ports.disk, random: ports.random, directory: async () => `/temp/${name}` };
-  return new Chain(staging, directory, textKind);
+  return new ChainClass(staging, directory, textKind);
 }
 
 interface Won {
@@ -21,9 +21,9 @@ interface Won {
   readonly text: string;
 }
 
-function appender(times: number): Actor {
+function appenderOn(ChainClass: typeof Chain, times: number): Actor {
   return actor({
-    prepare: async ({ ports, name }) => openChain(ports, name),
+    prepare: async ({ ports, name }) => openChain(ports, name, ChainClass),
     run: async ({ name, note }, chain) => {
       for (let time = 1; time <= times; time++) {
         const text = `${name}:${time}`;
@@ -72,7 +72,9 @@ function chainScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & P
   };
 }
 
-export function chainScenarios(): Scenario[] {
+/** `ChainClass`: what the scenarios run on, the real one or a known-wrong variant. */
+export function chainScenarios(ChainClass: typeof Chain = Chain): Scenario[] {
+  const appender = (times: number): Actor => appenderOn(ChainClass, times);
   const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
   return [
     chainScenario({

@@ -2,6 +2,7 @@
 import { RollingChain } from "../../durable/rolling-chain.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { isHoldfastError } from "../../errors.ts";
+import { slotName } from "../../format/name.ts";
 import type { Volume } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import {
@@ -248,6 +249,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       },
       one,
     ),
+    namedButNotDurable(options),
     rollingScenario(
       {
         name: "chain: unsynced slots and a restart",
@@ -265,6 +267,35 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       { ...one, sync: false },
     ),
   ];
+}
+
+/** Somebody has named an epoch and does not come to his sync; another appends in it. */
+function namedButNotDurable(options: RollingScenarioOptions): Scenario {
+  const two = { ...options, slotsPerEpoch: 2 };
+  const record = "/temp/namer/epoch";
+  const scenario = rollingScenario(
+    {
+      name: "chain: an epoch that is named but not durable, power cuts (weak)",
+      about: "What is won in it is there after a power cut, although its name is somebody else's unfinished work.",
+      profile: "weak",
+      powerCuts: true,
+      actors: {
+        ada: appender(1, two),
+        namer: {
+          run: async ({ ports }) => ports.disk.link(record, `${table}/epochs/${slotName(2)}`).catch(() => undefined),
+        },
+      },
+      isPermanent: () => false,
+    },
+    { ...two, entriesBefore: 3 },
+  );
+  return {
+    ...scenario,
+    setup: async (ports) => {
+      await scenario.setup?.(ports);
+      await ports.disk.rename(`${table}/epochs/${slotName(2)}`, record);
+    },
+  };
 }
 
 const share: Volume = { kind: "network", type: "nfs4", mountOptions: [] };

@@ -137,9 +137,12 @@ async function runMutants(flags: ExploreFlags): Promise<void> {
   const names = new Set(choose(flags).map(({ name }) => name));
   const results: BenchResult[] = [];
   for (const mutant of mutants.filter(({ name }) => names.has(name))) {
-    const result = await benchMutant(mutant);
+    // Who asks for some by name wants to see how they are caught.
+    const isAskedFor = flags.scenario !== undefined && !flags.json;
+    const result = await benchMutant(mutant, { shortenMs: isAskedFor ? 1000 : 0 });
     results.push(result);
     if (!flags.json) console.error(`${result.caught ? "caught" : "MISSED"}  ${mutant.name}`);
+    if (isAskedFor && result.violation !== undefined) tell(mutant.name, result.violation, flags);
   }
   const rows = results.map(({ mutant, caught, states, ms }) => [mutant, String(states), (ms / 1000).toFixed(1), caught ? "caught" : "MISSED"]); // prettier-ignore
   const head = ["mutant", "states", "seconds", "verdict"];

@@ -53,6 +53,7 @@ export class World {
   readonly #ports = new Map<string, Ports>();
   readonly #dead = new Set<string>();
   #waiting: Waiting[] = [];
+  #doom: { readonly process: string; left: number } | undefined;
   #fault: Fault | undefined;
   #faultCalls = 0;
   #hasCome = false;
@@ -104,6 +105,15 @@ export class World {
     this.server.closeHandlesOf(process);
   }
 
+  /** Lets `action` run until `process` makes its call number `at`, which it does not survive. */
+  async killAtCall(process: string, at: number, action: () => Promise<unknown>): Promise<void> {
+    this.#doom = { process, left: at };
+    // It never comes back when the kill does, and its result is nobody's concern.
+    action().catch(() => undefined);
+    await this.settle();
+    this.#doom = undefined;
+  }
+
   /** Lets the time pass, and everybody do what is due on the way. */
   async advance(ms: number): Promise<void> {
     const endMs = this.nowMs + ms;
@@ -152,6 +162,7 @@ export class World {
 
   #park<T>(process: string, call: Call<T>): Promise<T> {
     return new Promise((resolve, reject) => {
+      if (this.#doom?.process === process && --this.#doom.left === 0) this.kill(process);
       if (this.#dead.has(process)) return;
       const answer = (): void => {
         try {

@@ -1,7 +1,6 @@
 // Which steps may change places without anybody noticing: of two such orders the explorer tries one (sleep sets).
 import { durabilityTouch, type Touch } from "../sim/call.ts";
 import type { Scenario } from "./scenario.ts";
-import type { Choice } from "./world.ts";
 
 /** A step that was taken, as far as its order matters. */
 export interface TakenStep {
@@ -23,10 +22,6 @@ export function canReduce({ powerCuts, quirks }: Scenario): boolean {
 /** What of `asleep` stays asleep after `step`. */
 export function stillAsleep(asleep: SleepSet, step: TakenStep, scenario: Scenario): SleepSet {
   return new Map([...asleep].filter(([, other]) => areIndependent(other, step, scenario)));
-}
-
-export function isAsleep(asleep: SleepSet, choice: Choice): boolean {
-  return asleep.has(choice.id);
 }
 
 function areIndependent(a: TakenStep, b: TakenStep, scenario: Scenario): boolean {

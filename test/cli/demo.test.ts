@@ -1,0 +1,114 @@
+// The demo as a process: what it promises at the end is true, and a lie is found.
+import { spawn } from "node:child_process";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { encodeRecord } from "../../src/format/record.ts";
+import { makeScratch } from "../ports/scratch.ts";
+
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+
+interface Ended {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function demo(...args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [main, "demo", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+    const written = { stdout: "", stderr: "" };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (written.stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (written.stderr += text));
+    child.once("error", reject);
+    child.once("close", (exitCode) => resolve({ exitCode, ...written }));
+  });
+}
+
+interface Result {
+  readonly isSound: boolean;
+  readonly kills: number;
+  readonly failures: readonly string[];
+  readonly stations: readonly {
+    readonly acknowledged: number;
+    readonly found: number;
+    readonly lost: readonly string[];
+    readonly doubled: readonly string[];
+    readonly disorder: readonly string[];
+  }[];
+}
+
+test("nothing is lost among workstations that are killed and paused, and no temporary folder stays", async () => {
+  const { exitCode, stdout, stderr } = await demo("--workstations", "4", "--seconds", "4");
+  expect({ exitCode, stdout: stdout.slice(-400) }).toMatchObject({ exitCode: 0 });
+  expect(stdout).toMatch(/^acknowledged +[1-9]/m);
+  expect(stdout).toMatch(/^lost +0$/m);
+  expect(stdout).toMatch(/^doubled +0$/m);
+  expect(stdout).toMatch(/\nNothing was lost and nothing was doubled: .*\n$/);
+  // A line for each second, for people.
+  expect(stderr).toMatch(/^ +4 s +\d+ sales/m);
+  const folder = /holdfast-demo-\w+/.exec(stderr)?.[0] ?? "";
+  expect(folder).not.toBe("");
+  expect(readdirSync(tmpdir())).not.toContain(folder);
+});
+
+test("a sale that was acknowledged and never written is found, and named", async () => {
+  const { exitCode, stdout } = await demo("--workstations", "3", "--seconds", "4", "--sabotage");
+  expect(exitCode).toBe(1);
+  expect(stdout).toMatch(/^ {2}lost: ticket \d+, sale 2 of till-01/m);
+  expect(stdout).toMatch(/\nA promise was broken: 1 lost\.\n$/);
+});
+
+test("the result is one line of JSON when asked for, also with a folder of one's own, which stays", async () => {
+  const directory = join(makeScratch(), "shop");
+  const runs: Result[] = [];
+  // Twice: an earlier demo in the same folder is neither lost nor doubled.
+  for (let run = 0; run < 2; run++) {
+    const { exitCode, stdout, stderr } = await demo(
+      "--workstations",
+      "2",
+      "--seconds",
+      "3",
+      "--dir",
+      directory,
+      "--json",
+    );
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    runs.push(JSON.parse(stdout) as Result);
+  }
+  for (const { isSound, failures, stations } of runs) {
+    expect({ isSound, failures }).toEqual({ isSound: true, failures: [] });
+    expect(stations).toMatchObject([{ lost: [], doubled: [], disorder: [] }]);
+    expect(stations[0]?.acknowledged).toBeGreaterThan(0);
+  }
+  expect(runs[1]?.stations[0]?.found).toBeGreaterThanOrEqual(
+    (runs[0]?.stations[0]?.found ?? 0) + (runs[1]?.stations[0]?.acknowledged ?? 0),
+  );
+  expect(readdirSync(directory).sort()).toEqual(["ground", "sales", "tickets"]);
+});
+
+test("where no gate holds, the chain gives out the ticket numbers, and somebody can join by hand", async () => {
+  const directory = join(makeScratch(), "shop");
+  mkdirSync(join(directory, "tickets"), { recursive: true });
+  // What the first process on a network mount records there.
+  const gate = { kind: "gate", decode: (body: unknown) => body };
+  writeFileSync(join(directory, "tickets", "gate.json"), encodeRecord<unknown>(gate, { id: "someone", gate: "table" }));
+  const [whole, byHand] = await Promise.all([
+    demo("--workstations", "2", "--seconds", "4", "--dir", directory, "--json"),
+    demo("--join", "--seconds", "2", "--dir", directory),
+  ]);
+  expect(byHand).toMatchObject({ exitCode: 0, stderr: "" });
+  const sold = byHand.stdout.trimEnd().split("\n");
+  expect(sold[0]).toMatch(/: ticket \d+$/);
+  expect(whole).toMatchObject({ exitCode: 0, stderr: "" });
+  const [tickets] = (JSON.parse(whole.stdout) as Result).stations;
+  expect(tickets?.found).toBeGreaterThanOrEqual((tickets?.acknowledged ?? 0) + sold.length);
+});
+
+test("joining needs a folder", async () => {
+  const { exitCode, stderr } = await demo("--join");
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain("--join needs --dir");
+});

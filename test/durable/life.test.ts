@@ -1,0 +1,226 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { Ground, openGround } from "../../src/durable/index.ts";
+import type { Life } from "../../src/durable/life.ts";
+import { decodeBeat } from "../../src/format/beat.ts";
+import { nodeClock } from "../../src/ports/node/clock.ts";
+import { makeScratch } from "../ports/scratch.ts";
+import { World } from "./world.ts";
+
+const leaseMs = 10_000;
+const patience = { timeout: 30_000, interval: 5 };
+const lost = { code: "LOCK_LOST", action: "reopen", path: "/ground" };
+
+interface Story {
+  readonly world: World;
+  readonly ground: Ground;
+  readonly life: Life;
+}
+
+/** A process whose heart makes so many beats. */
+async function begin(beatsMax: number): Promise<Story> {
+  const world = new World();
+  const ground = await Ground.open(world.ports("ada", "machine", beatsMax), "/ground", { leaseMs });
+  return { world, ground, life: await ground.life() };
+}
+
+/** Everything that escapes from a timer or a forgotten promise while the test runs. */
+function catchStrays(): unknown[] {
+  const strays: unknown[] = [];
+  const catchOne = (error: unknown): void => void strays.push(error);
+  for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+    process.on(event, catchOne);
+    onTestFinished(() => void process.off(event, catchOne));
+  }
+  return strays;
+}
+
+describe("a life", () => {
+  it("without a heartbeat is over after 0.8 of its lease, and not before", async () => {
+    const { world, life } = await begin(0);
+    await world.advance(0.8 * leaseMs - 1);
+    expect(life.isOver).toBe(false);
+    life.mustGoOn();
+    await world.advance(1);
+    // By its own timer; nobody asked.
+    expect(life.signal.aborted).toBe(true);
+    expect(life.signal.reason).toMatchObject(lost);
+    expect(life.isOver).toBe(true);
+    expect(() => life.mustGoOn()).toThrow(expect.objectContaining(lost));
+  });
+
+  it("goes on for as long as its heart beats", async () => {
+    const { world, life, ground } = await begin(1000);
+    await world.advance(20 * leaseMs);
+    expect(life.isOver).toBe(false);
+    expect(await ground.life()).toBe(life);
+  });
+
+  it("is over 0.8 of a lease after its last beat, for good", async () => {
+    const { world, life } = await begin(3);
+    // Beats at 1/8, 3/8 and 5/8.
+    await world.advance((5 / 8 + 0.8) * leaseMs - 1);
+    expect(life.isOver).toBe(false);
+    await world.advance(1);
+    expect(life.signal.aborted).toBe(true);
+    await world.advance(10 * leaseMs);
+    expect(life.isOver).toBe(true);
+  });
+
+  it("starts no heart when it ends within an eighth of its lease", async () => {
+    const { world, ground, life } = await begin(1000);
+    await world.advance(leaseMs / 8 - 1);
+    const beat = Object.entries(world.tree("/ground/holders")).find(([path]) => path.endsWith(".beat"))![1];
+    expect(decodeBeat(Buffer.from(beat))?.count).toBe(0);
+    await ground.close();
+    expect(life.isOver).toBe(true);
+    world.calls.length = 0;
+    await world.advance(10 * leaseMs);
+    expect(world.calls.filter(({ what }) => !what.startsWith("sleep"))).toEqual([]);
+  });
+
+  it("that slept knows it at once, before any timer has fired", async () => {
+    const { world, life } = await begin(1000);
+    await world.advance(leaseMs);
+    expect(life.isOver).toBe(false);
+    world.nowMs += 2 * leaseMs;
+    expect(life.isOver).toBe(true);
+    expect(life.signal.reason).toMatchObject(lost);
+  });
+
+  it.each([
+    ["the laptop sleeps and the monotonic clock stands still", 3_600_000],
+    ["the wall clock is set ahead", 0.8 * leaseMs],
+  ])("is over when %s", async (_, jumpMs) => {
+    const { world, life } = await begin(1000);
+    world.machine("machine").wallOffsetMs += jumpMs;
+    expect(life.isOver).toBe(true);
+    expect(() => life.mustGoOn()).toThrow(expect.objectContaining(lost));
+    // The heart wakes too, and must not make it look alive again.
+    await world.advance(leaseMs);
+    expect(life.isOver).toBe(true);
+    const beat = Object.entries(world.tree("/ground/holders")).find(([path]) => path.endsWith(".beat"))![1];
+    expect(decodeBeat(Buffer.from(beat))?.count).toBe(0);
+  });
+
+  it("does not mind a wall clock that is set back or a little ahead", async () => {
+    const { world, life } = await begin(1000);
+    world.machine("machine").wallOffsetMs -= 86_400_000;
+    await world.advance(3 * leaseMs);
+    expect(life.isOver).toBe(false);
+    world.machine("machine").wallOffsetMs += 0.4 * leaseMs;
+    expect(life.isOver).toBe(false);
+    await world.advance(3 * leaseMs);
+    expect(life.isOver).toBe(false);
+  });
+
+  it("is not saved by a wall clock that is set back", async () => {
+    const { world, life } = await begin(0);
+    world.machine("machine").wallOffsetMs -= 86_400_000;
+    await world.advance(0.8 * leaseMs);
+    expect(life.isOver).toBe(true);
+  });
+
+  it("survives a beat that fails, and the next one comes", async () => {
+    const strays = catchStrays();
+    const { world, life } = await begin(1000);
+    const isSpoiled = await world.withFault({ process: "ada", at: "write", label: "EIO", lasting: false }, () =>
+      world.advance(5 * leaseMs),
+    );
+    expect(isSpoiled).toBe(true);
+    expect(life.isOver).toBe(false);
+    expect(strays).toEqual([]);
+  });
+
+  it("is over at its deadline when its beats fail for good, and nothing is thrown from a timer", async () => {
+    const strays = catchStrays();
+    const { world, life } = await begin(1000);
+    await world.advance(leaseMs);
+    await world.withFault({ process: "ada", at: 1, label: "EIO", lasting: true }, () => world.advance(leaseMs));
+    expect(life.signal.reason).toMatchObject(lost);
+    // Also when the disk comes back.
+    await world.advance(10 * leaseMs);
+    expect(life.isOver).toBe(true);
+    expect(strays).toEqual([]);
+  });
+
+  it("is over at its deadline when no heart can be started, and nothing is thrown from a timer", async () => {
+    const strays = catchStrays();
+    const world = new World();
+    let starts = 0;
+    const heart = {
+      start(): never {
+        starts++;
+        throw new Error("no more threads");
+      },
+    };
+    const ground = await Ground.open({ ...world.ports("ada"), heart }, "/ground", { leaseMs });
+    const life = await ground.life();
+    await world.advance(0.8 * leaseMs - 1);
+    expect(life.signal.aborted).toBe(false);
+    await world.advance(1);
+    expect(life.signal.reason).toMatchObject(lost);
+    expect(starts).toBeGreaterThan(1);
+    expect(strays).toEqual([]);
+    await ground.close();
+  });
+
+  it("lets go of its lock and its file also when the disk fails as it ends", async () => {
+    const { world, ground, life } = await begin(1000);
+    const other = await Ground.open(world.ports("bea"), "/ground", { leaseMs });
+    await world.withFault({ process: "ada", at: 1, label: "EIO", lasting: false }, async () => {
+      await expect(ground.close()).rejects.toMatchObject({ code: "IO_ERROR", errno: "EIO" });
+    });
+    expect([...world.server.handles].filter(({ process }) => process === "ada")).toEqual([]);
+    // So that others need not wait for the lease.
+    expect((await other.sweep()).map(({ id }) => id)).toEqual([life.holder.id]);
+    await other.close();
+  });
+
+  it("ends once its own file is removed by others, without an error", async () => {
+    const { world, ground, life } = await begin(1000);
+    const { disk } = world.ports("bea");
+    await disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+    await disk.rmdir(life.temp);
+    await disk.unlink(ground.layout.beat(life.holder.id));
+    await ground.close();
+    expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
+  });
+});
+
+describe("a life on the real disk", () => {
+  /** Blocks this thread, event loop and all. */
+  function block(ms: number): void {
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    for (const endMs = nodeClock.monotonicMs() + ms; nodeClock.monotonicMs() < endMs;) Atomics.wait(cell, 0, 0, 5);
+  }
+
+  async function beginReal(leaseMs: number): Promise<Life> {
+    const directory = makeScratch();
+    const ground = await openGround(directory, { leaseMs });
+    onTestFinished(() => ground.close());
+    const life = await ground.life();
+    const beat = ground.layout.beat(life.holder.id);
+    await vi.waitFor(() => expect(decodeBeat(readFileSync(beat))?.count).toBeGreaterThan(0), patience);
+    return life;
+  }
+
+  it("is not lost while the event loop is blocked for less than the lease", async () => {
+    const life = await beginReal(3000);
+    block(2700);
+    expect(life.isOver).toBe(false);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(life.signal.aborted).toBe(false);
+  });
+
+  it("is lost when it is blocked for longer, and says so before any timer has fired", async () => {
+    const strays = catchStrays();
+    const life = await beginReal(1000);
+    block(2100);
+    expect(life.isOver).toBe(true);
+    expect(life.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+    await nodeClock.sleep(10);
+    expect(life.isOver).toBe(true);
+    expect(strays).toEqual([]);
+  });
+});

@@ -1,0 +1,223 @@
+import { describe, expect, it } from "vitest";
+import { Ground } from "../../src/durable/ground.ts";
+import { makeId } from "../../src/format/id.ts";
+import { asNewerFormat } from "./newer-format.ts";
+import { nfs, World } from "./world.ts";
+
+const leaseMs = 8000;
+const hourMs = 3_600_000;
+
+const join = (world: World, process: string, machine = "machine"): Promise<Ground> =>
+  Ground.open(world.ports(process, machine), "/ground", { leaseMs });
+
+/** Beats seldom, so that many hours pass quickly. */
+const joinForLong = (world: World, process: string): Promise<Ground> =>
+  Ground.open(world.ports(process), "/ground", { leaseMs: hourMs });
+
+async function idOf(ground: Ground): Promise<string> {
+  return (await ground.life()).holder.id;
+}
+
+async function stageFiles(world: World, process: string, ground: Ground, count: number): Promise<void> {
+  const { temp } = await ground.life();
+  for (let index = 0; index < count; index++)
+    await world.ports(process).disk.createFile(`${temp}/file-${index}`, Buffer.from("x"), { sync: false });
+}
+
+const foundIn = (world: World, directory: string): string[] =>
+  Object.keys(world.tree(directory)).map((path) => path.slice(directory.length + 1));
+
+describe("a sweep", () => {
+  it("removes the temp files and the heartbeat of the dead, and leaves the record of his death", async () => {
+    const world = new World();
+    const [dead, living] = [await join(world, "dead"), await join(world, "living")];
+    const deadId = await idOf(dead);
+    await stageFiles(world, "dead", dead, 3);
+    world.kill("dead");
+    const sweeper = await join(world, "sweeper");
+    expect((await sweeper.sweep()).map(({ id }) => id)).toEqual([deadId]);
+    expect(foundIn(world, "/ground/temp").sort()).toEqual([`${await idOf(living)}/`, `${await idOf(sweeper)}/`].sort());
+    const ofDead = foundIn(world, "/ground/holders").filter((name) => name.startsWith(deadId));
+    expect(ofDead).toEqual([`${deadId}.dead`]);
+    expect(await sweeper.sweep()).toEqual([]);
+  });
+
+  it("touches nothing of the living, however long they are silent by their stamps", async () => {
+    const world = new World();
+    const living = await join(world, "living");
+    await stageFiles(world, "living", living, 2);
+    const sweeper = await join(world, "sweeper");
+    const id = await idOf(living);
+    for (let round = 0; round < 10; round++) {
+      await world.advance(leaseMs);
+      expect(await sweeper.sweep()).toEqual([]);
+    }
+    expect(await idOf(living)).toBe(id);
+    expect(foundIn(world, "/ground/temp").filter((path) => path.startsWith(id))).toHaveLength(2);
+  });
+
+  it("touches nothing of one who is just joining", async () => {
+    const world = new World();
+    const sweeper = await joinForLong(world, "sweeper");
+    const { disk } = world.ports("joining");
+    const [early, later] = [makeId(1, new Uint8Array(16).fill(1)), makeId(1, new Uint8Array(16).fill(2))];
+    await disk.mkdir(`/ground/temp/${early}`);
+    await disk.mkdir(`/ground/temp/${later}`);
+    await disk.createFile(`/ground/holders/${later}.beat`, Buffer.from("beat"), { sync: false });
+    await world.advance(hourMs / 2);
+    await sweeper.sweep();
+    expect(foundIn(world, "/ground/temp")).toEqual(expect.arrayContaining([`${early}/`, `${later}/`]));
+    expect(foundIn(world, "/ground/holders")).toContain(`${later}.beat`);
+  });
+
+  it("removes what somebody left who died at any step of joining, after an hour", async () => {
+    const twin = new World();
+    await joinForLong(twin, "sweeper");
+    twin.calls.length = 0;
+    await joinForLong(twin, "ada");
+    const steps = twin.calls.length;
+    const leftOf: string[] = [];
+    for (let step = 1; step <= steps; step++) {
+      const world = new World();
+      const sweeper = await joinForLong(world, "sweeper");
+      await world.killAtCall("ada", step, () => joinForLong(world, "ada"));
+      await world.advance(2 * hourMs);
+      await sweeper.sweep();
+      await sweeper.sweep();
+      const own = await idOf(sweeper);
+      const left = [...foundIn(world, "/ground/temp"), ...foundIn(world, "/ground/holders")].filter(
+        (path) => !path.startsWith(own) && !path.endsWith(".dead"),
+      );
+      leftOf.push(...left);
+    }
+    expect(leftOf).toEqual([]);
+    expect(steps).toBeGreaterThan(8);
+  });
+
+  it("removes what somebody left who died at any step of leaving", async () => {
+    const twin = new World();
+    const leaving = await joinForLong(twin, "ada");
+    twin.calls.length = 0;
+    await leaving.close();
+    const steps = twin.calls.length;
+    for (let step = 1; step <= steps; step++) {
+      const world = new World();
+      const sweeper = await joinForLong(world, "sweeper");
+      const ada = await joinForLong(world, "ada");
+      await stageFiles(world, "ada", ada, 1);
+      await world.killAtCall("ada", step, () => ada.close());
+      await sweeper.sweep();
+      await world.advance(2 * hourMs);
+      await sweeper.sweep();
+      const own = await idOf(sweeper);
+      expect(
+        [...foundIn(world, "/ground/temp"), ...foundIn(world, "/ground/holders")].filter(
+          (path) => !path.startsWith(own) && !path.endsWith(".dead"),
+        ),
+      ).toEqual([]);
+    }
+  });
+
+  it("may be done by two at once", async () => {
+    const world = new World();
+    for (const name of ["dead-1", "dead-2", "dead-3"]) {
+      await stageFiles(world, name, await join(world, name), 5);
+      world.kill(name);
+    }
+    const sweepers = [await join(world, "one"), await join(world, "two")];
+    const found = await Promise.all(sweepers.map((sweeper) => sweeper.sweep()));
+    expect(new Set(found.flat().map(({ id }) => id)).size).toBe(3);
+    expect(foundIn(world, "/ground/temp").sort()).toEqual(
+      (await Promise.all(sweepers.map(idOf))).map((id) => `${id}/`).sort(),
+    );
+    expect(foundIn(world, "/ground/holders").filter((name) => name.endsWith(".dead"))).toHaveLength(3);
+    expect(foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"))).toHaveLength(2);
+  });
+
+  it("judges a machine that is gone by its lease", async () => {
+    const world = new World({ volume: nfs });
+    const goneId = await idOf(await join(world, "gone", "machine 1"));
+    const sweeper = await join(world, "sweeper", "machine 2");
+    world.kill("gone");
+    expect(await sweeper.sweep()).toEqual([]);
+    let dead: string[] = [];
+    for (let look = 0; look < 4; look++) {
+      await world.advance(leaseMs / 4);
+      dead = (await sweeper.sweep()).map(({ id }) => id);
+    }
+    expect(dead).toEqual([goneId]);
+  });
+
+  it("never evicts a holder that is still in its right: its own deadline comes first", async () => {
+    const world = new World({ volume: nfs });
+    // Its heart makes three beats and stops.
+    world.ports("ada", "machine 1", 3);
+    const [ada, sweeper] = [await join(world, "ada"), await join(world, "sweeper", "machine 2")];
+    const life = await ada.life();
+    for (let look = 0; look < 40; look++) {
+      await world.advance(leaseMs / 10);
+      if ((await sweeper.sweep()).length === 0) continue;
+      expect(life.isOver).toBe(true);
+      return;
+    }
+    throw new Error("it was never judged");
+  });
+
+  it("ignores what others put into its directories", async () => {
+    const world = new World();
+    const sweeper = await joinForLong(world, "sweeper");
+    const { disk } = world.ports("sweeper");
+    const foreign = [
+      "holders/notes.json",
+      "holders/Thumbs.db",
+      "holders/notes.beat",
+      "holders/notes.dead",
+      "temp/notes",
+    ];
+    for (const name of foreign) await disk.createFile(`/ground/${name}`, Buffer.from("x"), { sync: false });
+    await disk.mkdir("/ground/temp/folder");
+    await disk.mkdir("/ground/holders/folder.json");
+    await world.advance(2 * hourMs);
+    expect(await sweeper.sweep()).toEqual([]);
+    expect(await sweeper.look()).toHaveLength(1);
+    expect(foundIn(world, "/ground")).toEqual(
+      expect.arrayContaining([...foreign, "temp/folder/", "holders/folder.json/"]),
+    );
+  });
+
+  it("goes on around a directory that somebody made in the temp files of the dead", async () => {
+    const world = new World();
+    const [first, second] = [await join(world, "dead-1"), await join(world, "dead-2")];
+    await stageFiles(world, "dead-1", first, 1);
+    await stageFiles(world, "dead-2", second, 1);
+    for (const ground of [first, second]) {
+      const { temp } = await ground.life();
+      await world.ports("other").disk.mkdir(`${temp}/.snapshot`);
+      await world.ports("other").disk.createFile(`${temp}/.snapshot/x`, Buffer.from("x"), { sync: false });
+    }
+    world.kill("dead-1");
+    world.kill("dead-2");
+    const sweeper = await join(world, "sweeper");
+    expect(await sweeper.sweep()).toHaveLength(2);
+    expect(foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"))).toHaveLength(1);
+    expect(await sweeper.sweep()).toEqual([]);
+  });
+
+  it.each([
+    ["corrupt", "CORRUPT", (): Uint8Array => Buffer.from("{")],
+    ["empty", "CORRUPT", (): Uint8Array => new Uint8Array()],
+    ["of a newer format", "NEWER_FORMAT", asNewerFormat],
+    ["a copy of another's", "CORRUPT", (record: Uint8Array): Uint8Array => record],
+  ])("is refused by name when the record of a holder is %s, and removes nothing", async (_, code, spoil) => {
+    const world = new World();
+    const sweeper = await join(world, "sweeper");
+    const { disk } = world.ports("sweeper");
+    const path = `/ground/holders/${makeId(1, new Uint8Array(16))}.json`;
+    const record = await disk.readFile(sweeper.layout.record(await idOf(sweeper)), 10_000);
+    await disk.createFile(path, spoil(record), { sync: false });
+    const before = world.tree("/ground");
+    for (const action of [() => sweeper.look(), () => sweeper.holders(), () => sweeper.sweep()])
+      await expect(action()).rejects.toMatchObject({ code, path });
+    expect(world.tree("/ground")).toEqual(before);
+  });
+});

@@ -1,0 +1,252 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { GroundLayout, type Holder } from "../../src/durable/holder.ts";
+import { Life } from "../../src/durable/life.ts";
+import { Witness } from "../../src/durable/witness.ts";
+import { encodeBeat } from "../../src/format/beat.ts";
+import type { Volume } from "../../src/ports/disk.ts";
+import { nfs, World } from "./world.ts";
+
+const leaseMs = 8000;
+const layout = new GroundLayout("/ground");
+const beat = (count: number): Uint8Array => encodeBeat(count, 0);
+
+let world: World;
+/** Whom the witness judges; not of its machine unless a test says so. */
+let holder: Holder;
+let witness: Witness;
+
+async function prepare(volume: Volume = nfs): Promise<void> {
+  world = new World({ volume });
+  const { disk } = world.ports("ada", "machine of ada", 0);
+  for (const path of [layout.directory, layout.holders, layout.temps]) await disk.mkdir(path);
+  ({ holder } = await Life.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
+  witness = new Witness(world.ports("wit", "machine of wit"), layout);
+}
+beforeEach(() => prepare());
+
+async function writeBeat(bytes: Uint8Array): Promise<void> {
+  const file = await world.ports("ada").disk.open(layout.beat(holder.id), "write");
+  await file.write(0, bytes);
+  await file.close();
+}
+
+/** Looks every `everyMs`, `times` times; the last answer. */
+async function watch(everyMs: number, times: number): Promise<string> {
+  let state = "";
+  for (let time = 0; time < times; time++) {
+    world.nowMs += everyMs;
+    state = await witness.look(holder);
+  }
+  return state;
+}
+
+describe("a witness", () => {
+  it("takes whom it sees for the first time for alive, whatever his beat says", async () => {
+    world.nowMs += 1_000_000;
+    expect(await witness.look(holder)).toBe("alive");
+  });
+
+  it("judges silent after half a lease and dead after a whole one of its own watching", async () => {
+    await witness.look(holder);
+    expect(await watch(leaseMs / 8, 3)).toBe("alive");
+    expect(await watch(leaseMs / 8, 1)).toBe("silent");
+    expect(await watch(leaseMs / 8, 3)).toBe("silent");
+    expect(await watch(leaseMs / 8, 1)).toBe("dead");
+  });
+
+  it("counts one gap between two looks for at most a quarter of the lease: its own sleep ages nobody", async () => {
+    await witness.look(holder);
+    expect(await watch(1_000_000, 1)).toBe("alive");
+    expect(await watch(1_000_000, 1)).toBe("silent");
+    expect(await watch(1_000_000, 1)).toBe("silent");
+    expect(await watch(1_000_000, 1)).toBe("dead");
+  });
+
+  it("begins anew with every change of the bytes", async () => {
+    await witness.look(holder);
+    for (let count = 1; count <= 5; count++) {
+      expect(await watch(leaseMs / 4, 3)).not.toBe("dead");
+      await writeBeat(beat(count));
+      expect(await watch(leaseMs / 4, 1)).toBe("alive");
+    }
+    expect(await watch(leaseMs / 4, 4)).toBe("dead");
+  });
+
+  it.each([
+    ["half of the next beat", Buffer.from("beat 0000000000000001")],
+    ["the same count at another time", encodeBeat(0, 5)],
+    ["nonsense", Buffer.from([0xff, 0xfe, 0])],
+  ])("takes %s for a sign of life: somebody has written it", async (_, bytes) => {
+    await witness.look(holder);
+    await watch(leaseMs / 4, 3);
+    await writeBeat(bytes);
+    expect(await watch(leaseMs / 4, 1)).toBe("alive");
+    // And what does not change any more is silent.
+    expect(await watch(leaseMs / 4, 4)).toBe("dead");
+  });
+
+  it("takes a beat that is gone for one that does not change", async () => {
+    await world.ports("ada").disk.unlink(layout.beat(holder.id));
+    await witness.look(holder);
+    expect(await watch(leaseMs / 4, 4)).toBe("dead");
+  });
+
+  it("lets a look that fails count for nothing, however many fail", async () => {
+    await witness.look(holder);
+    await watch(leaseMs / 4, 3);
+    await world.withFault({ process: "wit", at: 1, label: "EIO", lasting: true }, async () => {
+      for (let look = 0; look < 20; look++) {
+        world.nowMs += leaseMs / 4;
+        await expect(witness.look(holder)).rejects.toMatchObject({ code: "IO_ERROR" });
+      }
+    });
+    await writeBeat(beat(1));
+    expect(await watch(leaseMs / 4, 1)).toBe("alive");
+  });
+
+  it("counts the outage of the server as one gap", async () => {
+    await witness.look(holder);
+    await watch(leaseMs / 4, 2);
+    await world.withFault({ process: "wit", at: 1, label: "EIO", lasting: true }, async () => {
+      world.nowMs += 10 * leaseMs;
+      await expect(witness.look(holder)).rejects.toMatchObject({ code: "IO_ERROR" });
+    });
+    expect(await watch(0, 1)).toBe("silent");
+    expect(await watch(leaseMs / 4, 1)).toBe("dead");
+  });
+
+  it("judges by its own monotonic clock only: wall clocks may say what they like", async () => {
+    await witness.look(holder);
+    world.machine("machine of wit").wallOffsetMs += 86_400_000;
+    world.machine("machine of ada").wallOffsetMs -= 86_400_000;
+    expect(await watch(leaseMs / 8, 3)).toBe("alive");
+  });
+
+  it("judges each by the lease that he has told", async () => {
+    const patient = { ...holder, leaseMs: 4 * leaseMs };
+    await witness.look(patient);
+    for (let look = 0; look < 15; look++) {
+      world.nowMs += leaseMs / 4;
+      expect(await witness.look(patient)).not.toBe("dead");
+    }
+    world.nowMs += leaseMs / 4;
+    expect(await witness.look(patient)).toBe("dead");
+  });
+
+  it("forgets whom it is told to forget", async () => {
+    await witness.look(holder);
+    await watch(leaseMs / 4, 3);
+    witness.forget(holder.id);
+    expect(await watch(leaseMs / 4, 1)).toBe("alive");
+  });
+
+  it("tells when a holder last said that it lives; its start when it has not", async () => {
+    await writeBeat(encodeBeat(7, 1_234_567));
+    expect(await witness.lastSeenMs(holder)).toBe(1_234_567);
+    await writeBeat(Buffer.from("torn"));
+    expect(await witness.lastSeenMs(holder)).toBe(holder.startedAtMs);
+  });
+});
+
+describe("proof of death", () => {
+  beforeEach(async () => {
+    await prepare();
+    witness = new Witness(world.ports("neighbour", "machine of ada"), layout);
+  });
+
+  it("is had at the first look when the process of this kernel is dead", async () => {
+    world.kill("ada");
+    expect(await witness.look(holder)).toBe("dead");
+  });
+
+  it("is not had while the process lives, and leaves its lock alone", async () => {
+    for (let look = 0; look < 3; look++) expect(await witness.look(holder)).toBe("alive");
+    world.kill("ada");
+    expect(await witness.look(holder)).toBe("dead");
+  });
+
+  it("is not had of another boot: a lock may not reach to another kernel", async () => {
+    world.kill("ada");
+    const other = new Witness(world.ports("wit", "machine of wit"), layout);
+    expect(await other.look(holder)).toBe("alive");
+    expect(await witness.look({ ...holder, bootId: "boot before" })).toBe("alive");
+  });
+
+  it("is not had of another file: two mounts of one share have one boot id", async () => {
+    world.kill("ada");
+    expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("alive");
+    const { disk } = world.ports("neighbour");
+    await disk.unlink(layout.beat(holder.id));
+    await disk.createFile(layout.beat(holder.id), beat(1), { sync: true });
+    witness.forget(holder.id);
+    expect(await witness.look(holder)).toBe("alive");
+  });
+
+  it("is not had of one who could not lock his beat", async () => {
+    world.kill("ada");
+    expect(await witness.look({ ...holder, beatIdentity: "" })).toBe("alive");
+  });
+
+  it("is not needed: without OS locks the lease decides", async () => {
+    world = new World({ quirks: { osLocks: "none" } });
+    const { disk } = world.ports("ada", "machine of ada", 0);
+    for (const path of [layout.directory, layout.holders, layout.temps]) await disk.mkdir(path);
+    ({ holder } = await Life.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
+    expect(holder.beatIdentity).toBe("");
+    witness = new Witness(world.ports("neighbour", "machine of ada"), layout);
+    world.kill("ada");
+    expect(await witness.look(holder)).toBe("alive");
+    expect(await watch(leaseMs / 4, 4)).toBe("dead");
+  });
+
+  it("is not had from a failing disk", async () => {
+    world.kill("ada");
+    await witness.look({ ...holder, beatIdentity: "" });
+    const isSpoiled = await world.withFault(
+      { process: "neighbour", at: "stat", label: "EIO", lasting: false },
+      async () => {
+        expect(await witness.look(holder)).toBe("alive");
+      },
+    );
+    expect(isSpoiled).toBe(true);
+  });
+});
+
+describe("somebody who cannot wait for a lease", () => {
+  const probe = "/ground/probe";
+  const lookOnce = async (): Promise<string> => {
+    await world.ports("wit").disk.createFile(probe, new Uint8Array(), { sync: false });
+    return await witness.lookOnce(holder, probe);
+  };
+
+  it("believes a heartbeat dead that is older than two leases, by the stamps of the server", async () => {
+    world.nowMs += 2 * leaseMs + 1;
+    expect(await lookOnce()).toBe("dead");
+  });
+
+  it("believes nothing of a younger one", async () => {
+    world.nowMs += 2 * leaseMs;
+    expect(await lookOnce()).toBe("alive");
+  });
+
+  it("asks no clock of any machine", async () => {
+    world.machine("machine of wit").wallOffsetMs += 86_400_000;
+    expect(await lookOnce()).toBe("alive");
+  });
+
+  it("believes nothing when a stamp cannot be had", async () => {
+    world.nowMs += 10 * leaseMs;
+    expect(await witness.lookOnce(holder, "/ground/missing")).toBe("alive");
+    await world.ports("ada").disk.unlink(layout.beat(holder.id));
+    expect(await lookOnce()).toBe("alive");
+  });
+
+  it.each(["cifs", "smb3", "smbfs"])(
+    "believes no stamps of %s, where they may come only with the close",
+    async (type) => {
+      await prepare({ kind: "network", type, mountOptions: [] });
+      world.nowMs += 100 * leaseMs;
+      expect(await lookOnce()).toBe("alive");
+    },
+  );
+});

@@ -1,0 +1,41 @@
+// Real processes on one folder, killed and stopped at any moment; and the proof that the audit would notice.
+import { describe, expect, test } from "vitest";
+import { canStop } from "../../src/testing/processes/child.ts";
+import { torture } from "../../src/testing/torture.ts";
+
+const processes = 8;
+
+describe("a rolling chain", () => {
+  test("loses no append and gives out no number twice, whoever is killed or stopped", async () => {
+    const result = await torture({ part: "chain", seconds: 20, processes, seed: 1 });
+    expect(result.violations).toEqual([]);
+    expect(result.appends).toBeGreaterThan(100);
+    // Old epochs were collected all the time, or the test shows nothing.
+    expect(result.epochs).toBeGreaterThan(10);
+    expect(result.kills).toBeGreaterThan(10);
+    if (!canStop) return;
+    expect(result.stops).toBeGreaterThan(50);
+    expect(result.livesOver).toBeGreaterThan(0);
+  });
+
+  test("that believes a link without a second look is found out", async () => {
+    const result = await torture({ part: "chain", seconds: 30, processes, seed: 2, sabotage: true });
+    expect(result.violations.join("\n")).toMatch(/won twice|is lost/);
+  });
+});
+
+describe("a gate", () => {
+  test("lets no update be lost, though its holders are killed inside", async () => {
+    const result = await torture({ part: "gate", seconds: 8, processes, seed: 3 });
+    expect(result.violations).toEqual([]);
+    expect(result.appends).toBeGreaterThan(20);
+    expect(result.kills).toBeGreaterThan(5);
+    expect(result.killsInside).toBeGreaterThan(0);
+    if (canStop) expect(result.stops).toBeGreaterThan(20);
+  });
+
+  test("that is left out is missed at once", async () => {
+    const result = await torture({ part: "gate", seconds: 8, processes, seed: 4, sabotage: true });
+    expect(result.violations.join("\n")).toMatch(/won twice|is lost/);
+  });
+});

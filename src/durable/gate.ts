@@ -64,13 +64,15 @@ export class Gate implements AsyncDisposable {
       if (hold === undefined) throw this.#timedOut(0);
       return hold;
     }
-    const quick = await this.#enterAtOnce();
-    if (quick !== undefined) return quick;
+    const isFirst = this.#turn.tryTake();
+    const step = isFirst ? await this.#enterAtOnce() : "outside";
+    if (step === "entered") return this.#newHold();
     const deadline = this.#deadline(timeoutMs, signal);
     try {
-      await this.#turn.take(deadline.signal);
+      // Whoever has the turn keeps it while he waits for other processes: to give it back would let those overtake him who came later.
+      if (!isFirst) await this.#turn.take(deadline.signal);
       try {
-        await this.#passTurnstile(deadline.signal);
+        await this.#passTurnstile(step, deadline.signal);
       } catch (error) {
         this.#turn.give();
         throw error;
@@ -91,26 +93,26 @@ export class Gate implements AsyncDisposable {
   }
 
   /** The way of a wait, for when nobody is there to wait for: without timers and signals, which cost more than the locks. */
-  async #enterAtOnce(): Promise<GateHold | undefined> {
-    if (!this.#turn.tryTake()) return undefined;
-    let entered = false;
+  async #enterAtOnce(): Promise<"entered" | "in the turnstile" | "outside"> {
     try {
-      if (await this.#turnstile.tryLock()) {
-        try {
-          entered = await this.#lock.tryLock();
-        } finally {
-          await this.#turnstile.unlock();
-        }
+      if (!(await this.#turnstile.tryLock())) return "outside";
+      // Stays in the turnstile: the holder may have seen us there, and hands over to whom he has seen.
+      if (!(await this.#lock.tryLock())) return "in the turnstile";
+      await this.#turnstile.unlock();
+      return "entered";
+    } catch (error) {
+      try {
+        await this.#turnstile.unlock();
+      } finally {
+        this.#turn.give();
       }
-    } finally {
-      if (!entered) this.#turn.give();
+      throw error;
     }
-    return entered ? this.#newHold() : undefined;
   }
 
   /** Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot overtake it. */
-  async #passTurnstile(signal: AbortSignal): Promise<void> {
-    await this.#turnstile.lock({ signal });
+  async #passTurnstile(step: "in the turnstile" | "outside", signal: AbortSignal): Promise<void> {
+    if (step === "outside") await this.#turnstile.lock({ signal });
     try {
       await this.#lock.lock({ signal });
     } finally {

@@ -1,4 +1,4 @@
-// `explore`: tries the schedules of the scenarios, shows what was tried, and how to see a broken promise again.
+// The command `explore`: tries the schedules of the scenarios, shows what was tried, and how to see a broken promise again.
 import type { Command } from "commander";
 import { benchMutant, mutants, type BenchResult } from "./bug-bench.ts";
 import { formatTable, parseAtLeastOne, parseCount } from "./command-line.ts";
@@ -113,10 +113,15 @@ function tell(
   { preemptions, mutants: ofMutant }: ExploreFlags,
 ): void {
   const bound = preemptions === undefined ? "" : ` --preemptions ${preemptions}`;
-  const which = `${ofMutant ? " --mutants" : ""} --scenario ${JSON.stringify(name)}${bound}`;
+  const which = `${ofMutant ? " --mutants" : ""} --scenario ${quote(name)}${bound}`;
   console.log(
     `${name}: ${message}\n\n${table}\n\nSee it again:\n  node dist/testing/main.js explore${which} --replay ${seed}\n`,
   );
+}
+
+/** For a shell: some names contain what it would run. */
+function quote(name: string): string {
+  return `'${name.replaceAll("'", `'\\''`)}'`;
 }
 
 async function showAgain(

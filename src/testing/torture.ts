@@ -117,11 +117,15 @@ class Torture {
   async #work(): Promise<void> {
     const { seconds, onProgress, signal } = this.#options;
     this.#chaos.begin();
-    for (let second = 0; second < seconds && !this.#isBroken; second++) {
-      await sleep(1000, undefined, { signal });
-      onProgress?.(this.#figures());
+    try {
+      for (let second = 0; second < seconds && !this.#isBroken; second++) {
+        await sleep(1000, undefined, { signal });
+        onProgress?.(this.#figures());
+      }
+    } finally {
+      // Also when interrupted, or it would start again whom the crew has ended.
+      await this.#chaos.end();
     }
-    await this.#chaos.end();
     this.#workMs = performance.now() - this.#startedAtMs;
   }
 

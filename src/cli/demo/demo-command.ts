@@ -1,4 +1,4 @@
-// `holdfast demo`: many workstations, one folder, kills and pauses, and an audit at the end.
+// The command `holdfast demo`: many workstations, one folder, kills and pauses, and an audit at the end.
 import { hostname } from "node:os";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { runDemo } from "./demo.ts";

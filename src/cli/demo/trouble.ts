@@ -8,11 +8,13 @@ const killPart = 0.4;
 
 export class Trouble {
   readonly #workstations: readonly WorkstationProcess[];
+  readonly #maySuffer: (workstation: WorkstationProcess) => boolean;
   #kills = 0;
   #pauses = 0;
 
-  constructor(workstations: readonly WorkstationProcess[]) {
+  constructor(workstations: readonly WorkstationProcess[], maySuffer: (workstation: WorkstationProcess) => boolean) {
     this.#workstations = workstations;
+    this.#maySuffer = maySuffer;
   }
 
   get kills(): number {
@@ -29,7 +31,7 @@ export class Trouble {
       await wait(between(everyMs), signal);
       const workstation = this.#workstations[Math.floor(Math.random() * this.#workstations.length)];
       if (signal.aborted || workstation === undefined) break;
-      if (!workstation.isRunning || workstation.isPaused) continue;
+      if (!workstation.isRunning || workstation.isPaused || !this.#maySuffer(workstation)) continue;
       if (Math.random() < killPart || !canPause) await this.#kill(workstation);
       else {
         const pause = this.#pause(workstation, signal).finally(() => pauses.delete(pause));

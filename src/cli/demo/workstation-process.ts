@@ -12,8 +12,7 @@ const stderrLengthMax = 2000;
 export interface WorkstationProcessOptions {
   readonly name: string;
   readonly directory: string;
-  /** Asked at each start. */
-  readonly shallForget: () => boolean;
+  readonly sabotage: boolean;
   readonly onReceipt: (receipt: Receipt) => void;
   /** It ended although nobody wanted it. */
   readonly onFailure: (why: string) => void;
@@ -33,6 +32,9 @@ export class WorkstationProcess {
     this.#options = options;
   }
 
+  get isSaboteur(): boolean {
+    return this.#options.sabotage;
+  }
   get isRunning(): boolean {
     return this.#process !== undefined;
   }
@@ -41,17 +43,8 @@ export class WorkstationProcess {
   }
 
   start(): void {
-    const { name, directory, shallForget } = this.#options;
-    const args = [
-      "demo",
-      "--join",
-      "--json",
-      "--dir",
-      directory,
-      "--name",
-      name,
-      ...(shallForget() ? ["--sabotage"] : []),
-    ];
+    const { name, directory, sabotage } = this.#options;
+    const args = ["demo", "--join", "--json", "--dir", directory, "--name", name, ...(sabotage ? ["--sabotage"] : [])];
     // The channel carries nothing: it breaks when this process dies, and then the workstation ends too.
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#process = child;

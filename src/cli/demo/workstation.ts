@@ -8,14 +8,11 @@ import { stationKinds } from "./station-kinds.ts";
 export interface WorkstationOptions {
   readonly directory: string;
   readonly name: string;
-  /** It acknowledges one piece of work without writing it. */
+  /** It acknowledges its first piece of work without writing it. */
   readonly sabotage: boolean;
   readonly onReceipt: (receipt: Receipt) => void;
   readonly signal: AbortSignal;
 }
-
-/** Which piece of work is acknowledged but not written. */
-export const forgottenSequence = 2;
 
 /** Resolves when the signal aborts; everything that a receipt was given for is durable then. */
 export async function runWorkstation({
@@ -32,7 +29,8 @@ export async function runWorkstation({
     for (const kind of stationKinds) stations.push(await kind.open(place, clerk));
     for (let sequence = 1; !signal.aborted; sequence++)
       for (const station of stations) {
-        const receipt = await workOnce(place, station, sequence, { signal, forgets: sabotage && sequence === forgottenSequence }); // prettier-ignore
+        const forgets = sabotage && sequence === 1;
+        const receipt = await workOnce(place, station, sequence, { signal, forgets });
         if (receipt !== undefined) onReceipt(receipt);
       }
   } finally {

@@ -1,0 +1,104 @@
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ensureDirectory, removeDirectory } from "../../src/durable/directory.ts";
+import { openNodeDisk } from "../../src/ports/node/disk.ts";
+import { makeScratch } from "../ports/scratch.ts";
+import { places } from "./places.ts";
+import { World } from "./world.ts";
+
+describe.each(places)("a directory on %s", (_, make) => {
+  it("is made with all that is missing above it, also by many at once, and again", async () => {
+    const { staging, directory } = await make();
+    const path = `${directory}/a/b/c`;
+    await Promise.all(Array.from({ length: 5 }, () => ensureDirectory(staging.disk, path)));
+    await ensureDirectory(staging.disk, path);
+    expect((await staging.disk.stat(path)).kind).toBe("directory");
+  });
+
+  it.each(["a", "a/b", "a/b/c"])("is not made where %s is a file, which is named", async (file) => {
+    const { staging, directory } = await make();
+    const path = `${directory}/a/b/c`;
+    const above = `${directory}/${file}`;
+    if (file !== "a") await ensureDirectory(staging.disk, above.slice(0, above.lastIndexOf("/")));
+    await staging.disk.createFile(above, Buffer.from("x"), { sync: false });
+    await expect(ensureDirectory(staging.disk, path)).rejects.toMatchObject({
+      code: "IO_ERROR",
+      errno: "ENOTDIR",
+      path: expect.stringContaining(above) as string,
+      message: expect.stringContaining("move it away") as string,
+    });
+  });
+
+  it("is removed with the files in it, by many at once", async () => {
+    const { staging, directory } = await make();
+    const { disk } = staging;
+    const path = `${directory}/a`;
+    await disk.mkdir(path);
+    for (let index = 0; index < 10; index++)
+      await disk.createFile(`${path}/${index}`, Buffer.from("x"), { sync: false });
+    expect(await Promise.all([1, 2, 3].map(() => removeDirectory(disk, path)))).toContain(true);
+    expect(await disk.list(directory)).toEqual([]);
+    expect(await removeDirectory(disk, path)).toBe(true);
+  });
+
+  it("is left, and no error, when there is something in it that is not ours", async () => {
+    const { staging, directory } = await make();
+    const { disk } = staging;
+    const path = `${directory}/a`;
+    await disk.mkdir(path);
+    await disk.mkdir(`${path}/sub`);
+    expect(await removeDirectory(disk, path)).toBe(false);
+    await disk.createFile(`${directory}/file`, Buffer.from("x"), { sync: false });
+    expect(await removeDirectory(disk, `${directory}/file`)).toBe(false);
+    expect((await disk.list(directory)).sort()).toEqual(["a", "file"]);
+  });
+});
+
+describe("a directory on the real disk", () => {
+  it("is not made behind a symbolic link that leads nowhere, which is named, and nothing hangs", async () => {
+    const root = makeScratch();
+    const disk = await openNodeDisk(root);
+    const link = join(root, "share");
+    symlinkSync(join(root, "unmounted"), link);
+    for (const path of [link, join(link, "ground"), join(link, "ground", "holders")])
+      await expect(ensureDirectory(disk, path)).rejects.toMatchObject({
+        code: "IO_ERROR",
+        errno: "ENOENT",
+        path: link,
+      });
+    expect(existsSync(join(root, "unmounted"))).toBe(false);
+  });
+
+  it("is made behind a symbolic link that leads somewhere", async () => {
+    const root = makeScratch();
+    const disk = await openNodeDisk(root);
+    mkdirSync(join(root, "mounted"));
+    symlinkSync(join(root, "mounted"), join(root, "share"));
+    await ensureDirectory(disk, join(root, "share", "ground"));
+    expect(existsSync(join(root, "mounted", "ground"))).toBe(true);
+    await ensureDirectory(disk, join(root, "share"));
+  });
+
+  it("is not made behind links in a circle", async () => {
+    const root = makeScratch();
+    const disk = await openNodeDisk(root);
+    symlinkSync(join(root, "b"), join(root, "a"));
+    symlinkSync(join(root, "a"), join(root, "b"));
+    await expect(ensureDirectory(disk, join(root, "a", "x"))).rejects.toMatchObject({
+      code: "IO_ERROR",
+      errno: "ELOOP",
+    });
+  });
+
+  it("that cannot be removed because it is in use is left for the next time", async () => {
+    const world = new World({ quirks: { busyWhileOpen: true } });
+    const { disk } = world.ports("ada");
+    await disk.mkdir("/a");
+    await disk.createFile("/a/x", Buffer.from("x"), { sync: false });
+    const file = await disk.open("/a/x", "read");
+    expect(await removeDirectory(disk, "/a")).toBe(false);
+    await file.close();
+    expect(await removeDirectory(disk, "/a")).toBe(true);
+  });
+});

@@ -1,5 +1,7 @@
 // The place where a process writes files that nobody may see yet: its own, swept only when its holder is dead.
+import { holdfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
+import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { Random } from "../ports/random.ts";
 
@@ -20,9 +22,15 @@ export async function stage(staging: Staging, bytes: Uint8Array, options: { read
     await staging.disk.createFile(temp, bytes, options);
   } catch (error) {
     await discard(staging, temp);
-    throw error;
+    throw hasErrno(error, "ENOENT") ? swept(temp, error) : error;
   }
   return temp;
+}
+
+/** The directory of a holder goes only when it is closed or judged dead. */
+function swept(path: string, cause: unknown): Error {
+  const message = `${path} cannot be made: its directory is gone, so this process was closed or taken for dead meanwhile. Open it again.`;
+  return holdfastError("LOCK_LOST", message, { path }, cause);
 }
 
 /** Removes a temp file that has served. */

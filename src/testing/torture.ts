@@ -137,6 +137,7 @@ class Torture {
     const until = performance.now() + calmMsMax;
     while (stuck().length > 0 && performance.now() < until && !this.#isBroken)
       await sleep(20, undefined, { signal: this.#options.signal });
+    if (this.#isBroken) return;
     for (const name of stuck()) this.#ledger.violate(`${name} got nothing done within ${calmMsMax} ms of peace`);
   }
 

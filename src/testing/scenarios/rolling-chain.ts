@@ -182,6 +182,15 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     ),
     rollingScenario(
       {
+        name: "chain: a late roller and a collector",
+        about:
+          "One makes the directory of an epoch that others have named and left behind long ago, while it is collected.",
+        actors: { ada: appender(1, one), col: collector(1, one) },
+      },
+      { ...one, collected: true, entriesBefore: 1, entriesMeanwhile: 3 },
+    ),
+    rollingScenario(
+      {
         name: "chain: two appenders, a kill and lost replies",
         about: "One may be killed at any moment; replies may be lost, or be those of a repeated request.",
         actors: { ada: appender(1, one), bob: appender(1, one) },

@@ -1,5 +1,5 @@
 // Chain: a directory of numbered records, each number won exactly once. It never deletes, so winning a name is all the proof that is needed.
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { countOf, objectOf, textOf } from "../format/decoding.ts";
 import { findSlotNumber, slotName } from "../format/name.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
@@ -50,19 +50,39 @@ export class Chain<T> {
     let newest = this.#known ?? (await this.last());
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const body = make(newest);
-      if (body === undefined) return undefined;
+      if (body === undefined) {
+        // A refusal is an answer that somebody acts on: it must not rest on what this process happened to know.
+        const seen = await this.last();
+        if (seen?.number === newest?.number) return undefined;
+        newest = seen;
+        continue;
+      }
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
       // Else a power cut could leave a gap.
       await this.makeDurable(entry.number - 1);
       // The put itself asks whether the number is free: looking first would only add an answer that may be old.
-      if (await putIfAbsent(this.#staging, this.#path(entry.number), encodeRecord(this.#kind, entry), this.#options)) {
+      if (await this.#put(entry)) {
         this.#durableNumber = entry.number;
         return this.#remember(entry);
       }
-      newest = await this.#after(await this.get(entry.number));
+      this.#remember(await this.get(entry.number));
+      newest = await this.last();
     }
     const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
+  }
+
+  async #put(entry: ChainEntry<T>): Promise<boolean> {
+    const path = this.#path(entry.number);
+    try {
+      // A number is never vacated, so to ask for it again can do no harm.
+      const options = { ...this.#options, isPermanent: true };
+      return await putIfAbsent(this.#staging, path, encodeRecord(this.#kind, entry), options);
+    } catch (error) {
+      if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      const message = `It is not known whether the append ${entry.id} is number ${entry.number}: the answer was lost. Look at that number before you repeat it.`;
+      throw holdfastError("OUTCOME_UNKNOWN", message, { path }, error);
+    }
   }
 
   /** Makes this entry and all before it durable: its author may not have come to his sync yet, and what is built on it must not be lost after it. */

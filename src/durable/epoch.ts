@@ -1,12 +1,12 @@
 // One epoch of a rolling chain: the record that names its directory for ever, and the slots and the `open` file in that directory.
-import { countOf, objectOf, textOf } from "../format/decoding.ts";
+import { countOf, flagOf, objectOf, textOf } from "../format/decoding.ts";
 import { randomName } from "../format/id.ts";
 import { findSlotNumber, slotName } from "../format/name.ts";
 import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { ChainEntry } from "./chain.ts";
-import { removeDirectory, syncNames, unlinkIfThere } from "./directory.ts";
+import { removeDirectory, syncNames } from "./directory.ts";
 import { getRecord } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
@@ -14,6 +14,8 @@ export interface Epoch<T> {
   /** Its random part is used once, so a name in it was never used before. */
   readonly directory: string;
   readonly bootId: string;
+  /** Whether its slots are synced; if not, they count only as long as this boot lasts. */
+  readonly synced: boolean;
   /** The number of slot k is from + k. */
   readonly from: number;
   readonly slots: number;
@@ -63,8 +65,11 @@ export async function makeEpochDirectory(
 /** Deletes an epoch that nobody can win in any more. False when another collector has, or when something in it cannot be removed now. */
 export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
-    // First of all, and durable before anything else goes: from here on no link in this directory is believed.
-    await unlinkIfThere(disk, `${directory}/open`);
+    // First of all, and durable before anything else goes: from here on no link in this directory is believed. Only ENOENT says that it is gone: an
+    // ESTALE may mean that it stands, and deleting slots under it would let their numbers be won again.
+    await disk.unlink(`${directory}/open`).catch((error: unknown) => {
+      if (!hasErrno(error, "ENOENT")) throw error;
+    });
     await syncNames(disk, directory);
   } catch (error) {
     // ENOTDIR: a foreign file with such a name.
@@ -107,10 +112,11 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
   return {
     kind: `${kind.kind} epoch`,
     decode: (value) => {
-      const { directory, bootId, from, slots, base } = objectOf(value);
+      const { directory, bootId, synced, from, slots, base } = objectOf(value);
       return {
         directory: textOf(directory),
         bootId: textOf(bootId),
+        synced: flagOf(synced),
         from: countOf(from),
         slots: countOf(slots),
         base: kind.decode(base),

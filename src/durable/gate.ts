@@ -23,6 +23,8 @@ export class Gate implements AsyncDisposable {
   readonly #lock: OsLockFile;
   readonly #turnstile: OsLockFile;
   readonly #turn = new Turn();
+  readonly #closed = new AbortController();
+  #drained: Promise<void> | undefined;
 
   private constructor(ports: Ports, options: GateOptions, lock: OsLockFile, turnstile: OsLockFile) {
     this.#ports = ports;
@@ -44,6 +46,7 @@ export class Gate implements AsyncDisposable {
 
   /** Undefined when somebody else has it. Never waits. */
   async tryAcquire(): Promise<GateHold | undefined> {
+    this.#closed.signal.throwIfAborted();
     if (!this.#turn.tryTake()) return undefined;
     try {
       if (await this.#lock.tryLock()) return this.#newHold();
@@ -59,6 +62,7 @@ export class Gate implements AsyncDisposable {
   async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
     if (Number.isNaN(timeoutMs)) throw new RangeError("timeoutMs must be a number of milliseconds, or Infinity.");
     signal?.throwIfAborted();
+    this.#closed.signal.throwIfAborted();
     if (timeoutMs <= 0) {
       const hold = await this.tryAcquire();
       if (hold === undefined) throw this.#timedOut(0);
@@ -83,7 +87,15 @@ export class Gate implements AsyncDisposable {
     }
   }
 
+  /** Nobody new comes in, who waits is sent away (CLOSED), and who is inside is waited for: closing under him would let another process in beside him. */
   async close(): Promise<void> {
+    if (!this.#closed.signal.aborted)
+      this.#closed.abort(holdfastError("CLOSED", `${this.#options.lockPath} was closed.`, {}));
+    await (this.#drained ??= this.#drain());
+  }
+
+  async #drain(): Promise<void> {
+    await this.#turn.take();
     await this.#lock.close();
     await this.#turnstile.close();
   }
@@ -168,7 +180,7 @@ export class Gate implements AsyncDisposable {
         () => timeout.abort(this.#timedOut(timeoutMs)),
         () => undefined, // Cancelled: the wait is over.
       );
-    const signals = signal === undefined ? [timeout.signal] : [timeout.signal, signal];
+    const signals = [timeout.signal, this.#closed.signal, ...(signal === undefined ? [] : [signal])];
     return { signal: AbortSignal.any(signals), cancel: () => done.abort() };
   }
 

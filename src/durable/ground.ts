@@ -9,7 +9,7 @@ import type { Ports } from "../ports/ports.ts";
 import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
 import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
-import { decideRecord, findRecord } from "./record-file.ts";
+import { decideRecord, findDecision, findRecord } from "./record-file.ts";
 import { discard, stage, type Staging } from "./staging.ts";
 import { Witness, type HolderState } from "./witness.ts";
 
@@ -61,7 +61,7 @@ export class Ground implements AsyncDisposable {
       throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
-    const known = await findRecord(ports.disk, groundKind, layout.groundRecord);
+    const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
     if (known === undefined) {
       await ensureDirectory(ports.disk, layout.holders);
       await ensureDirectory(ports.disk, layout.temps);

@@ -73,7 +73,8 @@ export class Life {
       lock = await lockBeat(ports, layout.beat(id));
       const holder = describe(ports, id, { leaseMs, name }, lock === undefined ? "" : (await file.stat()).identity);
       const life = new Life(ports, layout, holder, begun, file, lock);
-      await putIfAbsent(life.staging, layout.record(id), encodeRecord(holderKind, holder));
+      if (!(await putIfAbsent(life.staging, layout.record(id), encodeRecord(holderKind, holder))))
+        throw life.#lost("its id is taken");
       life.#watchOverDeadline();
       return life;
     } catch (error) {
@@ -145,14 +146,15 @@ export class Life {
 
   #finish(why: string): void {
     if (this.#over.signal.aborted) return;
+    this.#over.abort(this.#lost(why));
+    // A life that is over must not look alive to the others. Whether it stops in time makes no difference to us.
+    this.#beating?.stop().catch(() => undefined);
+  }
+
+  #lost(why: string): Error {
     const path = this.#layout.directory;
-    this.#over.abort(
-      holdfastError(
-        "LOCK_LOST",
-        `${path}: this process no longer counts as alive there, because ${why}. Open it again.`,
-        { path },
-      ),
-    );
+    const message = `${path}: this process no longer counts as alive there, because ${why}. Open it again.`;
+    return holdfastError("LOCK_LOST", message, { path });
   }
 
   #watchOverDeadline(): void {

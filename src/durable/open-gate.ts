@@ -5,7 +5,7 @@ import { makeId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import type { Ports } from "../ports/ports.ts";
 import { Gate } from "./gate.ts";
-import { decideRecord, findRecord } from "./record-file.ts";
+import { decideRecord, findDecision } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
 /** `os`: an OS lock, for directories that one machine uses. `table`: a lock in the ground's table, which holds between machines. */
@@ -44,7 +44,7 @@ export async function openGate(ports: Ports, staging: Staging, directory: string
 /** The recorded kind; decides it when there is none. */
 export async function decideGate(ports: Ports, staging: Staging, directory: string): Promise<GateKind> {
   const path = `${directory}/gate.json`;
-  const recorded = await findRecord(ports.disk, gateRecordKind, path);
+  const recorded = await findDecision(ports.disk, gateRecordKind, path);
   if (recorded !== undefined) return recorded.gate;
   const id = makeId(ports.clock.wallMs(), ports.random.bytes(16));
   const gate: GateKind = (await hasTrustworthyOsLocks(ports, directory)) ? "os" : "table";

@@ -15,18 +15,19 @@ export interface PublishOptions {
 
 /**
  * Makes `target` with exactly these bytes if nothing has that name: of many callers one gets true. `bytes` must contain an id of the caller's own, because
- * after a lost reply the content is the only witness. OUTCOME_UNKNOWN when even that cannot be read; asking again with the same bytes is safe.
+ * after a lost reply the content is the only witness. OUTCOME_UNKNOWN when even that cannot be read, or when nothing is there and somebody may have taken it away
+ * already; `isPermanent` says that nobody does, and lets it ask again.
  * A crash leaves the whole file or none, and perhaps a temp file. Costs: create, write, sync, link, sync directory, unlink.
  */
 export async function putIfAbsent(
   staging: Staging,
   target: string,
   bytes: Uint8Array,
-  { sync = true }: PublishOptions = {},
+  { sync = true, isPermanent = false }: PublishOptions & { readonly isPermanent?: boolean } = {},
 ): Promise<boolean> {
   const temp = await stage(staging, bytes, { sync });
   try {
-    const won = await linkOnce(staging.disk, temp, target, bytes);
+    const won = await linkOnce(staging.disk, temp, target, bytes, { mayRepeat: isPermanent });
     // After the link and before the answer: a name that a power cut takes back was never acknowledged.
     if (won && sync) await syncParent(staging.disk, target);
     return won;
@@ -56,7 +57,13 @@ export async function replace(
 }
 
 /** True when `target` is this very file now; false when it is somebody else's. The one place that says what a failed link means. */
-export async function linkOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<boolean> {
+export async function linkOnce(
+  disk: Disk,
+  temp: string,
+  target: string,
+  bytes: Uint8Array,
+  { mayRepeat }: { readonly mayRepeat: boolean },
+): Promise<boolean> {
   let inDoubt = false;
   for (let tries = 1; ; tries++) {
     try {
@@ -72,7 +79,9 @@ export async function linkOnce(disk: Disk, temp: string, target: string, bytes: 
       if (await carries(disk, target, bytes, inDoubt)) return true;
       if (hasErrno(error, "EEXIST")) return false;
       if (hasErrno(error, "ENOENT")) throw error;
-      // The same link again is safe even if the first request is still on its way: both can only give the name to this file. Stale handles are looked up anew.
+      // Not there, perhaps because it was there and somebody has taken it away already: then another link would make it twice.
+      if (!mayRepeat) throw outcomeUnknown(target, error);
+      // A name that stays: the same link again is safe even if the first request is still on its way. Stale handles are looked up anew.
       if (tries >= triesMax) throw hasErrno(error, "ESTALE") ? error : outcomeUnknown(target, error);
     }
   }

@@ -3,6 +3,7 @@ import { holdfastError } from "../errors.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
+import { parentOf, syncNames } from "./directory.ts";
 import { putIfAbsent } from "./publish.ts";
 import type { Staging } from "./staging.ts";
 
@@ -30,8 +31,17 @@ export async function findRecord<T>(disk: Disk, kind: RecordKind<T>, path: strin
   }
 }
 
+/** A decision that was made before, if any. Durable when it is returned: its author may not have come to his sync, and what is built on it must not outlive it. */
+export async function findDecision<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
+  const found = await findRecord(disk, kind, path);
+  if (found !== undefined) await syncNames(disk, parentOf(path));
+  return found;
+}
+
 /** The record that holds from now on: `proposal`, which must carry an id of its own, or what somebody else has put there before. */
 export async function decideRecord<T>(staging: Staging, kind: RecordKind<T>, path: string, proposal: T): Promise<T> {
-  if (await putIfAbsent(staging, path, encodeRecord(kind, proposal))) return proposal;
-  return await getRecord(staging.disk, kind, path);
+  if (await putIfAbsent(staging, path, encodeRecord(kind, proposal), { isPermanent: true })) return proposal;
+  const decided = await getRecord(staging.disk, kind, path);
+  await syncNames(staging.disk, parentOf(path));
+  return decided;
 }

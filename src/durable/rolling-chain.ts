@@ -2,11 +2,13 @@
 //
 // `epochs/<g>` is a plain chain and permanent; each of its records names a directory `<g>-<random>` with the slots of that epoch and a file `open`. That
 // file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
-// succeeded earlier won a name that was never used. No listing and no absence is ever trusted; a stale one costs a lost race.
+// succeeded earlier won a name that was never used. No win ever rests on a listing or on an absence; a stale one costs a lost race. (What is read, or refused, on a
+// share is as fresh as a listing is there.)
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { slotName } from "../format/name.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import { isKnownBoot } from "../ports/host.ts";
 import { Chain, type ChainEntry } from "./chain.ts";
 import { ensureDirectory, syncNames } from "./directory.ts";
 import {
@@ -19,7 +21,7 @@ import {
   slotKind,
 } from "./epoch.ts";
 import type { Epoch, Slot, View } from "./epoch.ts";
-import { linkOnce, outcomeUnknown } from "./publish.ts";
+import { linkOnce } from "./publish.ts";
 import { discard, stage, type Staging } from "./staging.ts";
 
 /** A race that is lost so often is no race any more. */
@@ -68,7 +70,8 @@ export class RollingChain<T> {
     this.staging = staging;
     this.#directory = directory;
     this.#options = options;
-    this.#sync = options.sync !== false || staging.disk.volume.kind !== "local";
+    // Who does not know his boot cannot tell whether those who saw a number are still there.
+    this.#sync = options.sync !== false || staging.disk.volume.kind !== "local" || !isKnownBoot(options.bootId);
     this.#slotKind = slotKind(options.kind);
     this.#epochs = new Chain(staging, `${directory}/epochs`, epochKind(options.kind));
   }
@@ -149,10 +152,13 @@ export class RollingChain<T> {
     return await this.staging.disk.canOpen(`${this.#pathOf(view)}/open`);
   }
 
-  /** The slot, and the epoch that it is in: somebody else may have named that without having come to his sync. */
+  /**
+   * The epoch that the slot is in, because somebody else may have named it without having come to his sync: also where slots are not synced, or its numbers would
+   * come back after a power cut. Then the slot.
+   */
   protected async makeDurable(view: View<T>): Promise<void> {
-    await syncNames(this.staging.disk, this.#pathOf(view));
     await this.#epochs.makeDurable(view.epoch.number);
+    if (this.#sync) await syncNames(this.staging.disk, this.#pathOf(view));
   }
 
   /** Whether the slot of `next` is ours for good. */
@@ -160,23 +166,32 @@ export class RollingChain<T> {
     const path = this.#pathOf(next, next.slot);
     let linked = false;
     try {
-      linked = await linkOnce(this.staging.disk, temp, path, bytes);
+      linked = await linkOnce(this.staging.disk, temp, path, bytes, { mayRepeat: true });
       if (!linked) {
         this.#view = await this.#overtakenAt(next);
         return false;
       }
-      if (this.#sync) await this.makeDurable(next);
+      await this.makeDurable(next);
       if (await this.isOpen(next)) {
         this.#view = next;
         return true;
       }
     } catch (error) {
       this.#view = undefined;
-      if (!hasErrno(error, "ENOENT", "ESTALE")) throw linked ? outcomeUnknown(path, error) : error;
+      if (!hasErrno(error, "ENOENT", "ESTALE")) throw linked ? this.#inDoubt(id, path, error) : error;
     }
     // In doubt: the epoch was full and collected while we slept. If our link came before, everybody after us built on it.
     this.#view = undefined;
-    return this.#options.counts((await this.read()).state, id);
+    try {
+      return this.#options.counts((await this.read()).state, id);
+    } catch (error) {
+      throw this.#inDoubt(id, path, error);
+    }
+  }
+
+  #inDoubt(id: string, path: string, cause: unknown): Error {
+    const message = `It is not known whether the append ${id} counts: the answer was lost. Read the chain before you repeat it: its state tells.`;
+    return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
   }
 
   async #overtakenAt(view: View<T>): Promise<View<T> | undefined> {
@@ -236,7 +251,7 @@ export class RollingChain<T> {
   async #begin(): Promise<void> {
     const newest = await this.#epochs.last();
     if (newest === undefined) await this.#name(undefined, this.#options.initial);
-    else if (!this.#sync && newest.body.bootId !== this.#options.bootId)
+    else if (!newest.body.synced && newest.body.bootId !== this.#options.bootId)
       // Slots of before the restart were never synced: some may be gone, their numbers free again. All of their holders are dead.
       await this.#name(newest, await this.#highestReadableState(newest));
   }
@@ -253,6 +268,7 @@ export class RollingChain<T> {
     const epoch: Epoch<T> = {
       directory,
       bootId: this.#options.bootId,
+      synced: this.#sync,
       from: previous === undefined ? 0 : previous.body.from + previous.body.slots,
       slots: this.#options.slotsPerEpoch ?? 4096,
       base,

@@ -17,7 +17,8 @@ export type HolderState = HolderInfo["state"];
 interface Watched {
   readonly bytes: string;
   readonly silentMs: number;
-  readonly lookedAtMs: number;
+  /** Up to here its silence is proven. */
+  readonly provenAtMs: number;
 }
 
 export class Witness {
@@ -34,16 +35,17 @@ export class Witness {
   async look(holder: Holder): Promise<HolderState> {
     if (await this.#isProvenDead(holder)) return "dead";
     const { clock } = this.#ports;
+    const askedAtMs = clock.monotonicMs();
     const bytes = await this.#readBeat(holder);
-    const lookedAtMs = clock.monotonicMs();
     const before = this.#watched.get(holder.id);
     if (before === undefined || before.bytes !== bytes) {
-      this.#watched.set(holder.id, { bytes, silentMs: 0, lookedAtMs });
+      this.#watched.set(holder.id, { bytes, silentMs: 0, provenAtMs: clock.monotonicMs() });
       return "alive";
     }
-    const gapMs = Math.min(lookedAtMs - before.lookedAtMs, gapPart * holder.leaseMs);
+    // Silent until I asked: while the answer was on its way the holder may have beaten. New bytes, above, count from when I had them.
+    const gapMs = Math.min(Math.max(0, askedAtMs - before.provenAtMs), gapPart * holder.leaseMs);
     const silentMs = before.silentMs + gapMs;
-    this.#watched.set(holder.id, { bytes, silentMs, lookedAtMs });
+    this.#watched.set(holder.id, { bytes, silentMs, provenAtMs: askedAtMs });
     if (silentMs >= holder.leaseMs) return "dead";
     return silentMs >= silentPart * holder.leaseMs ? "silent" : "alive";
   }

@@ -17,6 +17,11 @@ export function countOf(value: unknown): number {
   return value as number;
 }
 
+export function flagOf(value: unknown): boolean {
+  if (typeof value !== "boolean") throw new TypeError("neither true nor false");
+  return value;
+}
+
 /** One of a few words. */
 export function wordOf<W extends string>(value: unknown, words: readonly W[]): W {
   const word = words.find((each) => each === value);

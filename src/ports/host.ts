@@ -1,5 +1,16 @@
 // Who this process is on this machine, and what can be said of another process here.
 
+const unknownBoot = "unknown-";
+
+/** An id for a process that cannot find out: nobody else has it, so it proves nothing about anybody. */
+export function unknownBootId(random: string): string {
+  return unknownBoot + random;
+}
+
+export function isKnownBoot(bootId: string): boolean {
+  return !bootId.startsWith(unknownBoot);
+}
+
 export interface Host {
   /** For people. Not an identity: containers share or change it. */
   readonly name: string;

@@ -42,9 +42,37 @@ const sites: readonly [string, () => Promise<Site>][] = [
     },
   ],
   ["the memory disk", async () => siteOn(createMemoryPorts(await openNodePorts("/")), "/")],
+  [
+    "a slow disk",
+    async () => {
+      const memory = createMemoryPorts(await openNodePorts("/"));
+      return siteOn({ ...memory, osLock: slow(memory.osLock) }, "/");
+    },
+  ],
 ];
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** The same lock, each of whose answers takes a turn of the event loop, as on a share: what comes between is seen. */
+function slow(osLock: OsLock): OsLock {
+  const late = async <T>(ask: () => Promise<T>): Promise<T> => {
+    await turn();
+    const answer = await ask();
+    await turn();
+    return answer;
+  };
+  return {
+    async open(path) {
+      const file = await osLock.open(path);
+      return {
+        tryLock: () => late(() => file.tryLock()),
+        lock: (options) => late(() => file.lock(options)),
+        unlock: () => late(() => file.unlock()),
+        close: () => file.close(),
+      };
+    },
+  };
+}
 
 describe.each(sites)("a gate on %s", (_, make) => {
   it("lets the callers of one process through one at a time, in the order in which they came", async () => {
@@ -213,6 +241,24 @@ describe.each(sites)("a gate on %s", (_, make) => {
     expect(await hold.isContended()).toBe(false);
   });
 
+  it("hands over to whom its holder has seen waiting, however soon the holder comes again", async () => {
+    const site = await make();
+    const [gate, other] = [await site.open(), await site.open()];
+    for (let round = 0; round < 20; round++) {
+      const order: string[] = [];
+      const enter = async (name: string, by: Gate): Promise<void> => {
+        await using _hold = await by.acquire();
+        order.push(name);
+      };
+      const hold = await gate.acquire();
+      const waiting = enter("whoever was seen", other);
+      while (!(await hold.isContended())) await turn();
+      await hold.release();
+      await Promise.all([enter("whoever came again", gate), waiting]);
+      expect(order).toEqual(["whoever was seen", "whoever came again"]);
+    }
+  });
+
   it("does not take two questions of its own for somebody else", async () => {
     const gate = await (await make()).open();
     const hold = await gate.acquire();
@@ -249,13 +295,20 @@ describe.each(sites)("a gate on %s", (_, make) => {
     await (await other.acquire({ timeoutMs: 10_000 })).release();
   });
 
-  it("is free for others once it is closed, also when it was held", async () => {
+  it("waits, when it is closed, for the one who is inside: nobody else comes in beside him", async () => {
     const site = await make();
     const [gate, other] = [await site.open(), await site.open()];
     const hold = await gate.acquire();
-    await gate[Symbol.asyncDispose]();
-    await (await other.acquire({ timeoutMs: 10_000 })).release();
+    const closed = vi.fn();
+    const closing = gate[Symbol.asyncDispose]().then(closed);
+    for (let round = 0; round < 5; round++) {
+      await turn();
+      expect(await other.tryAcquire()).toBe(undefined);
+    }
+    expect(closed).not.toHaveBeenCalled();
     await hold.release();
+    await closing;
+    await (await other.acquire({ timeoutMs: 10_000 })).release();
   });
 });
 

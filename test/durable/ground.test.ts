@@ -148,6 +148,20 @@ describe("a ground on the real disk", () => {
   );
 });
 
+describe("a ground that could not be joined", () => {
+  it("keeps nothing of the attempt, also when only the last sync has failed", async () => {
+    const world = new World();
+    await (await Ground.open(world.ports("bea"), "/ground")).close();
+    const fault = { process: "ada", at: "sync directory /ground/holders", label: "EIO", lasting: false };
+    const isSpoiled = await world.withFault(fault, async () => {
+      await expect(Ground.open(world.ports("ada"), "/ground")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    });
+    expect(isSpoiled).toBe(true);
+    expect(Object.keys(world.tree("/ground"))).toEqual(["/ground/holders/", "/ground/temp/", "/ground/ground.json"]);
+    expect([...world.server.handles]).toEqual([]);
+  });
+});
+
 describe("a ground whose life is over", () => {
   const leaseMs = 8000;
 

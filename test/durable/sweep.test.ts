@@ -56,6 +56,17 @@ describe("a sweep", () => {
     expect(foundIn(world, "/ground/temp").filter((path) => path.startsWith(id))).toHaveLength(2);
   });
 
+  it("touches nothing of one with a long lease, whose last beat is hours ago", async () => {
+    const world = new World();
+    const living = await Ground.open(world.ports("living"), "/ground", { leaseMs: 24 * hourMs });
+    await stageFiles(world, "living", living, 2);
+    await world.advance(2 * hourMs);
+    const before = world.tree("/ground");
+    const sweeper = await join(world, "sweeper");
+    expect(await sweeper.sweep()).toEqual([]);
+    expect(world.tree("/ground")).toMatchObject(before);
+  });
+
   it("touches nothing of one who is just joining", async () => {
     const world = new World();
     const sweeper = await joinForLong(world, "sweeper");

@@ -182,6 +182,13 @@ describe("proof of death", () => {
     expect(await witness.look(holder)).toBe("alive");
   });
 
+  it("is not had of a beat that is gone, which the question does not bring back", async () => {
+    const { disk } = world.ports("neighbour");
+    await disk.unlink(layout.beat(holder.id));
+    expect(await witness.look(holder)).toBe("alive");
+    expect(await disk.list(layout.holders)).toEqual([`${holder.id}.json`]);
+  });
+
   it("is not had of one who could not lock his beat", async () => {
     world.kill("ada");
     expect(await witness.look({ ...holder, beatIdentity: "" })).toBe("alive");

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname, uptime } from "node:os";
 import { promisify } from "node:util";
-import type { Host } from "../host.ts";
+import { unknownBootId, type Host } from "../host.ts";
 import { findErrno } from "./errno.ts";
 
 export async function openNodeHost(): Promise<Host> {
@@ -31,7 +31,7 @@ async function findBootId(platform: NodeJS.Platform): Promise<string> {
   } catch {
     // A sandbox that hides it; an id that nobody else has claims nothing.
   }
-  return `unknown-${randomUUID()}`;
+  return unknownBootId(randomUUID());
 }
 
 function processState(pid: number, startMark: string): "alive" | "dead" {

@@ -212,18 +212,37 @@ class Search {
       const choice = allowed[index];
       if (choice === undefined) throw new Error(`The seed does not fit the scenario "${this.#scenario.name}".`);
       if (world.isPreemption(choice, choices)) preemptions++;
-      const { actor, operation, detail, label, id, touches } = choice;
+      const { actor, id, touches } = choice;
       const factsBefore = world.facts.length;
-      trace.push({ actor, operation, detail, label, seen: await world.take(choice) });
-      this.#figures.steps++;
+      await this.#take(world, choice, trace);
+      const leadsToMore = await this.#takeForced(world, trace);
       if (taken.length < schedule.length || !this.#reduces) continue;
-      const step: TakenStep = { id, actor, touches, noted: world.facts.length > factsBefore };
+      const step: TakenStep = { id, actor, touches, noted: leadsToMore || world.facts.length > factsBefore };
       asleep = stillAsleep(siblings, step, this.#scenario);
       // From now on for its siblings: whatever begins with this step has been tried.
       siblings.set(id, step);
     }
     const message = world.violation ?? (await world.audit());
     if (message !== undefined) this.#report(message, taken, trace);
+  }
+
+  async #take(world: World, choice: Choice, trace: TraceRow[]): Promise<void> {
+    const { actor, operation, detail, label } = choice;
+    trace.push({ actor, operation, detail, label, seen: await world.take(choice) });
+    this.#figures.steps++;
+  }
+
+  /**
+   * What follows at once and cannot go otherwise belongs to the step before: if it tells the user something, then so did that step, and their order counts. True
+   * when more follows at once that may go otherwise, and may tell something too.
+   */
+  async #takeForced(world: World, trace: TraceRow[]): Promise<boolean> {
+    for (;;) {
+      const [forced, ...others] = world.choices();
+      if (forced === undefined || !world.isEager) return false;
+      if (others.length > 0) return true;
+      await this.#take(world, forced, trace);
+    }
   }
 
   #allowed(world: World, choices: Choice[], preemptions: number): Choice[] {

@@ -61,6 +61,7 @@ export class World {
   readonly #left: Record<Trouble | "kill" | "pause" | "clockJump", number>;
   #nowMs = 1_000_000;
   #lastActor = "";
+  #isEager = false;
 
   constructor(scenario: Scenario) {
     this.scenario = scenario;
@@ -186,6 +187,11 @@ export class World {
     }
   }
 
+  /** The choices of this moment are those of one step that nobody else can notice. */
+  get isEager(): boolean {
+    return this.#isEager;
+  }
+
   /** Who could have gone on instead of `choice`: a switch away from it is a preemption. */
   isPreemption(choice: Choice, choices: readonly Choice[]): boolean {
     return choice.actor !== this.#lastActor && choices.some((other) => other.actor === this.#lastActor);
@@ -283,7 +289,9 @@ export class World {
     const unseen = steps.find(
       ({ actor, parked, choices }) => choices.length > 0 && this.#isPrivate(actor, parked.call),
     );
-    if (unseen !== undefined) return unseen.choices;
+    this.#isEager = unseen !== undefined;
+    // To be killed or stopped between two steps that nobody sees is still something else than after them.
+    if (unseen !== undefined) return [...unseen.choices, ...this.#disturbances(unseen.actor)];
     const choices = steps.flatMap((step) => step.choices);
     if (choices.length === 0) return [];
     return [...choices, ...ordered.flatMap((actor) => this.#disturbances(actor))];

@@ -262,13 +262,16 @@ export class SimServer {
       const known = names.get(node);
       if (known !== undefined) return known;
       names.set(node, `#${names.size}`);
-      if (node.kind === "file") return `${names.get(node)}${contentHash(node.bytes)}`;
+      if (node.kind === "file") return `${names.get(node)}${contentHash(node.bytes)}@${node.mtimeMs}`;
       const entries = [...node.entries].sort(([a], [b]) => (a < b ? -1 : 1));
-      return `{${entries.map(([name, child]) => `${name}:${walk(child)}`).join()}}`;
+      return `{${entries.map(([name, child]) => `${name}:${walk(child)}`).join()}}@${node.mtimeMs}`;
     };
     const tree = walk(this.tree.root);
     const open = [...this.handles]
-      .map((handle) => `${handle.process}>${walk(handle.file)}~${handle.unsent.length}`)
+      .map(({ process, file, unsent }) => {
+        const writes = unsent.map(({ offset, bytes }) => `${offset}:${contentHash(bytes)}`);
+        return `${process}>${walk(file)}~${writes.join("+")}`;
+      })
       .sort();
     const pending = withDurability ? this.#persistence.describe(walk, contentHash) : "";
     return hashOf(`${tree}|${open.join()}|${pending}`);

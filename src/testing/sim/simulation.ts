@@ -29,19 +29,26 @@ export function createSimulation(options: SimulationOptions = {}): Simulation {
   const volume = options.volume ?? { kind: "local", type: "simulated", mountOptions: [] };
   const machines = new Map<string, Machine>();
   const osLocks = new SimOsLocks(quirks.osLocks);
-  const simulation: Simulation = {
-    nowMs: 1_000_000,
-    server: new SimServer({ profile, quirks, volume, now: () => simulation.nowMs }),
+  const time = { nowMs: 1_000_000 };
+  const server = new SimServer({ profile, quirks, volume, now: () => time.nowMs });
+  return {
+    server,
+    get nowMs() {
+      return time.nowMs;
+    },
+    set nowMs(ms) {
+      time.nowMs = ms;
+    },
     ports: (name, machineName = "m1") => {
       const machine = machines.get(machineName) ?? new Machine(machineName);
       machines.set(machineName, machine);
       return createSimPorts({
         name,
         machine,
-        server: simulation.server,
+        server,
         osLocks,
         park,
-        now: () => simulation.nowMs,
+        now: () => time.nowMs,
         observed: () => undefined,
         pid: 100 + machines.size,
         processState: () => "dead",
@@ -49,5 +56,4 @@ export function createSimulation(options: SimulationOptions = {}): Simulation {
       });
     },
   };
-  return simulation;
 }

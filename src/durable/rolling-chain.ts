@@ -185,7 +185,8 @@ export class RollingChain<T> {
     try {
       return this.#options.counts((await this.read()).state, id);
     } catch (error) {
-      throw this.#inDoubt(id, path, error);
+      // What cannot be read at all has to be mended first.
+      throw isHoldfastError(error, "CORRUPT", "NEWER_FORMAT") ? error : this.#inDoubt(id, path, error);
     }
   }
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { countOf, objectOf, textOf, wordOf } from "./decoding.ts";
+import { countOf, flagOf, objectOf, textOf, wordOf } from "./decoding.ts";
 
 const words = ["os", "table"] as const;
 
@@ -11,6 +11,7 @@ describe("a narrow reader", () => {
     expect(textOf("")).toBe("");
     expect(countOf(0)).toBe(0);
     expect(countOf(Number.MAX_SAFE_INTEGER)).toBe(Number.MAX_SAFE_INTEGER);
+    expect([flagOf(true), flagOf(false)]).toEqual([true, false]);
     expect(wordOf("table", words)).toBe("table");
   });
 
@@ -18,6 +19,7 @@ describe("a narrow reader", () => {
     ["objectOf", objectOf, [undefined, null, 5, "a", true, [], [1]]],
     ["textOf", textOf, [undefined, null, 5, {}, [], ["a"], true]],
     ["countOf", countOf, [undefined, null, "5", -1, 0.5, NaN, Infinity, 2 ** 53, 5n, {}, [5], true]],
+    ["flagOf", flagOf, [undefined, null, 0, 1, "", "true", {}, []]],
     ["wordOf", (value: unknown) => wordOf(value, words), [undefined, null, "", "OS", "os ", "toString", 0, ["os"], {}]],
   ])("%s throws a TypeError for everything else", (_, read, values) => {
     for (const value of values) expect(() => read(value)).toThrow(TypeError);

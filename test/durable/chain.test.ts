@@ -51,6 +51,24 @@ describe.each(places)("a chain on %s", (_, make) => {
     expect(await place.staging.disk.list(place.temp)).toEqual([]);
   });
 
+  it("rests a refusal on the newest entry, and not on what it happened to know", async () => {
+    const slow = another();
+    await slow.append("first", () => ({ text: "1" }));
+    for (const id of ["second", "third"]) await chain.append(id, () => ({ text: id }));
+    const asked: (number | undefined)[] = [];
+    expect(await slow.append("refused", (newest) => void asked.push(newest?.number))).toBe(undefined);
+    expect(asked.at(-1)).toBe(3);
+    // Also when it changes its mind at the sight of it.
+    const late = another();
+    await late.last();
+    await chain.append("fourth", () => ({ text: "go" }));
+    expect(
+      await late.append("fifth", (newest) => (newest?.body.text === "go" ? { text: "5" } : undefined)),
+    ).toMatchObject({
+      number: 5,
+    });
+  });
+
   it("asks `make` again with what overtook it, so that nothing is based on an old entry", async () => {
     const slow = another();
     await slow.append("first", () => ({ text: "1" }));

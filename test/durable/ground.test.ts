@@ -182,6 +182,19 @@ describe("a ground whose life is over", () => {
     await ground.close();
   });
 
+  it("says LOCK_LOST when others have swept its temp directory before it noticed", async () => {
+    const world = new World();
+    const ground = await Ground.open(world.ports("ada"), "/ground", { leaseMs });
+    const { temp } = await ground.life();
+    await world.ports("bea").disk.rmdir(temp);
+    await expect(putIfAbsent(ground.staging, "/ground/x", Buffer.from("x"))).rejects.toMatchObject({
+      code: "LOCK_LOST",
+      action: "reopen",
+      path: expect.stringContaining(temp) as string,
+    });
+    await ground.close();
+  });
+
   it("has its old life swept by whoever comes, also by itself", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada", "machine", 0), "/ground", { leaseMs });

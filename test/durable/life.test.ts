@@ -103,6 +103,17 @@ describe("a life", () => {
     expect(decodeBeat(Buffer.from(beat))?.count).toBe(0);
   });
 
+  it("that is over does not look alive to others: its heart stops", async () => {
+    const { world, life } = await begin(1000);
+    await world.advance(2 * leaseMs);
+    world.machine("machine").wallOffsetMs += 0.8 * leaseMs;
+    expect(life.isOver).toBe(true);
+    world.calls.length = 0;
+    world.machine("machine").wallOffsetMs -= 0.8 * leaseMs;
+    await world.advance(2 * leaseMs);
+    expect(world.calls.filter(({ what }) => what.startsWith("write"))).toEqual([]);
+  });
+
   it("does not mind a wall clock that is set back or a little ahead", async () => {
     const { world, life } = await begin(1000);
     world.machine("machine").wallOffsetMs -= 86_400_000;

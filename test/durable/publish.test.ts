@@ -5,7 +5,7 @@ import { putIfAbsent, replace } from "../../src/durable/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { startChild } from "./child.ts";
-import { places, readText, withDisk, type Place } from "./places.ts";
+import { changedDisk, places, readText, withDisk, type Place } from "./places.ts";
 import { nfs, World } from "./world.ts";
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
@@ -200,9 +200,12 @@ describe("publish over a connection that loses answers", () => {
     },
   );
 
-  it("asks again when the request itself was lost", async () => {
+  const putForGood: typeof putIfAbsent = (staging, target, bytes) =>
+    putIfAbsent(staging, target, bytes, { isPermanent: true });
+
+  it("asks again when the request itself was lost, for a name that nobody takes away", async () => {
     for (const [what, publish] of [
-      ["link", putIfAbsent],
+      ["link", putForGood],
       ["rename", replace],
     ] as const) {
       const world = new World({ volume: nfs });
@@ -215,6 +218,22 @@ describe("publish over a connection that loses answers", () => {
       expect(isSpoiled).toBe(true);
       expect(world.tree("/")).toEqual({ "//temp/": "", "//name": "mine" });
     }
+  });
+
+  it("never makes a name twice that somebody may have taken away already", async () => {
+    const world = new World({ volume: nfs });
+    const staging = await world.staging("ada");
+    const taken = changedDisk(staging.disk, (disk) => ({
+      async link(from, to) {
+        await disk.link(from, to);
+        await world.ports("bea").disk.unlink(to);
+        throw diskError("EIO", "link", to);
+      },
+    }));
+    await expect(putIfAbsent({ ...staging, disk: taken }, "/name", bytesOf("mine"))).rejects.toMatchObject({
+      code: "OUTCOME_UNKNOWN",
+    });
+    expect(world.tree("/")).toEqual({ "//temp/": "" });
   });
 
   const [, makeMemory] = places[1]!;
@@ -248,7 +267,7 @@ describe("publish over a connection that loses answers", () => {
   it("is OUTCOME_UNKNOWN when a lost request is followed by a refusal, which says nothing about the first", async () => {
     const place = await makeMemory();
     for (const [operation, publish] of [
-      ["link", putIfAbsent],
+      ["link", putForGood],
       ["rename", replace],
     ] as const) {
       let tries = 0;
@@ -266,7 +285,7 @@ describe("publish over a connection that loses answers", () => {
   it("gives up with OUTCOME_UNKNOWN after three requests without an answer", async () => {
     const place = await makeMemory();
     for (const [operation, publish] of [
-      ["link", putIfAbsent],
+      ["link", putForGood],
       ["rename", replace],
     ] as const) {
       let tries = 0;

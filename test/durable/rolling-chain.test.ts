@@ -3,6 +3,7 @@ import type { RollingChain } from "../../src/durable/rolling-chain.ts";
 import { slotName } from "../../src/format/name.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
+import { unknownBootId } from "../../src/ports/host.ts";
 import { add, openList, type ListedIds, type listOptions } from "./listed-ids.ts";
 import { asNewerFormat } from "./newer-format.ts";
 import { places, withDisk, type Place } from "./places.ts";
@@ -337,6 +338,20 @@ describe("a rolling chain without syncs, after a restart of the machine", () => 
     const after = await openList(place.staging, directory, unsynced("boot-2"));
     expect(await after.read()).toEqual({ number: 100, state: { ids: ["a1", "a2"] } });
     expect(await add(after, "b")).toBe(101);
+  });
+
+  it("begins a new epoch also when it is opened with syncs then: how it was written counts", async () => {
+    const place = await places[1]![1]();
+    const directory = `${place.directory}/chain`;
+    await addMany(await openList(place.staging, directory, unsynced("boot-1")), "a", 2);
+    expect(await add(await openList(place.staging, directory, { bootId: "boot-2" }), "b")).toBe(101);
+  });
+
+  it("syncs after all where the boot is not known: nobody could tell later whether there was a restart", async () => {
+    const place = await places[1]![1]();
+    const directory = `${place.directory}/chain`;
+    await addMany(await openList(place.staging, directory, unsynced(unknownBootId("1"))), "a", 2);
+    expect(await add(await openList(place.staging, directory, unsynced(unknownBootId("2"))), "b")).toBe(3);
   });
 
   it("goes on in the same epoch where each slot was synced", async () => {

@@ -4,6 +4,7 @@ import { Life } from "../../src/durable/life.ts";
 import { Witness } from "../../src/durable/witness.ts";
 import { encodeBeat } from "../../src/format/beat.ts";
 import type { Volume } from "../../src/ports/disk.ts";
+import { changedDisk } from "./places.ts";
 import { nfs, World } from "./world.ts";
 
 const leaseMs = 8000;
@@ -102,6 +103,21 @@ describe("a witness", () => {
     });
     await writeBeat(beat(1));
     expect(await watch(leaseMs / 4, 1)).toBe("alive");
+  });
+
+  it("counts no time in which its question was on the way: the holder may have beaten meanwhile", async () => {
+    const ports = world.ports("wit");
+    const slow = changedDisk(ports.disk, (disk) => ({
+      async readFile(path, bytesMax) {
+        const bytes = await disk.readFile(path, bytesMax);
+        world.nowMs += leaseMs;
+        return bytes;
+      },
+    }));
+    witness = new Witness({ ...ports, disk: slow }, layout);
+    await witness.look(holder);
+    // One question right after the other: from its answer to the next question no time passes.
+    for (let look = 0; look < 2; look++) expect(await witness.look(holder)).toBe("alive");
   });
 
   it("counts the outage of the server as one gap", async () => {

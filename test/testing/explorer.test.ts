@@ -146,6 +146,55 @@ describe("the explorer", () => {
     }
   });
 
+  it("tells a step that leads to an answer from one that does not, also when steps that nobody sees lie between", async () => {
+    const teller: Actor = {
+      run: async ({ name, ports: { disk }, note }) => {
+        await disk.mkdir(`/made-by-${name}`);
+        await disk.createFile(`/temp/${name}/private`, Buffer.from("x"), { sync: false });
+        note("told");
+      },
+    };
+    for (const options of [{}, { preemptionsMax: 1000 }]) {
+      const orders = new Set<string>();
+      const made = new Set<string>();
+      const scenario: Scenario = {
+        name: "two tellers",
+        about: "Each does something visible, then something private, then tells; one may be killed anywhere.",
+        setup: async ({ disk }) => {
+          for (const path of ["/temp", "/temp/ada", "/temp/bob"]) await disk.mkdir(path);
+        },
+        actors: { ada: teller, bob: teller },
+        killsMax: 1,
+        audit: async ({ disk }, facts) => {
+          const told = facts.filter(({ what }) => what === "told").map(({ actor: name }) => name);
+          orders.add(told.join());
+          made.add(
+            `${(await disk.canOpen("/made-by-ada")) ? "made" : "not made"}, ${told.includes("ada") ? "told" : "not told"}`,
+          );
+        },
+      };
+      expect((await explore(scenario, options)).exhausted).toBe(true);
+      expect([...orders].sort()).toEqual(["ada", "ada,bob", "bob", "bob,ada"]);
+      expect([...made].sort()).toEqual(["made, not told", "made, told", "not made, not told"]);
+    }
+  });
+
+  it("takes two states for different when a file was stamped at different times", async () => {
+    const stamped = new Set<number>();
+    const scenario: Scenario = {
+      name: "stamps",
+      about: "A file is made before or after a pause.",
+      pauses: { ms: 5000, count: 1, actors: ["ada"] },
+      actors: {
+        ada: { run: async ({ ports: { disk } }) => disk.mkdir("/file") },
+        bob: { run: async ({ ports: { clock } }) => clock.sleep(10_000) },
+      },
+      audit: async ({ disk }) => void stamped.add((await disk.stat("/file")).mtimeMs),
+    };
+    await explore(scenario);
+    expect(stamped.size).toBe(2);
+  });
+
   it("finds with one preemption what needs one, and not with none", async () => {
     expect((await explore(lostUpdate, { preemptionsMax: 0 })).violation).toBeUndefined();
     expect((await explore(lostUpdate, { preemptionsMax: 1 })).violation?.message).toBe(

@@ -1,5 +1,5 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
-import { unlinkIfThere } from "../../durable/directory.ts";
+import { removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
 import { Chain } from "../../durable/chain.ts";
 import type { View } from "../../durable/epoch.ts";
 import { RollingChain } from "../../durable/rolling-chain.ts";
@@ -35,6 +35,14 @@ class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
       if (!hasErrno(error, "ENOENT")) throw error;
     }
     return await super.removeEpoch(directory);
+  }
+}
+
+/** Takes an ESTALE for proof that `open` is gone. */
+class ChainTrustingStaleHandles<T> extends RollingChain<T> {
+  protected override async removeEpoch(directory: string): Promise<boolean> {
+    await unlinkIfThere(this.staging.disk, `${directory}/open`);
+    return await removeDirectory(this.staging.disk, directory);
   }
 }
 
@@ -120,6 +128,15 @@ export const rollingChainMutants: readonly Mutant[] = [
     name: "slots deleted before `open` (C4m)",
     about: "A vacated number is won again while the epoch still looks open.",
     scenario: sleeperAndCollector("chain: slots deleted before open", { ...one, ChainClass: ChainDeletingSlotsFirst }),
+    breaks: /is lost|won twice/,
+  },
+  {
+    name: "collector that takes a stale handle for a removed file",
+    about: "Slots are deleted under an `open` that stands.",
+    scenario: scenarioNamed(
+      rollingChainScenarios({ ChainClass: ChainTrustingStaleHandles }),
+      "chain: sleeper and collector, failing disk",
+    ),
     breaks: /is lost|won twice/,
   },
   {

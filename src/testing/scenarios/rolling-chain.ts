@@ -22,6 +22,8 @@ export interface RollingScenarioOptions {
   readonly slotsPerEpoch?: number;
   /** Default true. */
   readonly sync?: boolean;
+  /** Default: that of the machine. */
+  readonly bootId?: string | undefined;
   /** What the scenario runs on: the real one, or a known-wrong variant. */
   readonly ChainClass?: typeof RollingChain;
 }
@@ -115,10 +117,9 @@ export function rollingScenario(
 export async function openChain(
   ports: Ports,
   name: string,
-  { slotsPerEpoch = 2, sync, ChainClass = RollingChain }: RollingScenarioOptions,
+  { slotsPerEpoch = 2, sync, ChainClass = RollingChain, bootId = ports.host.bootId }: RollingScenarioOptions,
 ): Promise<RollingChain<Counter>> {
   const staging: Staging = { disk: ports.disk, random: ports.random, directory: async () => `/temp/${name}` };
-  const { bootId } = ports.host;
   return await ChainClass.open<Counter>(staging, table, { ...counterOptions, slotsPerEpoch, sync, bootId });
 }
 
@@ -139,6 +140,7 @@ function everyWinCounts(state: Counter, facts: readonly Fact[]): void {
 export function rollingChainScenarios(options: RollingScenarioOptions = {}): Scenario[] {
   const one = { ...options, slotsPerEpoch: 1 };
   const two = { ...options, slotsPerEpoch: 2 };
+  const unsynced = { ...one, sync: false, bootId: "before the power cut" };
   return [
     rollingScenario(
       {
@@ -258,34 +260,54 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       },
       one,
     ),
-    namedButNotDurable(options),
+    namedButNotDurable(options, true),
+    namedButNotDurable(options, false),
+    rollingScenario(
+      {
+        name: "chain: sleeper and collector, failing disk",
+        about: "Any removal may fail with an I/O error or a stale handle while an epoch is collected under a sleeper.",
+        actors: { ada: appender(1, one), col: collector(1, one) },
+        errors: { errnos: ["EIO", "ESTALE"], operations: ["unlink", "rmdir", "link"] },
+        troubles: { error: 1 },
+      },
+      { ...one, collected: true, entriesMeanwhile: 3 },
+    ),
     rollingScenario(
       {
         name: "chain: unsynced slots and a restart",
         about: "Slots are not synced, so a power cut may take them; after the restart no number is won again.",
         profile: "weak",
         powerCuts: true,
-        actors: { ada: appender(2, { ...one, sync: false }) },
-        audit: async (ports, facts) => {
-          const chain = await openChain(ports, "auditor", { ...one, sync: false });
-          const entry = await chain.append(countId("auditor", 1), (state) => addOne(state, "auditor"));
-          for (const { number } of valuesOf<Won>(facts, "won"))
-            mustHold((entry?.number ?? 0) > number, `number ${number} was won before the restart and again after it`);
-        },
+        actors: { ada: appender(2, unsynced) },
+        audit: (ports, facts) => noNumberComesBack(ports, facts, { ...unsynced, bootId: undefined }),
       },
-      { ...one, sync: false },
+      unsynced,
     ),
   ];
 }
 
+/** Who appends after a restart gets a number that nobody had before. */
+async function noNumberComesBack(ports: Ports, facts: readonly Fact[], options: RollingScenarioOptions): Promise<void> {
+  const chain = await openChain(ports, "auditor", options);
+  const entry = await chain.append(countId("auditor", 1), (state) => addOne(state, "auditor"));
+  for (const { number } of valuesOf<Won>(facts, "won"))
+    mustHold((entry?.number ?? 0) > number, `number ${number} was won before the restart and again after it`);
+}
+
 /** Somebody has named an epoch and does not come to his sync; another appends in it. */
-function namedButNotDurable(options: RollingScenarioOptions): Scenario {
-  const two = { ...options, slotsPerEpoch: 2 };
+function namedButNotDurable(options: RollingScenarioOptions, sync: boolean): Scenario {
+  const two = { ...options, slotsPerEpoch: 2, sync, bootId: "before the power cut" };
   const record = "/temp/namer/epoch";
   const scenario = rollingScenario(
     {
-      name: "chain: an epoch that is named but not durable, power cuts (weak)",
-      about: "What is won in it is there after a power cut, although its name is somebody else's unfinished work.",
+      name: `chain: ${sync ? "" : "unsynced slots in "}an epoch that is named but not durable, power cuts (weak)`,
+      about: "What is won in it counts after a power cut, although its name is somebody else's unfinished work.",
+      ...(sync
+        ? {}
+        : {
+            audit: (ports: Ports, facts: readonly Fact[]) =>
+              noNumberComesBack(ports, facts, { ...two, bootId: undefined }),
+          }),
       profile: "weak",
       powerCuts: true,
       actors: {

@@ -32,10 +32,10 @@ test("a file system that Holdfast must not be used on ends with 5", async () => 
 });
 
 test("one with limits ends with 0, and tells them", async () => {
-  quirks = { noDirectorySync: true };
+  quirks = { osLocks: "none" };
   const { exitCode, stdout } = await run();
   expect(exitCode).toBe(0);
-  expect(stdout).toMatch(/^limited {2}directory-sync /m);
+  expect(stdout).toMatch(/^limited {2}os-lock /m);
   expect(stdout).toMatch(/\nlimited: Holdfast can be used here, within the limits above\.\n$/);
 });
 

@@ -1,5 +1,5 @@
 // A simulated server on the bench: its disks as several machines see them, its crash images as text, and calls that wait to be decided.
-import { describeError } from "../../src/testing/explorer/world.ts";
+import { describeError } from "../../src/testing/explorer/describe.ts";
 import { errnoOf } from "../../src/ports/disk-error.ts";
 import { parkNever, type Call, type Park } from "../../src/testing/sim/call.ts";
 import { createSimDisk, type InjectedErrors, type SimDisk } from "../../src/testing/sim/disk.ts";

@@ -6,6 +6,7 @@ import { Machine } from "../sim/machine.ts";
 import { SimOsLocks } from "../sim/os-locks.ts";
 import { createSimPorts } from "../sim/process.ts";
 import { SimServer } from "../sim/server.ts";
+import { describeError, describeValue } from "./describe.ts";
 import { hashOf } from "./hash.ts";
 import type { Actor, Fact, Scenario } from "./scenario.ts";
 
@@ -407,16 +408,4 @@ export class World {
 /** When all that the actors can do without an answer from outside is done: ticks come after all promises. */
 function settled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
-}
-
-function describeValue(value: unknown): string {
-  if (value === undefined) return "ok";
-  if (value instanceof Uint8Array) return `${value.length} bytes ${hashOf(Buffer.from(value).toString("latin1"))}`;
-  if (Array.isArray(value)) return `[${value.join(" ")}]`;
-  if (typeof value === "object" && value !== null) return "identity" in value ? JSON.stringify(value) : "ok";
-  return JSON.stringify(value);
-}
-
-export function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

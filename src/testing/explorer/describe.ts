@@ -1,0 +1,14 @@
+// What an actor was told, as short text: for the trace, and for the hash of everything that it knows.
+import { hashOf } from "./hash.ts";
+
+export function describeValue(value: unknown): string {
+  if (value === undefined) return "ok";
+  if (value instanceof Uint8Array) return `${value.length} bytes ${hashOf(Buffer.from(value).toString("latin1"))}`;
+  if (Array.isArray(value)) return `[${value.join(" ")}]`;
+  if (typeof value === "object" && value !== null) return "identity" in value ? JSON.stringify(value) : "ok";
+  return JSON.stringify(value);
+}
+
+export function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -125,7 +125,7 @@ describe("a ground on the real disk", () => {
   it("keeps no process running that has nothing else to do, also while its heart beats", async () => {
     const child = startChild(
       `
-      const ground = await durable.openGround(args[0], { leaseMs: 2000 });
+      const ground = await durable.openGround(args[0], { leaseMs: 8000 });
       const path = ground.layout.beat((await ground.life()).holder.id);
       const { readFileSync } = await import("node:fs");
       while (readFileSync(path, "utf8").startsWith("beat 0000000000000000")) await new Promise((go) => setTimeout(go, 5));

@@ -78,11 +78,11 @@ export function chainScenarios(ChainClass: typeof Chain = Chain): Scenario[] {
   const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
   return [
     chainScenario({
-      name: "plain chain: three appenders, a kill and lost replies",
-      about: "Each appends once; one may be killed, replies may be lost or be those of a repeated request.",
+      name: "plain chain: three appenders, a kill and a lost reply",
+      about: "Each appends once; one may be killed, one reply may be lost.",
       actors: { ada: appender(1), bob: appender(1), cleo: appender(1) },
       killsMax: 1,
-      troubles: { lostReply: 1, retransmit: 1 },
+      troubles: { lostReply: 1 },
     }),
     chainScenario({
       name: "plain chain: failing disk",

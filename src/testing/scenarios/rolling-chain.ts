@@ -81,9 +81,9 @@ export interface RollingWorldOptions extends RollingScenarioOptions {
   readonly collected?: boolean;
 }
 
-async function moveOn(ports: Ports, options: RollingWorldOptions): Promise<void> {
+async function moveOn(ports: Ports, options: RollingWorldOptions, first = 1): Promise<void> {
   const chain = await openChain(ports, "meanwhile", options);
-  for (let count = 1; count <= (options.entriesMeanwhile ?? 0); count++)
+  for (let count = first; count < first + (options.entriesMeanwhile ?? 0); count++)
     await chain.append(countId("meanwhile", count), (state) => addOne(state, "meanwhile"));
 }
 
@@ -182,6 +182,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       },
       { ...one, collected: true, entriesMeanwhile: 3 },
     ),
+    halfCollected(options),
     rollingScenario(
       {
         name: "chain: a late roller and a collector",
@@ -284,6 +285,29 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       unsynced,
     ),
   ];
+}
+
+/** A collector has died in the middle of its work; three who slept in that epoch wake, append, and roll. */
+function halfCollected(options: RollingScenarioOptions): Scenario {
+  const one = { ...options, slotsPerEpoch: 1 };
+  const scenario = rollingScenario(
+    {
+      name: "chain: three sleepers in an epoch that is half collected",
+      about:
+        "Three appenders find their epoch without its `open` file and with a vacated slot, and race for the newest one and the one after it.",
+      actors: { ada: appender(1, one), bob: appender(1, one), cleo: appender(1, one) },
+    },
+    { ...one, collected: true },
+  );
+  return {
+    ...scenario,
+    meanwhile: async (ports) => {
+      for (const [index, slotsPerEpoch] of [1, 1, 2].entries())
+        await moveOn(ports, { ...options, slotsPerEpoch, entriesMeanwhile: 1 }, index + 1);
+      const directory = `${table}/${(await ports.disk.list(table)).find((name) => name.startsWith(slotName(1)))}`;
+      for (const name of ["open", slotName(1)]) await ports.disk.unlink(`${directory}/${name}`);
+    },
+  };
 }
 
 /** Who appends after a restart gets a number that nobody had before. */

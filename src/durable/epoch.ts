@@ -114,7 +114,7 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
     decode: (value) => {
       const { directory, bootId, synced, from, slots, base } = objectOf(value);
       return {
-        directory: textOf(directory),
+        directory: epochDirectoryOf(directory),
         bootId: textOf(bootId),
         synced: flagOf(synced),
         from: countOf(from),
@@ -123,6 +123,13 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
       };
     },
   };
+}
+
+/** One name, of the kind that we make: it becomes part of a path. */
+function epochDirectoryOf(value: unknown): string {
+  const name = textOf(value);
+  if (!/^[0-9]{10}-[0-9a-z]+$/.test(name)) throw new TypeError("not the name of an epoch");
+  return name;
 }
 
 export function slotKind<T>(kind: RecordKind<T>): RecordKind<Slot<T>> {

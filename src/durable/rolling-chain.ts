@@ -78,6 +78,9 @@ export class RollingChain<T> {
 
   /** Makes the chain if there is none. */
   static async open<T>(staging: Staging, directory: string, options: RollingChainOptions<T>): Promise<RollingChain<T>> {
+    const { slotsPerEpoch = 1 } = options;
+    if (!(Number.isSafeInteger(slotsPerEpoch) && slotsPerEpoch >= 1))
+      throw new RangeError(`slotsPerEpoch must be a whole number from 1, not ${slotsPerEpoch}.`);
     await ensureDirectory(staging.disk, `${directory}/epochs`);
     const chain = new this(staging, directory, options);
     await chain.#begin();
@@ -109,8 +112,13 @@ export class RollingChain<T> {
       // A new temp file each time: one that may have been linked must never be written again.
       const bytes = encodeRecord(this.#slotKind, { id, number, state });
       const temp = await stage(this.staging, bytes, { sync: this.#sync });
-      const won = await this.#win({ ...view, slot: view.slot + 1, state }, temp, bytes, id);
-      if (!won || !keepTemp) await discard(this.staging, temp);
+      let won = false;
+      try {
+        won = await this.#win({ ...view, slot: view.slot + 1, state }, temp, bytes, id);
+      } finally {
+        // Also when it failed: a full disk must not be filled by what did not fit.
+        if (!won || !keepTemp) await discard(this.staging, temp);
+      }
       if (won) return keepTemp ? { number, state, temp } : { number, state };
     }
     const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
@@ -293,7 +301,11 @@ export class RollingChain<T> {
   }
 
   async #findSlot(view: View<T>, slot: number): Promise<Slot<T> | undefined> {
-    return await findSlot(this.staging.disk, this.#slotKind, this.#pathOf(view, slot));
+    const path = this.#pathOf(view, slot);
+    const found = await findSlot(this.staging.disk, this.#slotKind, path);
+    if (found === undefined || found.number === view.epoch.body.from + slot) return found;
+    const message = `${path} says that it is number ${found.number}: it was copied or renamed. Restore it from a backup.`;
+    throw holdfastError("CORRUPT", message, { path });
   }
 
   #pathOf(view: View<T>, slot?: number): string {

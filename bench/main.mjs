@@ -3,13 +3,15 @@
 //   npm run bench -- publish      one of them
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { commitGroup } from "./groups/commit.mjs";
-import { gateGroup } from "./groups/gate.mjs";
-import { publishGroup } from "./groups/publish.mjs";
 import { measure, print } from "./measure.mjs";
 import { openBench } from "./place.mjs";
 
-const groups = { publish: publishGroup, gate: gateGroup, commit: commitGroup };
+// Loaded late: the peers that they import may have to be installed first.
+const groups = {
+  publish: async () => (await import("./groups/publish.mjs")).publishGroup,
+  gate: async () => (await import("./groups/gate.mjs")).gateGroup,
+  commit: async () => (await import("./groups/commit.mjs")).commitGroup,
+};
 const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
 const unknown = wanted.filter((name) => !(name in groups));
 if (unknown.length > 0) {
@@ -22,8 +24,9 @@ const here = new URL(".", import.meta.url);
 if (!existsSync(new URL("node_modules", here)))
   execFileSync("npm", ["ci", "--silent"], { cwd: here, stdio: "inherit" });
 
-for (const [name, makeGroup] of Object.entries(groups)) {
+for (const [name, load] of Object.entries(groups)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
+  const makeGroup = await load();
   const bench = await openBench();
   try {
     const group = await makeGroup(bench);

@@ -11,6 +11,7 @@ import { rollingChainScenarios } from "./rolling-chain.ts";
 /** Explored by `npm run explore` only: minutes each. */
 const large: ReadonlySet<string> = new Set([
   "chain: two sleepers and a collector",
+  "chain: three sleepers and a collector",
   "chain: three machines with old caches",
 ]);
 

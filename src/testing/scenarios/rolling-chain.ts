@@ -182,6 +182,14 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       },
       { ...one, collected: true, entriesMeanwhile: 3 },
     ),
+    rollingScenario(
+      {
+        name: "chain: three sleepers and a collector",
+        about: "Three slept in the same epoch while it went by; all wake during its collection. Millions of states.",
+        actors: { ada: appender(1, one), bob: appender(1, one), cleo: appender(1, one), col: collector(1, one) },
+      },
+      { ...one, collected: true, entriesMeanwhile: 3 },
+    ),
     halfCollected(options),
     rollingScenario(
       {

@@ -73,3 +73,21 @@ export async function unlinkIfThere(disk: Disk, path: string): Promise<void> {
     if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
   }
 }
+
+/** Removes a directory and all that is in it, or a file. What cannot be removed now stays; so does what somebody keeps adding to. */
+export async function removeTree(disk: Disk, path: string): Promise<void> {
+  try {
+    await disk.unlink(path);
+    return;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ESTALE")) return;
+    // What a directory answers to unlink: EISDIR on Linux, EPERM elsewhere.
+    if (!hasErrno(error, "EISDIR", "EPERM", "EACCES", "EBUSY")) throw error;
+  }
+  try {
+    for (const name of await disk.list(path)) await removeTree(disk, `${path}/${name}`);
+    await disk.rmdir(path);
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR", "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES")) throw error;
+  }
+}

@@ -3,6 +3,7 @@ import type { Hold, Waiting } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { OsLockFile } from "../ports/os-lock.ts";
 import type { Ports } from "../ports/ports.ts";
+import { checkTimeout, Deadline } from "./deadline.ts";
 import { Turn } from "./turn.ts";
 
 export interface GateOptions {
@@ -60,7 +61,7 @@ export class Gate implements AsyncDisposable {
 
   /** Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it is out of the line. */
   async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
-    if (Number.isNaN(timeoutMs)) throw new RangeError("timeoutMs must be a number of milliseconds, or Infinity.");
+    checkTimeout(timeoutMs);
     signal?.throwIfAborted();
     this.#closed.signal.throwIfAborted();
     if (timeoutMs <= 0) {
@@ -71,7 +72,9 @@ export class Gate implements AsyncDisposable {
     const isFirst = this.#turn.tryTake();
     const step = isFirst ? await this.#enterAtOnce() : "outside";
     if (step === "entered") return this.#newHold();
-    const deadline = this.#deadline(timeoutMs, signal);
+    const closed = this.#closed.signal;
+    const timedOut = (): Error => this.#timedOut(timeoutMs);
+    const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut });
     try {
       // Whoever has the turn keeps it while he waits for other processes: to give it back would let those overtake him who came later.
       if (!isFirst) await this.#turn.take(deadline.signal);
@@ -170,18 +173,6 @@ export class Gate implements AsyncDisposable {
     if (!(await this.#turnstile.tryLock())) return true;
     await this.#turnstile.unlock();
     return false;
-  }
-
-  #deadline(timeoutMs: number, signal: AbortSignal | undefined): { signal: AbortSignal; cancel: () => void } {
-    const timeout = new AbortController();
-    const done = new AbortController();
-    if (timeoutMs < Infinity)
-      this.#ports.clock.sleep(timeoutMs, { signal: done.signal }).then(
-        () => timeout.abort(this.#timedOut(timeoutMs)),
-        () => undefined, // Cancelled: the wait is over.
-      );
-    const signals = [timeout.signal, this.#closed.signal, ...(signal === undefined ? [] : [signal])];
-    return { signal: AbortSignal.any(signals), cancel: () => done.abort() };
   }
 
   #timedOut(waitedMs: number): Error {

@@ -103,12 +103,37 @@ export class Ground implements AsyncDisposable {
 
   async holders(): Promise<HolderInfo[]> {
     const infos: HolderInfo[] = [];
-    for (const { holder, state } of await this.look()) {
-      const { id, host, pid, version } = holder;
-      const lastSeenAt = new Date(await this.witness.lastSeenMs(holder));
-      infos.push({ id, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt });
-    }
+    for (const { holder, state } of await this.look()) infos.push(await this.#describe(holder, state));
     return infos;
+  }
+
+  /** One look at one holder. "dead" also for one that has ended: it will never act again. With `once`, for somebody who cannot watch it for a lease. */
+  async stateOf(id: string, { once = false }: { readonly once?: boolean } = {}): Promise<HolderState> {
+    if (id === this.#life.holder.id) return this.#life.isOver ? "dead" : "alive";
+    const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
+    if (holder === undefined) return "dead";
+    if (!once) return await this.witness.look(holder);
+    const probe = await stage(this.staging, new Uint8Array(), { sync: false });
+    try {
+      return await this.witness.lookOnce(holder, probe);
+    } finally {
+      await discard(this.staging, probe);
+    }
+  }
+
+  /** A holder as people want to know it, also when it is dead; undefined when it has ended and left nothing. */
+  async findHolder(id: string): Promise<HolderInfo | undefined> {
+    const { disk } = this.ports;
+    const holder = await findRecord(disk, holderKind, this.layout.record(id));
+    if (holder !== undefined) return await this.#describe(holder, await this.stateOf(id));
+    const dead = await findRecord(disk, holderKind, this.layout.deathRecord(id));
+    return dead === undefined ? undefined : await this.#describe(dead, "dead");
+  }
+
+  async #describe(holder: Holder, state: HolderState): Promise<HolderInfo> {
+    const { id, host, pid, version } = holder;
+    const lastSeenAt = new Date(await this.witness.lastSeenMs(holder));
+    return { id, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt };
   }
 
   /** Removes what the dead have left; returns whom it found dead. Cheap when nobody is; any number of processes may do it at once. */

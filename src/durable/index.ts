@@ -14,7 +14,7 @@ export { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export type { Holder } from "./holder.ts";
 export type { Life } from "./life.ts";
 export { putIfAbsent, replace, type PublishOptions } from "./publish.ts";
-export { RollingChain, type AppendedEntry, type RollingChainOptions, type RollingEntry } from "./rolling-chain.ts";
+export { RollingChain, type AppendOptions, type RollingChainOptions, type RollingEntry } from "./rolling-chain.ts";
 export type { Staging } from "./staging.ts";
 export type { HolderState } from "./witness.ts";
 export type { RecordKind } from "../format/record.ts";

@@ -24,31 +24,35 @@ const gateRecordKind: RecordKind<GateRecord> = {
   },
 };
 
-/**
- * The gate of `directory`, recorded there by whoever came first: `os` only where the file system is known to be local. UNSUPPORTED_DISK when the recorded
- * one cannot be used from here: two processes with two kinds of gates exclude nobody, so there is no falling back.
- */
-export async function openGate(ports: Ports, staging: Staging, directory: string): Promise<Gate> {
-  const kind = await decideGate(ports, staging, directory);
-  if (kind === "table")
-    refuse(directory, "a gate between machines", "is guarded by the lock table, which this program cannot use");
-  if (ports.disk.volume.kind !== "local")
-    refuse(
-      directory,
-      "a local disk",
-      `is guarded by an OS lock, and ${ports.disk.volume.type} is not known to be local: such a lock may not hold between machines`,
-    );
+/** The OS gate of a directory whose recorded kind is `os`. UNSUPPORTED_DISK where such a lock may not hold: two kinds of gates exclude nobody, so there is no falling back. */
+export async function openOsGate(ports: Ports, directory: string): Promise<Gate> {
+  const { kind, type } = ports.disk.volume;
+  if (kind !== "local") {
+    const why = `is guarded by an OS lock, and ${type} is not known to be local: such a lock may not hold between machines`;
+    throw unusable(directory, "a local disk", why);
+  }
   return await Gate.open(ports, { lockPath: lockPathOf(directory), turnstilePath: `${directory}/.store.next` });
 }
 
-/** The recorded kind; decides it when there is none. */
+/** The gate of `directory`, where it is an OS lock. UNSUPPORTED_DISK where it is a lock in a table: that one is opened by `openStoreLock` of "holdfast/locks". */
+export async function openGate(ports: Ports, staging: Staging, directory: string): Promise<Gate> {
+  if ((await decideGate(ports, staging, directory)) === "os") return await openOsGate(ports, directory);
+  const why = "is guarded by the lock table, because its file system is not known to be local; use openStoreLock";
+  throw unusable(directory, "a gate between machines", why);
+}
+
+/** The recorded kind, if it was decided. */
+export async function findGateKind({ disk }: Ports, directory: string): Promise<GateKind | undefined> {
+  return (await findDecision(disk, gateRecordKind, recordOf(directory)))?.gate;
+}
+
+/** The recorded kind; decides it when there is none: `os` only where the file system is known to be local. */
 export async function decideGate(ports: Ports, staging: Staging, directory: string): Promise<GateKind> {
-  const path = `${directory}/gate.json`;
-  const recorded = await findDecision(ports.disk, gateRecordKind, path);
-  if (recorded !== undefined) return recorded.gate;
+  const recorded = await findGateKind(ports, directory);
+  if (recorded !== undefined) return recorded;
   const id = makeId(ports.clock.wallMs(), ports.random.bytes(16));
   const gate: GateKind = (await hasTrustworthyOsLocks(ports, directory)) ? "os" : "table";
-  return (await decideRecord(staging, gateRecordKind, path, { id, gate })).gate;
+  return (await decideRecord(staging, gateRecordKind, recordOf(directory), { id, gate })).gate;
 }
 
 /** A file system that is not known to be local may be another machine's too, and a test in one kernel proves nothing about that. */
@@ -63,10 +67,14 @@ async function hasTrustworthyOsLocks({ disk, osLock }: Ports, directory: string)
   }
 }
 
-function lockPathOf(directory: string): string {
+export function lockPathOf(directory: string): string {
   return `${directory}/.store.lock`;
 }
 
-function refuse(path: string, missing: string, why: string): never {
-  throw holdfastError("UNSUPPORTED_DISK", `${path} ${why}. Nothing was written.`, { path, missing: [missing] });
+function recordOf(directory: string): string {
+  return `${directory}/gate.json`;
+}
+
+function unusable(path: string, missing: string, why: string): Error {
+  return holdfastError("UNSUPPORTED_DISK", `${path} ${why}. Nothing was written.`, { path, missing: [missing] });
 }

@@ -35,7 +35,7 @@ export interface RollingChainOptions<T> {
    * Whether the append `id` is part of this state or of its past. Asked only of the newest state, and only by an appender that slept while its whole epoch
    * went by and was collected.
    */
-  readonly counts: (state: T, id: string) => boolean;
+  readonly counts: (state: T, id: string) => boolean | Promise<boolean>;
   /** Default 4096. */
   readonly slotsPerEpoch?: number | undefined;
   /**
@@ -52,9 +52,19 @@ export interface RollingEntry<T> {
   readonly state: T;
 }
 
-export interface AppendedEntry<T> extends RollingEntry<T> {
-  /** The second name of the slot's file, when it was asked to be kept. */
-  readonly temp?: string;
+export interface AppendOptions {
+  /** Gives a new path for each attempt, asked for before `change`: the file that becomes the slot is made there, and stays as the slot's second name. */
+  readonly keepAs?: (() => string) | undefined;
+  /** Durable when it is returned, also where the chain's slots are not. Default: as the chain. */
+  readonly sync?: boolean | undefined;
+}
+
+/** One try to win a slot. */
+interface Attempt {
+  readonly temp: string;
+  readonly bytes: Uint8Array;
+  readonly id: string;
+  readonly sync: boolean;
 }
 
 export class RollingChain<T> {
@@ -89,14 +99,13 @@ export class RollingChain<T> {
 
   /**
    * Makes the state that `change` derives from the newest one the next entry, or nothing when it returns undefined. `change` may be called several times, also
-   * with a state that turns out to be void, so it must have no effects. What is returned is won for good, whatever comes later. With `keepTemp` the
-   * temp file that became the slot stays, as its second name.
+   * with a state that turns out to be void, so it must have no effects. What is returned is won for good, whatever comes later.
    */
   async append(
     id: string,
     change: (newest: T, number: number) => T | undefined,
-    { keepTemp = false }: { readonly keepTemp?: boolean } = {},
-  ): Promise<AppendedEntry<T> | undefined> {
+    { keepAs, sync = this.#sync }: AppendOptions = {},
+  ): Promise<RollingEntry<T> | undefined> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const view = this.#view ?? (await this.#enter());
       if (view.slot >= view.epoch.body.slots) {
@@ -104,6 +113,7 @@ export class RollingChain<T> {
         continue;
       }
       const number = view.epoch.body.from + view.slot + 1;
+      const path = keepAs?.();
       const state = change(view.state, number);
       if (state === undefined) {
         if (await this.#isNewest(view)) return undefined;
@@ -111,15 +121,15 @@ export class RollingChain<T> {
       }
       // A new temp file each time: one that may have been linked must never be written again.
       const bytes = encodeRecord(this.#slotKind, { id, number, state });
-      const temp = await stage(this.staging, bytes, { sync: this.#sync });
+      const temp = await stage(this.staging, bytes, { sync, path });
       let won = false;
       try {
-        won = await this.#win({ ...view, slot: view.slot + 1, state }, temp, bytes, id);
+        won = await this.#win({ ...view, slot: view.slot + 1, state }, { temp, bytes, id, sync });
       } finally {
         // Also when it failed: a full disk must not be filled by what did not fit.
-        if (!won || !keepTemp) await discard(this.staging, temp);
+        if (!won || keepAs === undefined) await discard(this.staging, temp);
       }
-      if (won) return keepTemp ? { number, state, temp } : { number, state };
+      if (won) return { number, state };
     }
     const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
@@ -164,13 +174,13 @@ export class RollingChain<T> {
    * The epoch that the slot is in, because somebody else may have named it without having come to his sync: also where slots are not synced, or its numbers would
    * come back after a power cut. Then the slot.
    */
-  protected async makeDurable(view: View<T>): Promise<void> {
+  protected async makeDurable(view: View<T>, sync: boolean): Promise<void> {
     await this.#epochs.makeDurable(view.epoch.number);
-    if (this.#sync) await syncNames(this.staging.disk, this.#pathOf(view));
+    if (sync) await syncNames(this.staging.disk, this.#pathOf(view));
   }
 
   /** Whether the slot of `next` is ours for good. */
-  async #win(next: View<T>, temp: string, bytes: Uint8Array, id: string): Promise<boolean> {
+  async #win(next: View<T>, { temp, bytes, id, sync }: Attempt): Promise<boolean> {
     const path = this.#pathOf(next, next.slot);
     let linked = false;
     try {
@@ -179,7 +189,7 @@ export class RollingChain<T> {
         this.#view = await this.#overtakenAt(next);
         return false;
       }
-      await this.makeDurable(next);
+      await this.makeDurable(next, sync);
       if (await this.isOpen(next)) {
         this.#view = next;
         return true;
@@ -191,7 +201,7 @@ export class RollingChain<T> {
     // In doubt: the epoch was full and collected while we slept. If our link came before, everybody after us built on it.
     this.#view = undefined;
     try {
-      return this.#options.counts((await this.read()).state, id);
+      return await this.#options.counts((await this.read()).state, id);
     } catch (error) {
       // What cannot be read at all has to be mended first.
       throw isHoldfastError(error, "CORRUPT", "NEWER_FORMAT") ? error : this.#inDoubt(id, path, error);

@@ -12,14 +12,20 @@ export interface Staging {
   readonly directory: () => Promise<string>;
 }
 
+export interface StageOptions {
+  readonly sync: boolean;
+  /** Default: a new name in the staging directory. If it is given, it must be new too. */
+  readonly path?: string | undefined;
+}
+
 /**
  * Writes a new file under a name of 128 random bits: a name made of pid and counter is the same in two containers. DISK_FULL and other failures
  * leave nothing behind.
  */
-export async function stage(staging: Staging, bytes: Uint8Array, options: { readonly sync: boolean }): Promise<string> {
-  const temp = `${await staging.directory()}/${randomName(staging.random.bytes(16))}`;
+export async function stage(staging: Staging, bytes: Uint8Array, { sync, path }: StageOptions): Promise<string> {
+  const temp = path ?? `${await staging.directory()}/${randomName(staging.random.bytes(16))}`;
   try {
-    await staging.disk.createFile(temp, bytes, options);
+    await staging.disk.createFile(temp, bytes, { sync });
   } catch (error) {
     await discard(staging, temp);
     throw hasErrno(error, "ENOENT") ? swept(temp, error) : error;

@@ -2,6 +2,7 @@
 import type { HolderInfo } from "../common.ts";
 import { decodeBeat } from "../format/beat.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import { areTwoBoots } from "../ports/host.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { GroundLayout, Holder } from "./holder.ts";
 
@@ -33,7 +34,7 @@ export class Witness {
 
   /** One look. "dead" is final, because the holder's own deadline is shorter than what it takes to be judged. A look that fails counts for nothing. */
   async look(holder: Holder): Promise<HolderState> {
-    if (await this.#isProvenDead(holder)) return "dead";
+    if (this.#isOfAnotherBoot(holder) || (await this.#isProvenDead(holder))) return "dead";
     const { clock } = this.#ports;
     const askedAtMs = clock.monotonicMs();
     const bytes = await this.#readBeat(holder);
@@ -76,6 +77,12 @@ export class Witness {
   /** An SMB server may stamp a file only when its writer closes it: there a silent stamp says nothing. */
   get #stampsAreFresh(): boolean {
     return !/cifs|smb/.test(this.#ports.disk.volume.type);
+  }
+
+  /** A local disk has one kernel at a time: nobody who wrote to it under another one is still there. */
+  #isOfAnotherBoot({ bootId }: Holder): boolean {
+    const { disk, host } = this.#ports;
+    return disk.volume.kind === "local" && areTwoBoots(bootId, host.bootId);
   }
 
   /** The kernel frees a lock when its process dies. That is proof only of a process of this kernel, and of this very file. */

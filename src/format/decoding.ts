@@ -28,3 +28,8 @@ export function wordOf<W extends string>(value: unknown, words: readonly W[]): W
   if (word === undefined) throw new TypeError(`not one of ${words.join(", ")}`);
   return word;
 }
+
+export function listOf<T>(value: unknown, decode: (each: unknown) => T): T[] {
+  if (!Array.isArray(value)) throw new TypeError("not a list");
+  return value.map((each) => decode(each));
+}

@@ -15,11 +15,19 @@ export interface PathKeyOptions {
  * path, for half a character, and for names that are too long.
  */
 export function pathKey(path: string, options: PathKeyOptions): string {
+  const key = normalise(cleanPath(path), options);
+  // Again, because a fold may have made one.
+  if (absolute.test(key)) throw invalid(path, "it must be relative to the root");
+  return key;
+}
+
+/** The same in the caller's own spelling: what to look for on the disk. */
+export function cleanPath(path: string): string {
   if (path.length > pathLengthMax) throw invalid(path, `it is longer than ${pathLengthMax} characters`);
   if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
   // On disk every half becomes the same replacement character: two keys would stand for one file.
   if (/\p{Surrogate}/u.test(path)) throw invalid(path, "it contains half a character (an unpaired surrogate)");
-  if (absolute.test(normalise(path, options))) throw invalid(path, "it must be relative to the root");
+  if (absolute.test(path.normalize("NFC"))) throw invalid(path, "it must be relative to the root");
   const segments: string[] = [];
   for (const segment of path.split(/[\\/]/)) {
     if (segment === "" || segment === ".") continue;
@@ -31,10 +39,10 @@ export function pathKey(path: string, options: PathKeyOptions): string {
       throw invalid(path, `a name in it has over ${segmentBytesMax} bytes`);
     segments.push(segment);
   }
-  const key = normalise(segments.join("/"), options);
+  const clean = segments.join("/");
   // Again, because `./c:/x` has become one.
-  if (absolute.test(key)) throw invalid(path, "it must be relative to the root");
-  return key;
+  if (absolute.test(clean)) throw invalid(path, "it must be relative to the root");
+  return clean;
 }
 
 function normalise(path: string, { caseSensitive }: PathKeyOptions): string {

@@ -14,6 +14,10 @@ export interface FileStat {
   readonly mtimeMs: number;
   /** Device and inode: two files of one kernel are the same file if and only if theirs are equal. Opaque text, because inode numbers exceed 2^53. */
   readonly identity: string;
+  /** Of the file system that it is on, as this kernel sees it: a rename works only within one. */
+  readonly device: string;
+  /** Permission bits, with the sticky bit; absent where there are none (Windows, memory). */
+  readonly mode?: number;
 }
 
 /** What the operating system tells about the mount that a path is on. */
@@ -25,6 +29,11 @@ export interface Volume {
   readonly mountOptions: readonly string[];
 }
 
+export interface CreateFileOptions {
+  readonly sync: boolean;
+  readonly mode?: number | undefined;
+}
+
 export interface Disk {
   /** Found once, when the disk was opened. */
   readonly volume: Volume;
@@ -32,9 +41,10 @@ export interface Disk {
   /**
    * Creates a file that did not exist, writes `bytes`, syncs them when `sync` is set, and closes it. EEXIST when the name is taken.
    * Not atomic: others may see the file empty or in part, and a crash may leave it so. Its entry is durable only after
-   * `syncDirectory` of the parent. Windows: CREATE_NEW; sync is FlushFileBuffers.
+   * `syncDirectory` of the parent. `mode` (default 0o666) is what the umask leaves of it. Windows: CREATE_NEW, which has no mode; sync is
+   * FlushFileBuffers.
    */
-  createFile(path: string, bytes: Uint8Array, options: { readonly sync: boolean }): Promise<void>;
+  createFile(path: string, bytes: Uint8Array, options: CreateFileOptions): Promise<void>;
 
   /** The whole content as of the open; EFBIG when it is larger than `bytesMax`. ENOENT may be an old answer on a network mount. */
   readFile(path: string, bytesMax: number): Promise<Uint8Array>;
@@ -79,6 +89,15 @@ export interface Disk {
 
   /** May be an old answer on a network mount: never a look that safety depends on. */
   stat(path: string): Promise<FileStat>;
+
+  /**
+   * Where an existing path leads when every symbolic link on the way is followed: absolute, without a link in it. ENOENT when it or what a link
+   * points to is missing, ELOOP when links lead in a circle, ENOTDIR. May be an old answer on a network mount, and is one as soon as a link changes.
+   */
+  realPath(path: string): Promise<string>;
+
+  /** What a symbolic link says, as it says it: often relative to its own directory. EINVAL when it is something else, ENOENT when missing. */
+  readLink(path: string): Promise<string>;
 
   /**
    * Makes the entries of this directory durable: additions, removals, renames in and out. Windows has no such call: NTFS journals its

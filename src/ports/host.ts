@@ -11,6 +11,12 @@ export function isKnownBoot(bootId: string): boolean {
   return !bootId.startsWith(unknownBoot);
 }
 
+/** Two ids that the kernel itself gave out, and that differ, are of two boots. Derived ones may differ within one (Windows). */
+export function areTwoBoots(one: string, other: string): boolean {
+  const given = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+  return given.test(one) && given.test(other) && one.toLowerCase() !== other.toLowerCase();
+}
+
 export interface Host {
   /** For people. Not an identity: containers share or change it. */
   readonly name: string;
@@ -21,6 +27,11 @@ export interface Host {
    * kern.bootsessionuuid. Windows: derived from the boot time, so that two boots within one second would be taken for one.
    */
   readonly bootId: string;
+  /**
+   * Which process table `processState` asks: two processes with equal `bootId` and equal `processSpace` can look each other up, all others cannot. A
+   * container has its own. Empty where a kernel has only one (macOS, Windows).
+   */
+  readonly processSpace: string;
   /** When this process started, by the wall clock, for people. */
   readonly startedAtMs: number;
   /** Opaque mark of this process's start; with `pid` and `bootId` it tells a process from a later one with the same pid. Empty where unknown. */
@@ -30,4 +41,8 @@ export interface Host {
    * from the recorded one is another process: "dead". Says nothing about a process in another container or on another machine.
    */
   processState(pid: number, startMark: string): "alive" | "dead";
+  /** Tells the person who runs this process of a mistake in the program that does no harm now. */
+  warn(message: string): void;
+  /** The `startMark` of another process of this process table; empty where unknown, and when there is no such process. */
+  startMarkOf(pid: number): string;
 }

@@ -7,6 +7,7 @@ import { livenessMutants } from "./mutants/liveness.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { publishMutants } from "./mutants/publish.ts";
 import { rollingChainMutants } from "./mutants/rolling-chain.ts";
+import { semaphoreMutants } from "./mutants/semaphore.ts";
 
 export const mutants: readonly Mutant[] = [
   ...publishMutants,
@@ -15,6 +16,7 @@ export const mutants: readonly Mutant[] = [
   ...livenessMutants,
   ...gateMutants,
   ...groupCommitMutants,
+  ...semaphoreMutants,
 ];
 
 export interface BenchResult {

@@ -11,7 +11,18 @@ export {
 export { actor, mustHold, valuesOf } from "./explorer/scenario.ts";
 export type { Actor, ActorContext, Fact, Scenario } from "./explorer/scenario.ts";
 export { formatTrace, type TraceRow } from "./explorer/trace.ts";
+export {
+  checkLinearizability,
+  mustBeLinearizable,
+  type Linearizability,
+  type LinearizabilityOptions,
+  type Model,
+  type Operation,
+} from "./linearizability.ts";
+export { lockModel, type LockInput, type LockModelOptions, type LockOutput, type LockState } from "./lock-model.ts";
 export type { Mutant } from "./mutants/mutant.ts";
+export { counterModel, registerModel } from "./register-model.ts";
+export type { CounterInput, CounterOutput, RegisterInput, RegisterOutput, RegisterValue } from "./register-model.ts";
 export { allScenarios, type ListedScenario } from "./scenarios/index.ts";
 export type { Trouble } from "./sim/call.ts";
 export type { Profile } from "./sim/persistence.ts";

@@ -342,6 +342,27 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
       });
     });
 
+    describe("realPath", () => {
+      it("gives back an existing path without links, and says ENOENT when it is missing and ENOTDIR below a file", async () => {
+        await create(at("a"), "");
+        await disk.mkdir(at("d"));
+        const real = await disk.realPath(root);
+        expect(await disk.realPath(at("a"))).toBe(posix.join(real, "a"));
+        expect(await disk.realPath(at("d"))).toBe(posix.join(real, "d"));
+        expect(await failure(disk.realPath(at("missing")))).toBe("ENOENT");
+        expect(await failure(disk.realPath(at("a", "b")))).toBe("ENOTDIR");
+      });
+    });
+
+    describe("readLink", () => {
+      it("says EINVAL for what is no link and ENOENT for what is not there", async () => {
+        await create(at("a"), "");
+        expect(await failure(disk.readLink(at("a")))).toBe("EINVAL");
+        expect(await failure(disk.readLink(root))).toBe("EINVAL");
+        expect(await failure(disk.readLink(at("missing")))).toBe("ENOENT");
+      });
+    });
+
     it("names the path and the POSIX errno in every error", async () => {
       const error: unknown = await disk.readFile(at("missing"), 1).catch((reason: unknown) => reason);
       expect(error).toMatchObject({ name: "HoldfastError", code: "IO_ERROR", errno: "ENOENT", path: at("missing") });

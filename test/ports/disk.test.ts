@@ -1,4 +1,15 @@
-import { closeSync, openSync, readdirSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -120,6 +131,46 @@ describe.each([
     await new NodeDisk(local, calls).createFile(path, new Uint8Array(), { sync: false });
     process.umask(umask);
     expect(statSync(path).mode & 0o777).toBe(0o640);
+  });
+
+  it.skipIf(process.platform === "win32")(
+    "creates a file with the mode that it is given, never with more",
+    async () => {
+      const [root, disk] = [makeScratch(), new NodeDisk(local, calls)];
+      const umask = process.umask(0);
+      await disk.createFile(join(root, "a"), new Uint8Array(), { sync: false, mode: 0o600 });
+      await disk.createFile(join(root, "b"), new Uint8Array(), { sync: false, mode: 0o644 });
+      process.umask(umask);
+      expect([statSync(join(root, "a")).mode & 0o777, statSync(join(root, "b")).mode & 0o777]).toEqual([0o600, 0o644]);
+      chmodSync(root, 0o1777);
+      expect([(await disk.stat(join(root, "a"))).mode, (await disk.stat(root)).mode]).toEqual([0o600, 0o1777]);
+    },
+  );
+
+  it("follows every symbolic link on the way, and tells where one points that leads nowhere", async () => {
+    const [root, disk] = [makeScratch(), new NodeDisk(local, calls)];
+    mkdirSync(join(root, "d"));
+    writeFileSync(join(root, "d", "a"), "");
+    symlinkSync("d", join(root, "e"));
+    symlinkSync("d/a", join(root, "b"));
+    symlinkSync("nowhere", join(root, "dangling"));
+    symlinkSync("circle", join(root, "circle"));
+    const real = join(await disk.realPath(root), "d", "a");
+    expect(await disk.realPath(join(root, "e", "a"))).toBe(real);
+    expect(await disk.realPath(join(root, "b"))).toBe(real);
+    expect(await disk.readLink(join(root, "dangling"))).toBe("nowhere");
+    await expect(disk.realPath(join(root, "dangling"))).rejects.toMatchObject({ errno: "ENOENT" });
+    await expect(disk.realPath(join(root, "circle"))).rejects.toMatchObject({ errno: "ELOOP" });
+  });
+
+  it("gives paths with forward slashes on Windows", async () => {
+    const disk = new NodeDisk(
+      local,
+      { ...calls, realpath: () => String.raw`C:\shared\a`, readlink: () => String.raw`..\a` },
+      "win32",
+    );
+    expect(await disk.realPath("C:/link")).toBe("C:/shared/a");
+    expect(await disk.readLink("C:/link")).toBe("../a");
   });
 });
 

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openNodeHost, parseProcessStat } from "../../src/ports/node/host.ts";
 import { asOrdinaryUser } from "./scratch.ts";
@@ -26,6 +26,23 @@ describe("the real host", () => {
   it.runIf(process.platform === "linux")("has the kernel's boot id, equal for every process", async () => {
     const { bootId } = await openNodeHost();
     expect(bootId).toBe(readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
+  });
+
+  it.runIf(process.platform === "linux")("tells the start of another process apart from its own", async () => {
+    const host = await openNodeHost();
+    const child = start("sleep", "60");
+    expect(host.startMarkOf(host.pid)).toBe(host.startMark);
+    expect(host.startMarkOf(child.pid)).toMatch(/^\d+$/);
+    expect(host.processState(child.pid, host.startMarkOf(child.pid))).toBe("alive");
+    child.kill("SIGKILL");
+    await once(child, "close");
+    expect(host.startMarkOf(child.pid)).toBe("");
+  });
+
+  it.runIf(process.platform === "linux")("knows whose process table it asks, the same as its parent's", async () => {
+    const { processSpace } = await openNodeHost();
+    expect(processSpace).toMatch(/^pid:\[\d+\]$/);
+    expect(processSpace).toBe(readlinkSync(`/proc/${process.ppid}/ns/pid`));
   });
 
   it("calls a process dead when it has ended", async () => {
@@ -71,7 +88,10 @@ describe("the real host", () => {
 
   it("refuses numbers that would address a group of processes", async () => {
     const host = await openNodeHost();
-    for (const pid of [0, -1, 1.5, Number.NaN]) expect(() => host.processState(pid, "")).toThrow(RangeError);
+    for (const pid of [0, -1, 1.5, Number.NaN]) {
+      expect(() => host.processState(pid, "")).toThrow(RangeError);
+      expect(() => host.startMarkOf(pid)).toThrow(RangeError);
+    }
   });
 });
 

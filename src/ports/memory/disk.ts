@@ -62,6 +62,15 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
     async stat(path) {
       return statOf(tree.nodeAt(path, "stat"));
     },
+    // There are no symbolic links here.
+    async realPath(path) {
+      tree.nodeAt(path, "resolve");
+      return path;
+    },
+    async readLink(path) {
+      tree.nodeAt(path, "read link");
+      throw diskError("EINVAL", "read link", path);
+    },
     async syncDirectory(path) {
       tree.directory(path, "sync");
     },

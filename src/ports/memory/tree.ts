@@ -180,5 +180,5 @@ export class Tree {
 
 export function statOf(node: TreeNode): FileStat {
   const size = node.kind === "file" ? node.bytes.length : node.entries.size;
-  return { kind: node.kind, size, mtimeMs: node.mtimeMs, identity: `memory:${node.ino}` };
+  return { kind: node.kind, size, mtimeMs: node.mtimeMs, identity: `memory:${node.ino}`, device: "memory" };
 }

@@ -1,7 +1,7 @@
 // The real disk: each operation of the contract by the calls of Node.
 import { holdfastError } from "../../errors.ts";
 import { diskError } from "../disk-error.ts";
-import type { Disk, DiskFile, FileStat, Volume } from "../disk.ts";
+import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../disk.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, pooledCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
@@ -29,9 +29,9 @@ export class NodeDisk implements Disk {
     this.#platform = platform;
   }
 
-  async createFile(path: string, bytes: Uint8Array, options: { readonly sync: boolean }): Promise<void> {
+  async createFile(path: string, bytes: Uint8Array, options: CreateFileOptions): Promise<void> {
     await attempt("create", path, async () => {
-      const fd = await this.#calls.open(path, "wx");
+      const fd = await this.#calls.open(path, "wx", options.mode);
       try {
         await this.#closing(fd, async () => {
           await writeAll(this.#calls, fd, 0, bytes);
@@ -106,6 +106,14 @@ export class NodeDisk implements Disk {
     return attempt("stat", path, async () => fileStatOf(await this.#calls.stat(path)));
   }
 
+  async realPath(path: string): Promise<string> {
+    return this.#withSlashes(await attempt("resolve", path, async () => this.#calls.realpath(path)));
+  }
+
+  async readLink(path: string): Promise<string> {
+    return this.#withSlashes(await attempt("read link", path, async () => this.#calls.readlink(path)));
+  }
+
   async syncDirectory(path: string): Promise<void> {
     // Windows cannot flush a directory, and NTFS needs no flush: it journals its metadata in order.
     if (this.#platform === "win32") return;
@@ -113,6 +121,10 @@ export class NodeDisk implements Disk {
       const fd = await this.#calls.open(path, "r");
       await this.#closing(fd, () => this.#calls.fsync(fd));
     });
+  }
+
+  #withSlashes(path: string): string {
+    return this.#platform === "win32" ? path.replaceAll("\\", "/") : path;
   }
 
   /** Closes in any case. A failed close fails the whole: on a share it is where a lost write is reported. */

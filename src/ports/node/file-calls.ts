@@ -6,7 +6,8 @@ import { promisify } from "node:util";
 type Answer<T> = T | Promise<T>;
 
 export interface FileCalls {
-  open(path: string, flags: string | number): Answer<number>;
+  /** `mode` is for a file that this call makes. */
+  open(path: string, flags: string | number, mode?: number): Answer<number>;
   close(fd: number): Answer<void>;
   /** May do less than asked, like the system call. */
   read(fd: number, into: Uint8Array, position: number): Answer<number>;
@@ -15,6 +16,8 @@ export interface FileCalls {
   fsync(fd: number): Promise<void>;
   fstat(fd: number): Answer<fs.BigIntStats>;
   stat(path: string): Answer<fs.BigIntStats>;
+  realpath(path: string): Answer<string>;
+  readlink(path: string): Answer<string>;
   link(from: string, to: string): Answer<void>;
   rename(from: string, to: string): Answer<void>;
   unlink(path: string): Answer<void>;
@@ -33,13 +36,15 @@ const exact = { bigint: true } as const;
 
 /** Never blocks the event loop: on a share one call was measured to hang for 14 s. */
 export const pooledCalls: FileCalls = {
-  open: (path, flags) => promisify(fs.open)(path, flags, fileMode),
+  open: (path, flags, mode = fileMode) => promisify(fs.open)(path, flags, mode),
   close: promisify(fs.close),
   read: async (fd, into, position) => (await promisify(fs.read)(fd, into, 0, into.length, position)).bytesRead,
   write: async (fd, from, position) => (await promisify(fs.write)(fd, from, 0, from.length, position)).bytesWritten,
   fsync: promisify(fs.fsync),
   fstat: (fd) => promisify(fs.fstat)(fd, exact),
   stat: (path) => promisify(fs.stat)(path, exact),
+  realpath: (path) => promisify(fs.realpath.native)(path),
+  readlink: (path) => promisify(fs.readlink)(path),
   link: promisify(fs.link),
   rename: promisify(fs.rename),
   unlink: promisify(fs.unlink),
@@ -59,7 +64,7 @@ const blockingBytesMax = 256 * 1024;
 
 /** Two to three times as fast as the pool for small operations on a local disk; what waits for the device goes to the pool all the same. */
 export const blockingCalls: FileCalls = {
-  open: (path, flags) => fs.openSync(path, flags, fileMode),
+  open: (path, flags, mode = fileMode) => fs.openSync(path, flags, mode),
   close: (fd) => fs.closeSync(fd),
   read: (fd, into, position) =>
     into.length > blockingBytesMax
@@ -72,6 +77,8 @@ export const blockingCalls: FileCalls = {
   fsync: promisify(fs.fsync),
   fstat: (fd) => fs.fstatSync(fd, exact),
   stat: (path) => fs.statSync(path, exact),
+  realpath: (path) => fs.realpathSync.native(path),
+  readlink: (path) => fs.readlinkSync(path),
   link: (from, to) => fs.linkSync(from, to),
   rename: (from, to) => fs.renameSync(from, to),
   unlink: (path) => fs.unlinkSync(path),

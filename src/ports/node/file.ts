@@ -92,5 +92,14 @@ export async function writeAll(calls: FileCalls, fd: number, offset: number, byt
 export function fileStatOf(stats: BigIntStats): FileStat {
   const kind = stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
   const { dev, ino, size, mtimeNs } = stats;
-  return { kind, size: Number(size), mtimeMs: Number(mtimeNs) / 1e6, identity: `${dev}:${ino}` };
+  // What Windows gives here is made up from the read-only flag.
+  const mode = process.platform === "win32" ? {} : { mode: Number(stats.mode) & 0o7777 };
+  return {
+    kind,
+    size: Number(size),
+    mtimeMs: Number(mtimeNs) / 1e6,
+    identity: `${dev}:${ino}`,
+    device: String(dev),
+    ...mode,
+  };
 }

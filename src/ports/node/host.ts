@@ -1,7 +1,7 @@
 // This process and this machine, from the process table and the kernel.
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
 import { promisify } from "node:util";
 import { unknownBootId, type Host } from "../host.ts";
@@ -12,9 +12,12 @@ export async function openNodeHost(): Promise<Host> {
     name: hostname(),
     pid: process.pid,
     bootId: await findBootId(process.platform),
+    processSpace: findProcessSpace(process.platform),
     startedAtMs: Math.round(performance.timeOrigin),
-    startMark: findEntry(process.pid)?.startMark ?? "",
+    startMark: startMarkOf(process.pid),
     processState,
+    startMarkOf,
+    warn: (message) => process.emitWarning(message, "HoldfastWarning"),
   };
 }
 
@@ -34,9 +37,29 @@ async function findBootId(platform: NodeJS.Platform): Promise<string> {
   return unknownBootId(randomUUID());
 }
 
-function processState(pid: number, startMark: string): "alive" | "dead" {
-  // 0 and negative numbers would address process groups.
+/** `pid:[4026531836]`: the number of a pid namespace, which no other living one of this kernel has. */
+function findProcessSpace(platform: NodeJS.Platform): string {
+  if (platform !== "linux") return "";
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    // A sandbox that hides it; a name that nobody else has claims nothing.
+    return unknownBootId(randomUUID());
+  }
+}
+
+function startMarkOf(pid: number): string {
+  mustBePid(pid);
+  return findEntry(pid)?.startMark ?? "";
+}
+
+/** 0 and negative numbers would address process groups. */
+function mustBePid(pid: number): void {
   if (!Number.isSafeInteger(pid) || pid < 1) throw new RangeError(`not a process id: ${pid}`);
+}
+
+function processState(pid: number, startMark: string): "alive" | "dead" {
+  mustBePid(pid);
   try {
     process.kill(pid, 0);
   } catch (error) {

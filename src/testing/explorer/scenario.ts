@@ -66,6 +66,9 @@ export interface Scenario {
   /** Actors look into each other's `/temp/<actor>`: then its steps are tried in every order too. */
   readonly tempIsShared?: boolean;
 
+  /** Steps whose moment nobody else can notice: what is done to names that only their maker knows yet. */
+  readonly isUnseen?: (operation: string, path: string) => boolean;
+
   /** Names that are never removed or replaced once they are there (checked): looking at one need not be tried at every moment. */
   readonly isPermanent?: (path: string) => boolean;
 

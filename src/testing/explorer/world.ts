@@ -78,6 +78,7 @@ export class World {
       lostReply: scenario.troubles?.lostReply ?? 0,
       retransmit: scenario.troubles?.retransmit ?? 0,
       stale: scenario.troubles?.stale ?? Infinity,
+      hint: scenario.troubles?.hint ?? 0,
     };
   }
 
@@ -135,6 +136,7 @@ export class World {
       osLocks: this.#osLocks,
       now: () => this.#nowMs,
       pid: state.pid,
+      processSpace: this.scenario.actors[state.name]?.container,
       beatsMax: this.scenario.beatsMax ?? 0,
       errors: this.scenario.errors,
       isPermanent: this.scenario.isPermanent,
@@ -315,7 +317,10 @@ export class World {
   #isPrivate(actor: ActorState, call: Call<unknown>): boolean {
     if (this.scenario.powerCuts) return false;
     if (call.isSettled?.()) return true;
-    if (this.scenario.tempIsShared || call.touches.length === 0) return false;
+    if (call.touches.length === 0) return false;
+    const { isUnseen } = this.scenario;
+    if (isUnseen !== undefined && call.touches.every(({ what }) => isUnseen(call.operation, what))) return true;
+    if (this.scenario.tempIsShared) return false;
     const own = `/temp/${actor.name}/`;
     return call.touches.every(({ what }) => what.startsWith(own) || what === durabilityTouch);
   }

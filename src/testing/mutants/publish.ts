@@ -22,6 +22,8 @@ function lazyDisk(disk: Disk, lazy: { readonly files?: boolean; readonly directo
     rmdir: (path) => disk.rmdir(path),
     list: (path) => disk.list(path),
     stat: (path) => disk.stat(path),
+    realPath: (path) => disk.realPath(path),
+    readLink: (path) => disk.readLink(path),
     syncDirectory: async (path) => (lazy.directories ? undefined : disk.syncDirectory(path)),
   };
 }

@@ -35,6 +35,8 @@ export function dawdlingDisk(disk: Disk, { chance, probability, msMax }: Dawdlin
     rmdir: late((path) => disk.rmdir(path), decisive),
     list: late((path) => disk.list(path)),
     stat: late((path) => disk.stat(path)),
+    realPath: late((path) => disk.realPath(path)),
+    readLink: late((path) => disk.readLink(path)),
     syncDirectory: late((path) => disk.syncDirectory(path)),
   };
 }

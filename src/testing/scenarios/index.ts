@@ -5,14 +5,21 @@ import { gateScenarios } from "./gate.ts";
 import { groundScenarios } from "./ground.ts";
 import { groupCommitScenarios } from "./group-commit.ts";
 import { livenessScenarios } from "./liveness.ts";
+import { pathLockScenarios } from "./path-locks.ts";
 import { publishScenarios } from "./publish.ts";
+import { redoScenarios } from "./redo.ts";
 import { rollingChainScenarios } from "./rolling-chain.ts";
+import { semaphoreScenarios } from "./semaphore.ts";
 
 /** Explored by `npm run explore` only: minutes each. */
 const large: ReadonlySet<string> = new Set([
   "chain: two sleepers and a collector",
   "chain: three sleepers and a collector",
   "chain: three machines with old caches",
+  "semaphore: three takers of a stale directory",
+  "locks: upgrade against a waiter, with hints",
+  "redo: a late committer, rolling and collection",
+  "redo: three that break and count",
 ]);
 
 export interface ListedScenario {
@@ -28,7 +35,10 @@ export function allScenarios(): ListedScenario[] {
     ...livenessScenarios(),
     ...groundScenarios(),
     ...gateScenarios(),
+    ...pathLockScenarios(),
+    ...redoScenarios(),
     ...groupCommitScenarios(),
+    ...semaphoreScenarios(),
   ];
   return scenarios.map((scenario) => ({ scenario, size: large.has(scenario.name) ? "large" : "small" }));
 }

@@ -1,6 +1,6 @@
 // The simulated disk as one process sees it through its machine: every call parks, and may end in each of the ways that the quirks allow.
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
-import type { Disk, FileStat } from "../../ports/disk.ts";
+import type { CreateFileOptions, Disk, FileStat } from "../../ports/disk.ts";
 import { statOf, type FileNode } from "../../ports/memory/tree.ts";
 import { durability, type Park, type Touch } from "./call.ts";
 import type { ClientCache } from "./client-cache.ts";
@@ -43,7 +43,7 @@ export class SimDisk implements Disk {
     return this.#server.volume;
   }
 
-  async createFile(path: string, bytes: Uint8Array, { sync }: { readonly sync: boolean }): Promise<void> {
+  async createFile(path: string, bytes: Uint8Array, { sync }: CreateFileOptions): Promise<void> {
     // Three steps, as in reality: a crash between them leaves an empty file, or content that is not durable.
     const node = await this.#create(path);
     const touches = (): Touch[] => [this.#server.touchOfFile(node, path, true)];
@@ -218,6 +218,17 @@ export class SimDisk implements Disk {
     });
   }
 
+  /** There are no symbolic links here. */
+  async realPath(path: string): Promise<string> {
+    await this.#lookAt("resolve", path);
+    return path;
+  }
+
+  async readLink(path: string): Promise<string> {
+    await this.#lookAt("read link", path);
+    throw diskError("EINVAL", "read link", path);
+  }
+
   async syncDirectory(path: string): Promise<void> {
     await this.#do({
       name: "sync directory",
@@ -228,6 +239,11 @@ export class SimDisk implements Disk {
       directory: path,
       run: (at) => this.#server.syncDirectory(at.directory(path), path),
     });
+  }
+
+  async #lookAt(name: string, path: string): Promise<void> {
+    const touches = [this.#looks(path)];
+    await this.#do({ name, detail: path, touches, needs: [path], run: (at) => void at.node(path) });
   }
 
   async #create(path: string): Promise<FileNode> {

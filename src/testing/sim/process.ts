@@ -26,6 +26,8 @@ export interface SimProcessOptions {
   /** Called with every answer that did not park, because what a process does next may depend on it. */
   readonly observed: (what: string) => void;
   readonly pid: number;
+  /** Its container, if it has one. */
+  readonly processSpace?: string | undefined;
   /** What the process table says of another. */
   readonly processState: (pid: number, startMark: string) => "alive" | "dead";
   /** How many beats its heart makes before the scenario lets it fall silent. */
@@ -85,11 +87,12 @@ function simRandom(name: string): Random {
   return { bytes: (length) => Uint8Array.from({ length }, () => next() & 255), fraction: () => next() / 4294967296 };
 }
 
-function simHost({ name, machine, pid, processState, observed }: SimProcessOptions): Host {
+function simHost({ name, machine, pid, processSpace = "", processState, observed }: SimProcessOptions): Host {
   return {
     name: machine.name,
     pid,
     bootId: machine.bootId,
+    processSpace,
     startedAtMs: 0,
     startMark: `start-of-${name}`,
     processState: (other, startMark) => {
@@ -97,6 +100,8 @@ function simHost({ name, machine, pid, processState, observed }: SimProcessOptio
       observed(state);
       return state;
     },
+    startMarkOf: (other) => (other === pid ? `start-of-${name}` : ""),
+    warn: () => undefined,
   };
 }
 
@@ -147,11 +152,20 @@ function simOsLock({ osLocks, park, name, machine }: SimProcessOptions, disk: Si
 }
 
 /** Hints are never the truth, so a simulated one may as well never come. */
-function simWatch({ server }: SimProcessOptions): Watch {
+function simWatch({ server, park }: SimProcessOptions): Watch {
   return {
-    start(_directory, onHint) {
+    start(path, onHint) {
+      let isWatching = true;
       if (server.quirks.watch === "hints") queueMicrotask(onHint);
-      return () => undefined;
+      if (server.quirks.watch === "any time")
+        void park({
+          operation: "hint",
+          detail: path,
+          touches: [],
+          background: true,
+          outcomes: () => (isWatching ? [{ label: "", trouble: "hint", run: onHint }] : []),
+        });
+      return () => (isWatching = false);
     },
   };
 }

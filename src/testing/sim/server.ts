@@ -31,7 +31,8 @@ export interface Quirks {
   /** How far the clock that stamps files is ahead of the true time. */
   readonly clockOffsetMs?: number;
   readonly osLocks?: "exclude" | "per machine" | "none";
-  readonly watch?: "hints" | "silent";
+  /** "hints": at once, once for each watch. "any time": once for each watch, whenever the explorer chooses, as often as the scenario allows. */
+  readonly watch?: "hints" | "any time" | "silent";
 }
 
 export interface ServerOptions {

@@ -1,0 +1,102 @@
+// Which two claims exclude each other: the conflict table of path locks, and who blocks whom in a list of requests.
+import type { LockMode } from "../common.ts";
+import { isWithin } from "../format/path-key.ts";
+import type { Claim } from "./claim.ts";
+
+/** How the path of one claim lies to that of another. */
+type Relation = "same" | "below" | "above" | "apart";
+
+/**
+ * The table: a row for mine, a column for theirs; in it, where my path may lie for the two to meet. An exact lock does not reach below its path, a tree lock
+ * does. Two claims that meet exclude each other unless both are shared.
+ */
+const meets: Readonly<Record<LockMode, Readonly<Record<LockMode, readonly Relation[]>>>> = {
+  exact: { exact: ["same"], tree: ["same", "below"] },
+  tree: { exact: ["same", "above"], tree: ["same", "above", "below"] },
+};
+
+function relationOf(mine: string, theirs: string): Relation {
+  if (mine === theirs) return "same";
+  if (isWithin(mine, theirs)) return "below";
+  return isWithin(theirs, mine) ? "above" : "apart";
+}
+
+export function areInConflict(mine: Claim, theirs: Claim): boolean {
+  if (mine.shared && theirs.shared) return false;
+  return meets[mine.mode][theirs.mode].includes(relationOf(mine.path, theirs.path));
+}
+
+/** Whether whoever holds `outer` needs nothing more to do what `inner` allows. */
+export function covers(outer: Claim, inner: Claim): boolean {
+  if (outer.shared && !inner.shared) return false;
+  return outer.mode === "tree" ? isWithin(inner.path, outer.path) : inner.mode === "exact" && inner.path === outer.path;
+}
+
+/** What stands in a list and is judged in the order of that list. */
+export interface Claimant {
+  readonly id: string;
+  readonly claims: readonly Claim[];
+  /** The one that this one is within: it does not block its own. */
+  readonly within?: string | undefined;
+}
+
+export function conflictsWith(mine: readonly Claim[], theirs: readonly Claim[]): boolean {
+  return mine.some((claim) => theirs.some((other) => areInConflict(claim, other)));
+}
+
+/** Those of `others` that `mine` cannot be together with. */
+export function conflictingOf<C extends Claimant>(others: readonly C[], mine: Claimant): C[] {
+  const relatives = relativesOf(others, mine);
+  return others.filter(({ id, claims }) => !relatives.has(id) && conflictsWith(mine.claims, claims));
+}
+
+/** Who has to be over before `mine`, which is in the list, holds: every earlier one that conflicts with it. */
+export function blockersOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+  const index = list.findIndex(({ id }) => id === mine.id);
+  return conflictingOf(index < 0 ? list : list.slice(0, index), mine);
+}
+
+/** Itself, what it is within, and what is within it. */
+function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
+  const relatives = new Set([mine.id]);
+  for (let above = mine.within; above !== undefined && !relatives.has(above);) {
+    relatives.add(above);
+    above = list.find(({ id }) => id === above)?.within;
+  }
+  const inner = new Set([mine.id]);
+  // Until nothing is added: one that was widened since stands behind those that are within it.
+  for (let size = 0; size < inner.size;) {
+    size = inner.size;
+    for (const { id, within } of list) if (within !== undefined && inner.has(within)) inner.add(id);
+  }
+  return new Set([...relatives, ...inner]);
+}
+
+/**
+ * The circle that would close if `mine` waited: somebody whom it waits for waits, through what is within it, for what `mine` is within. Only edges that callers
+ * have declared count: two tasks of one process are not one.
+ */
+export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claimant): C[] | undefined {
+  const ancestors = new Set<string>();
+  for (let above = mine.within; above !== undefined && !ancestors.has(above);) {
+    ancestors.add(above);
+    above = list.find(({ id }) => id === above)?.within;
+  }
+  if (ancestors.size === 0) return undefined;
+  const seen = new Set<string>();
+  const search = (waiting: Claimant, path: readonly C[]): C[] | undefined => {
+    for (const blocker of blockersOf(list, waiting)) {
+      if (ancestors.has(blocker.id)) return [...path, blocker];
+      if (seen.has(blocker.id)) continue;
+      seen.add(blocker.id);
+      // It ends when it is no longer blocked itself, and when what is within it has been granted.
+      const inner = list.filter(({ within }) => within === blocker.id);
+      for (const next of [blocker, ...inner]) {
+        const found = search(next, [...path, blocker]);
+        if (found !== undefined) return found;
+      }
+    }
+    return undefined;
+  };
+  return search(mine, []);
+}

@@ -1,0 +1,109 @@
+// One grant as this process knows it: what it covers, whether it still stands, and what ends with it.
+import type { Life } from "../durable/life.ts";
+import { holdfastError } from "../errors.ts";
+import type { Claim } from "./claim.ts";
+import { covers } from "./conflict.ts";
+import { Line } from "./line.ts";
+import type { Redo } from "./redo-record.ts";
+
+export interface GrantFacts {
+  /** Of its request in the table; that of what it is within, when it is covered by that. */
+  readonly id: string;
+  readonly life: Life;
+  /** In the caller's spelling. */
+  readonly asked: readonly Claim[];
+  readonly claims: readonly Claim[];
+  readonly fence: number;
+  readonly sinceMs: number;
+  readonly tag?: string | undefined;
+  readonly parent?: Grant | undefined;
+  /** It has no request of its own. */
+  readonly isCovered?: boolean;
+}
+
+export class Grant {
+  readonly id: string;
+  readonly life: Life;
+  readonly parent: Grant | undefined;
+  readonly isCovered: boolean;
+  readonly sinceMs: number;
+  readonly tag: string | undefined;
+  asked: readonly Claim[];
+  claims: readonly Claim[];
+  fence: number;
+  lastActiveMs: number;
+  /** Committed, or perhaps committed, and not known to be done. */
+  readonly redos: Map<string, Redo> = new Map();
+  /** What ends when this one ends. */
+  readonly inner: Set<Grant> = new Set();
+  /** Where those wait for each other that this one covers. */
+  readonly line: Line = new Line();
+  /** What is to be done once when it is over: leaving a line, mostly. */
+  readonly onOver: (() => void)[] = [];
+  #state: "held" | "released" | "lost" = "held";
+  #reason: unknown;
+  #signal: AbortController | undefined;
+
+  constructor({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered = false }: GrantFacts) {
+    this.id = id;
+    this.life = life;
+    this.asked = asked;
+    this.claims = claims;
+    this.fence = fence;
+    this.sinceMs = sinceMs;
+    this.lastActiveMs = sinceMs;
+    this.tag = tag;
+    this.parent = parent;
+    this.isCovered = isCovered;
+    parent?.inner.add(this);
+  }
+
+  get isHeld(): boolean {
+    if (this.#state === "held" && this.life.isOver) this.lose(this.life.signal.reason);
+    return this.#state === "held";
+  }
+
+  /** LOCK_LOST. To be asked before and after everything whose result is acted on. */
+  mustHold(): void {
+    if (!this.isHeld) throw this.#reason ?? this.lost("it was released");
+  }
+
+  /** Made when somebody asks for it: most never do, and it costs more than all the rest of a grant. */
+  get signal(): AbortSignal {
+    this.#signal ??= new AbortController();
+    if (this.#state === "lost" && !this.#signal.signal.aborted) this.#signal.abort(this.#reason);
+    return this.#signal.signal;
+  }
+
+  /** It is over, and not by its owner's will. */
+  lose(reason: unknown): void {
+    if (this.#state !== "held") return;
+    this.#end("lost", reason);
+    this.#signal?.abort(reason);
+    for (const grant of this.inner) grant.lose(reason);
+  }
+
+  /** It is over by its owner's will. False when it was over before. */
+  release(): boolean {
+    if (this.#state !== "held") return false;
+    this.#end("released", this.lost("it was released"));
+    return true;
+  }
+
+  covers(claims: readonly Claim[]): boolean {
+    return claims.every((inner) => this.claims.some((outer) => covers(outer, inner)));
+  }
+
+  lost(why: string): Error {
+    const path = this.asked.map((claim) => claim.path || ".").join(", ");
+    const message = `The lock on ${path} with fence ${this.fence} is no longer held: ${why}. Whatever is committed under it is refused.`;
+    return holdfastError("LOCK_LOST", message, { path, fence: this.fence });
+  }
+
+  #end(state: "released" | "lost", reason: unknown): void {
+    this.#state = state;
+    this.#reason = reason;
+    this.parent?.inner.delete(this);
+    for (const action of this.onOver.splice(0)) action();
+  }
+}

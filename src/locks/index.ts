@@ -1,0 +1,60 @@
+// The subpath "holdfast/locks": semaphore files, the store lock, and path locks, on real file systems.
+import { ensureDirectory } from "../durable/directory.ts";
+import { Ground } from "../durable/ground.ts";
+import { directoryOf } from "../ports/node/location.ts";
+import { openNodePorts } from "../ports/node/ports.ts";
+import { checkLockPath } from "./semaphore/lock-path.ts";
+import type { SemaphoreOptions } from "./semaphore/options.ts";
+import { Places } from "./semaphore/place.ts";
+import { PortsSemaphore } from "./semaphore/semaphore.ts";
+import type { PathLocks, PathLocksOptions } from "./path-locks.ts";
+import { createStoreLock, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
+import { TablePathLocks } from "./table-path-locks.ts";
+
+export type { BlockingLock, Hold, HolderInfo, LockMode, Waiting } from "../common.ts";
+export type { PathHold } from "./path-hold.ts";
+export type {
+  AcquireManyOptions,
+  AcquireOptions,
+  HeldLock,
+  LockRequest,
+  PathLocks,
+  PathLocksOptions,
+} from "./path-locks.ts";
+export type { StoreLock, StoreLockOptions } from "./store-lock.ts";
+export type { SemaphoreHold } from "./semaphore/hold.ts";
+export { formatLockFile, parseLockFile, type LockFileInfo } from "./semaphore/lock-file.ts";
+export type { SemaphoreOptions } from "./semaphore/options.ts";
+export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
+
+// One for the whole process: semaphores on one path know of each other.
+const places = new Places();
+
+/** A lock file at `path`, whose directory must exist. INVALID_PATH for what cannot be one; nothing is touched before the first call. */
+export class Semaphore extends PortsSemaphore {
+  constructor(path: string, options: SemaphoreOptions = {}) {
+    checkLockPath(path);
+    super({ openPorts: openNodePorts, places }, directoryOf(path), options);
+  }
+}
+
+/** One writer at a time in `directory`, among all processes of all machines that open it. Makes the directory if it is not there. */
+export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
+  const path = directoryOf(directory);
+  return await createStoreLock(await openNodePorts(path), path, options);
+}
+
+/** Locks on the paths below `root`, whether anything is there or not. They live in `.holdfast` in that directory, outside of what they protect. */
+export async function openPathLocks(root: string | URL, options: PathLocksOptions = {}): Promise<PathLocks> {
+  const { leaseMs = 300_000, ...more } = options;
+  const path = directoryOf(root);
+  const ports = await openNodePorts(path);
+  await ensureDirectory(ports.disk, path);
+  const ground = await Ground.open(ports, `${path}/.holdfast`, { leaseMs });
+  try {
+    return await TablePathLocks.open(ground, { ...more, root: path, ownsGround: true });
+  } catch (error) {
+    await ground.close();
+    throw error;
+  }
+}

@@ -1,0 +1,49 @@
+// The lock table as `list` and `break` show it: who holds what, and who waits for it.
+import type { HolderInfo } from "../common.ts";
+import type { Ground } from "../durable/ground.ts";
+import { isWithin } from "../format/path-key.ts";
+import { describeClaim, holderOf } from "./blocking.ts";
+import { areInConflict, blockersOf, conflictsWith } from "./conflict.ts";
+import type { HeldLock } from "./path-locks.ts";
+import type { Request } from "./request.ts";
+
+/** One for each claim that is held now by one of `requests`, which all stand. */
+export async function describeHeld(
+  ground: Ground,
+  requests: readonly Request[],
+  isShown: (path: string) => boolean,
+): Promise<HeldLock[]> {
+  const holders = new Map<string, HolderInfo>();
+  for (const request of requests)
+    if (!holders.has(request.holder)) holders.set(request.holder, await holderOf(ground, request));
+  const infoOf = ({ holder }: Request): HolderInfo => holders.get(holder) as HolderInfo;
+  const waiting = requests.filter((request) => blockersOf(requests, request).length > 0);
+  return holdingOf(requests).flatMap((request) =>
+    request.claims
+      .filter(({ path }) => isShown(path))
+      .map((claim) => ({
+        ...describeClaim(request, claim, infoOf(request)),
+        holdId: request.id,
+        fence: request.fence,
+        waiting: waiting.flatMap((other) =>
+          other.claims
+            .filter((wanted) => areInConflict(wanted, claim))
+            .map((wanted) => ({ ...wanted, holder: infoOf(other), since: new Date(other.sinceMs) })),
+        ),
+      })),
+  );
+}
+
+export function holdingOf(requests: readonly Request[]): Request[] {
+  return requests.filter((request) => blockersOf(requests, request).length === 0);
+}
+
+/** Those whom somebody would meet who wanted `path` for himself. */
+export function holdersOf(requests: readonly Request[], path: string): Request[] {
+  const wanted = [{ path, mode: "exact", shared: false } as const];
+  return holdingOf(requests).filter(({ claims }) => conflictsWith(claims, wanted));
+}
+
+export function isShownUnder(under: string): (path: string) => boolean {
+  return (path) => isWithin(path, under);
+}

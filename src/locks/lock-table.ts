@@ -1,0 +1,323 @@
+// The lock table: a rolling chain of the one ordered list of requests, and the hold files that say which of them still stand.
+//
+// A request stands as long as its hold file, `holds/<id>`, is there. Its owner removes it to release: consent needs no record. Everybody else must drop the
+// request from the list by an append before he removes the file, and must complete what was committed under it: judgement is a record. So a hold
+// file that is gone means that its owner will commit nothing more and that all he has committed is done. Its name is never used again, so that
+// its absence cannot be an old answer: nobody has looked for it before it was there.
+import { ensureDirectory, removeTree, unlinkIfThere } from "../durable/directory.ts";
+import type { Ground } from "../durable/ground.ts";
+import { RollingChain, type AppendOptions, type RollingEntry } from "../durable/rolling-chain.ts";
+import { discard, stage } from "../durable/staging.ts";
+import type { HolderState } from "../durable/witness.ts";
+import { isHoldfastError } from "../errors.ts";
+import { randomName } from "../format/id.ts";
+import { hasErrno } from "../ports/disk-error.ts";
+import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
+import type { Redo } from "./redo-record.ts";
+import { emptyTable, tableKind, type Request, type Table } from "./request.ts";
+
+/** Beyond twice as many requests as were found standing last time, and so many more, all of them are looked at. */
+const untidyMax = 32;
+
+export interface LockTableOptions {
+  /** Of the tree that redos change. */
+  readonly root: string;
+  readonly slotsPerEpoch?: number | undefined;
+  /** What the table runs on: the real one, or a known-wrong variant. */
+  readonly ChainClass?: typeof RollingChain | undefined;
+}
+
+/** What an append that makes a request knows of it. */
+export interface NewRequest {
+  readonly id: string;
+  readonly fence: number;
+  readonly change: string;
+}
+
+export class LockTable {
+  readonly ground: Ground;
+  readonly place: RedoPlace;
+  readonly #holds: string;
+  #chain!: RollingChain<Table>;
+  /** Requests that are over: their hold files are gone. Left out of the list with the next append. */
+  readonly #gone = new Set<string>();
+  /** Requests that the next append drops, because their holders are dead or somebody broke them, by the change that was judged: what was handed over since is another's. */
+  readonly #condemned = new Map<string, string>();
+  /** Redos that are done. Left out with the next append. */
+  readonly #done = new Set<string>();
+  #tidyAt = untidyMax;
+
+  protected constructor(ground: Ground, root: string) {
+    this.ground = ground;
+    const { directory } = ground.layout;
+    this.place = { ports: ground.ports, root, directory };
+    this.#holds = `${directory}/holds`;
+  }
+
+  static async open(
+    ground: Ground,
+    { root, slotsPerEpoch, ChainClass = RollingChain }: LockTableOptions,
+  ): Promise<LockTable> {
+    const table = new this(ground, root);
+    const { disk, host } = ground.ports;
+    const { directory } = ground.layout;
+    for (const name of ["holds", "redo", "done", "trash"]) await ensureDirectory(disk, `${directory}/${name}`);
+    table.#chain = await ChainClass.open<Table>(ground.staging, `${directory}/table`, {
+      kind: tableKind,
+      initial: emptyTable,
+      counts: (state, id) => table.counts(state, id),
+      slotsPerEpoch,
+      // A lock need not survive a power cut, because its holder does not.
+      sync: false,
+      bootId: host.bootId,
+    });
+    return table;
+  }
+
+  holdFile(id: string): string {
+    return `${this.#holds}/${id}`;
+  }
+
+  /** The newest list, for those who act on it. */
+  async read(): Promise<RollingEntry<Table>> {
+    return await this.#chain.read();
+  }
+
+  /**
+   * Makes the list that `change` derives from the newest one the newest, or nothing when it returns undefined. What is known to be over is left out before
+   * `change` sees it. What was condemned is dropped by this append, completed, and its hold files removed.
+   */
+  async append(
+    change: (table: Table, made: Omit<NewRequest, "id">) => Table | undefined,
+    { id = this.#newName(), ...options }: AppendOptions & { readonly id?: string } = {},
+  ): Promise<RollingEntry<Table> | undefined> {
+    let dropped: readonly Request[] = [];
+    const entry = await this.#chain.append(
+      id,
+      (newest, number) => {
+        dropped = newest.requests.filter((request) => this.#isCondemned(request));
+        return change(this.#known(newest), { fence: number, change: id });
+      },
+      options,
+    );
+    if (entry === undefined) return undefined;
+    for (const request of dropped) await this.#cleanUp(request, entry.state);
+    this.#forgetWhatLeft(entry.state);
+    return entry;
+  }
+
+  /** Appends a request, and keeps the file that became the slot as its hold file: releasing is removing it. */
+  async request(
+    change: (table: Table, made: NewRequest) => Table | undefined,
+  ): Promise<(RollingEntry<Table> & { readonly id: string }) | undefined> {
+    const { holder } = await this.ground.life();
+    let id = "";
+    const entry = await this.append((table, made) => change(table, { ...made, id }), {
+      keepAs: () => this.holdFile((id = `${holder.id}.${this.#newName()}`)),
+    });
+    if (entry === undefined) return undefined;
+    await this.#tidy(entry.state);
+    return { ...entry, id };
+  }
+
+  /** Lets go of what is ours: one operation, which cannot lose a race. */
+  async release(id: string): Promise<void> {
+    // Known before it is done: whatever comes of the unlink, we will not act under it again.
+    this.#gone.add(id);
+    try {
+      await unlinkIfThere(this.ground.ports.disk, this.holdFile(id));
+    } catch (error) {
+      // It may stand, and only an append can end it now. If that fails too, it ends with this process.
+      this.#gone.delete(id);
+      await this.append(({ requests, redos }) => ({
+        requests: requests.filter((request) => request.id !== id),
+        redos,
+      }));
+      throw error;
+    }
+  }
+
+  /** Those that are not over yet, as far as their hold files tell. */
+  async standing<R extends Request>(requests: readonly R[]): Promise<R[]> {
+    const left: R[] = [];
+    for (const request of requests) if (!(await this.isOver(request.id))) left.push(request);
+    return left;
+  }
+
+  async isOver(id: string): Promise<boolean> {
+    if (this.#gone.has(id)) return true;
+    if (await this.ground.ports.disk.canOpen(this.holdFile(id))) return false;
+    this.#gone.add(id);
+    return true;
+  }
+
+  /** Those that neither are over nor will be dropped by the next append: their owners live. With `once`, for somebody who cannot watch them for a lease. */
+  async judge<R extends Request>(requests: readonly R[], options: { readonly once: boolean }): Promise<R[]> {
+    const left: R[] = [];
+    // One look for all that a holder has.
+    const states = new Map<string, HolderState>();
+    for (const request of await this.standing(requests)) {
+      if (this.#isCondemned(request)) continue;
+      const { holder } = request;
+      if (request.transfer === undefined && !states.has(holder))
+        states.set(holder, await this.ground.stateOf(holder, options));
+      const isOrphan = request.transfer === undefined ? states.get(holder) === "dead" : await this.isLapsed(request);
+      if (isOrphan) this.#condemned.set(request.id, request.change);
+      else left.push(request);
+    }
+    return left;
+  }
+
+  /** Drops requests, whoever owns them; what was committed under them is completed. */
+  async drop(requests: readonly Request[]): Promise<void> {
+    for (const { id, change } of requests) this.#condemned.set(id, change);
+    await this.append((table) => table);
+  }
+
+  /** A request that is no longer in a list may have left its hold file, and work, behind: somebody dropped it and came no further. */
+  async finishDropped(request: Request, table: Table): Promise<void> {
+    await this.#complete(request.id, table);
+    await unlinkIfThere(this.ground.ports.disk, this.holdFile(request.id));
+    this.#gone.add(request.id);
+  }
+
+  /** Completes what was committed and whose request is no longer listed, as far as `concerns` says. RESOURCE_BUSY when that cannot be done now. */
+  async completeOrphans(table: Table, concerns: (redo: Redo) => boolean): Promise<void> {
+    const listed = new Set(table.requests.map(({ id }) => id));
+    for (const redo of table.redos) if (!listed.has(redo.request) && concerns(redo)) await this.complete(redo);
+  }
+
+  async complete(redo: Redo): Promise<void> {
+    if (this.#done.has(redo.id)) return;
+    await applyRedo(this.place, redo);
+    this.#done.add(redo.id);
+  }
+
+  /** Ends what the dead have left: their requests, what they committed, and files that never became part of the list. */
+  async sweep(): Promise<void> {
+    const { ground } = this;
+    await ground.sweep();
+    const { state } = await this.read();
+    await this.judge(state.requests, { once: true });
+    const leftovers = await this.#namesOfTheDead();
+    if (this.#condemned.size === 0 && leftovers.length === 0 && state.redos.length === 0) return;
+    // Also when there is nothing to drop: only what our own append says is surely the newest.
+    const entry = await this.append((table) => table);
+    if (entry !== undefined) await this.#removeLeftovers(entry.state, leftovers);
+  }
+
+  /** What cannot be completed now keeps its files: whoever needs its paths will come to it again. */
+  async #removeLeftovers(table: Table, leftovers: readonly Leftover[]): Promise<void> {
+    const needed = new Set([...table.requests, ...table.redos].map(({ id }) => id));
+    for (const redo of table.redos)
+      try {
+        await this.completeOrphans(table, ({ id }) => id === redo.id);
+        needed.delete(redo.id);
+      } catch (error) {
+        if (!isHoldfastError(error)) throw error;
+        needed.add(redo.request);
+      }
+    for (const { id, path, isTree } of leftovers) {
+      if (needed.has(id)) continue;
+      if (isTree) await removeTree(this.ground.ports.disk, path);
+      else await unlinkIfThere(this.ground.ports.disk, path);
+    }
+  }
+
+  async collect(): Promise<number> {
+    return await this.#chain.collect();
+  }
+
+  /** Whether the append `id` is part of this list or was: asked only by an author who slept while everything before and after it went by. */
+  protected async counts({ requests, redos }: Table, id: string): Promise<boolean> {
+    if (requests.some(({ change }) => change === id) || redos.some((redo) => redo.id === id)) return true;
+    // Committed, done and left out since.
+    return await this.ground.ports.disk.canOpen(doneDirectory(this.place, id));
+  }
+
+  #isCondemned({ id, change }: Request): boolean {
+    return this.#condemned.get(id) === change;
+  }
+
+  #newName(): string {
+    return randomName(this.ground.ports.random.bytes(16));
+  }
+
+  #known({ requests, redos }: Table): Table {
+    return {
+      requests: requests.filter((request) => !this.#gone.has(request.id) && !this.#isCondemned(request)),
+      redos: redos.filter(({ id, request }) => !this.#done.has(id) && !this.#gone.has(request)),
+    };
+  }
+
+  /** Order: what it committed is done, then its hold file goes. Others take a file that is gone for the end of all its effects. */
+  async #cleanUp(request: Request, table: Table): Promise<void> {
+    try {
+      await this.finishDropped(request, table);
+    } catch (error) {
+      // Left to whoever needs those paths: the list still has the redo, and the hold file still stands in the way.
+      if (!isHoldfastError(error)) throw error;
+    }
+  }
+
+  async #complete(request: string, { redos }: Table): Promise<void> {
+    for (const redo of redos) if (redo.request === request) await this.complete(redo);
+  }
+
+  #forgetWhatLeft({ requests, redos }: Table): void {
+    const listed = new Set([...requests, ...redos].map(({ id }) => id));
+    for (const set of [this.#gone, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
+    // Dropped by now, or changed since it was judged.
+    this.#condemned.clear();
+  }
+
+  /** Processes that ended leave requests that nobody else may ever meet: now and then all are looked at. */
+  async #tidy({ requests }: Table): Promise<void> {
+    if (requests.length < this.#tidyAt) return;
+    this.#tidyAt = 2 * (await this.standing(requests)).length + untidyMax;
+  }
+
+  /** Whether nobody came for what was to be handed over: by two stamps of the server. */
+  async isLapsed({ id, transfer }: Request): Promise<boolean> {
+    if (transfer === undefined) return false;
+    const { disk } = this.ground.ports;
+    const probe = await stage(this.ground.staging, new Uint8Array(), { sync: false });
+    try {
+      const thenMs = (await disk.stat(this.transferFile(id))).mtimeMs;
+      return (await disk.stat(probe)).mtimeMs - thenMs > transfer.expiresMs;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return true;
+      throw error;
+    } finally {
+      await discard(this.ground.staging, probe);
+    }
+  }
+
+  /** Its stamp tells since when a request waits to be taken over. */
+  transferFile(id: string): string {
+    return `${this.holdFile(id)}.transfer`;
+  }
+
+  /** Of holders that are declared dead: whatever they wanted to append is in the list by now, or will never count. */
+  async #namesOfTheDead(): Promise<Leftover[]> {
+    const { disk } = this.ground.ports;
+    const { directory } = this.ground.layout;
+    const leftovers: Leftover[] = [];
+    for (const room of ["holds", "redo", "done"])
+      for (const name of await disk.list(`${directory}/${room}`)) {
+        const id = name.replace(/\.transfer$/, "");
+        const [holder = ""] = id.split(".");
+        if (await disk.canOpen(this.ground.layout.deathRecord(holder)))
+          leftovers.push({ id, path: `${directory}/${room}/${name}`, isTree: room !== "holds" });
+      }
+    return leftovers;
+  }
+}
+
+/** A file or directory whose maker is dead. */
+interface Leftover {
+  /** Of the request or redo that it belongs to. */
+  readonly id: string;
+  readonly path: string;
+  readonly isTree: boolean;
+}

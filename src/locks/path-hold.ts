@@ -1,0 +1,93 @@
+// A path hold in the hands of its owner.
+import type { Hold, Waiting } from "../common.ts";
+import type { Claim } from "./claim.ts";
+import type { Grant } from "./grant.ts";
+import type { WidthChange } from "./width.ts";
+
+export interface PathHold extends Hold {
+  readonly id: string;
+  /** Grows with every grant that could conflict. Pass it on to whatever you write to. */
+  readonly fence: number;
+  readonly requests: readonly Claim[];
+  readonly lastActiveAt: Date;
+  /** Restarts `idleMs` and proves against the disk that the hold stands. LOCK_LOST. */
+  refresh(): Promise<void>;
+  /** LOCK_LOST. One look at the disk. */
+  assertHeld(): Promise<void>;
+  /**
+   * exact to tree, shared to exclusive, for all paths of this hold; its fence grows. Waits by trying again, because it never stands in the list twice. LOCK_TIMEOUT;
+   * DEADLOCK when two upgrade against each other, or when somebody waits for this very hold.
+   */
+  upgrade(to: WidthChange, options?: Waiting): Promise<void>;
+  /** Never waits. */
+  downgrade(to: WidthChange): Promise<void>;
+  /** Gives the locks to whoever calls `locks.receive(token)`, here or on another machine; this hold ends. Default `expiresMs`: the lease. */
+  transfer(options?: { expiresMs?: number | undefined }): Promise<string>;
+}
+
+/** What a hold can ask of the locks that it came from. */
+export interface HoldKeeper {
+  release(grant: Grant): Promise<void>;
+  check(grant: Grant, options: { readonly isRefresh: boolean }): Promise<void>;
+  upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void>;
+  downgrade(grant: Grant, to: WidthChange): Promise<void>;
+  transfer(grant: Grant, options: { readonly expiresMs?: number | undefined }): Promise<string>;
+}
+
+/** Owns nothing but the way to its grant: when nobody has it any more, the grant can be released. */
+export class KeptHold implements PathHold {
+  readonly #keeper: HoldKeeper;
+  readonly #grant: Grant;
+
+  constructor(keeper: HoldKeeper, grant: Grant) {
+    this.#keeper = keeper;
+    this.#grant = grant;
+  }
+
+  /** The grant of a hold that `keeper` gave out. TypeError for anybody else's. */
+  static grantOf(hold: PathHold, keeper: HoldKeeper): Grant {
+    if (hold instanceof KeptHold && hold.#keeper === keeper) return hold.#grant;
+    throw new TypeError("This hold was not given out by these locks.");
+  }
+
+  get id(): string {
+    return this.#grant.id;
+  }
+  get fence(): number {
+    return this.#grant.fence;
+  }
+  get requests(): readonly Claim[] {
+    return this.#grant.asked;
+  }
+  get signal(): AbortSignal {
+    return this.#grant.signal;
+  }
+  get acquiredAt(): Date {
+    return new Date(this.#grant.sinceMs);
+  }
+  get lastActiveAt(): Date {
+    return new Date(this.#grant.lastActiveMs);
+  }
+
+  async refresh(): Promise<void> {
+    await this.#keeper.check(this.#grant, { isRefresh: true });
+  }
+  async assertHeld(): Promise<void> {
+    await this.#keeper.check(this.#grant, { isRefresh: false });
+  }
+  async upgrade(to: WidthChange, options: Waiting = {}): Promise<void> {
+    await this.#keeper.upgrade(this.#grant, to, options);
+  }
+  async downgrade(to: WidthChange): Promise<void> {
+    await this.#keeper.downgrade(this.#grant, to);
+  }
+  async transfer(options: { expiresMs?: number | undefined } = {}): Promise<string> {
+    return await this.#keeper.transfer(this.#grant, options);
+  }
+  async release(): Promise<void> {
+    await this.#keeper.release(this.#grant);
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+}

@@ -1,0 +1,121 @@
+// Applies a committed redo: every step is a rename out of or into the step's own directory, and that directory is gone before anything goes on. So whoever comes
+// late, twice or delayed finds nothing to rename, and no identity needs to be compared.
+import { syncNames, parentOf } from "../durable/directory.ts";
+import { holdfastError } from "../errors.ts";
+import { randomName } from "../format/id.ts";
+import { hasErrno } from "../ports/disk-error.ts";
+import type { Ports } from "../ports/ports.ts";
+import type { Redo, RedoStep } from "./redo-record.ts";
+
+/** What is open elsewhere (SMB, Windows) cannot be renamed now: asked again so often, each time after twice as long. */
+const busyTriesMax = 6;
+const busyPauseMs = 20;
+/** Each round does all that is left of a step; more are needed only when others do the same step at the same time. */
+const roundsMax = 100;
+
+/** Where the redos of one set of locks lie. */
+export interface RedoPlace {
+  readonly ports: Pick<Ports, "disk" | "clock" | "random">;
+  /** Of the tree that the steps change. */
+  readonly root: string;
+  /** Of the ground. */
+  readonly directory: string;
+}
+
+export function redoDirectory({ directory }: RedoPlace, id: string): string {
+  return `${directory}/redo/${id}`;
+}
+export function doneDirectory({ directory }: RedoPlace, id: string): string {
+  return `${directory}/done/${id}`;
+}
+export function trashDirectory({ directory }: RedoPlace): string {
+  return `${directory}/trash`;
+}
+
+/** Does what is left of it, whoever began. RESOURCE_BUSY when something cannot be renamed now: then nobody may go on. */
+export async function applyRedo(place: RedoPlace, redo: Redo): Promise<void> {
+  const { disk } = place.ports;
+  const directory = redoDirectory(place, redo.id);
+  for (const [index, step] of redo.steps.entries()) await applyStep(place, step, `${directory}/${index}`);
+  // Before its record may be forgotten: what a power cut takes back could not be done again.
+  for (const parent of new Set(redo.steps.flatMap((step) => parentsOf(place, step))))
+    await syncNames(disk, parent).catch((error: unknown) => {
+      // Removed since by somebody who came after us: then we were slept past, and they have made it durable.
+      if (!hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) throw error;
+    });
+  // The mark by which a committer that slept learns that it counted.
+  await renameIfThere(place, directory, doneDirectory(place, redo.id));
+}
+
+/** Done when its directory is removed; only then may the next one begin. */
+async function applyStep(place: RedoPlace, step: RedoStep, directory: string): Promise<void> {
+  const { disk } = place.ports;
+  for (let round = 0; round < roundsMax; round++) {
+    await moveAlong(place, step, directory);
+    try {
+      await disk.rmdir(directory);
+      return;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ESTALE")) return;
+      if (!hasErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
+    }
+  }
+  throw stuck(targetOf(place, step.target), "something keeps coming into the directory of its redo");
+}
+
+async function moveAlong(place: RedoPlace, step: RedoStep, directory: string): Promise<void> {
+  const target = targetOf(place, step.target);
+  switch (step.kind) {
+    case "in":
+      return await moveIn(place, `${directory}/new`, target);
+    case "out":
+      await renameIfThere(place, target, `${directory}/out`);
+      // Renamed and not removed: what is open on a share would stay there under another name, and keep the directory.
+      await renameIfThere(place, `${directory}/out`, newTrash(place));
+      return;
+    case "move":
+      await renameIfThere(place, targetOf(place, step.source), `${directory}/moved`);
+      return await moveIn(place, `${directory}/moved`, target);
+  }
+}
+
+async function moveIn(place: RedoPlace, from: string, target: string): Promise<void> {
+  if (await renameIfThere(place, from, target)) return;
+  const { disk } = place.ports;
+  // A foreign program took away the target's directory: that has to be said, or the step would be tried for ever.
+  if (!(await disk.canOpen(parentOf(target))) && (await disk.canOpen(from)))
+    throw stuck(target, "its directory is missing; make it again");
+}
+
+/** Nothing to rename is fine: somebody else has. */
+async function renameIfThere({ ports }: RedoPlace, from: string, to: string): Promise<boolean> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await ports.disk.rename(from, to);
+      return true;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ESTALE")) return false;
+      if (!hasErrno(error, "EBUSY", "EPERM", "EACCES", "ETXTBSY")) throw error;
+      if (tries >= busyTriesMax) throw stuck(to, "it, or what is to go there, is in use", error);
+      await ports.clock.sleep(busyPauseMs * 2 ** tries);
+    }
+  }
+}
+
+function newTrash(place: RedoPlace): string {
+  return `${trashDirectory(place)}/${randomName(place.ports.random.bytes(16))}`;
+}
+
+function parentsOf(place: RedoPlace, step: RedoStep): string[] {
+  const targets = step.kind === "move" ? [step.source, step.target] : [step.target];
+  return targets.map((target) => parentOf(targetOf(place, target)));
+}
+
+export function targetOf({ root }: RedoPlace, path: string): string {
+  return `${root}/${path}`;
+}
+
+function stuck(path: string, why: string, cause?: unknown): Error {
+  const message = `${path}: a committed change cannot be completed now, because ${why}. Its paths stay locked until it is.`;
+  return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
+}

@@ -1,0 +1,68 @@
+// What the lock table says: an ordered list of requests and of committed redos. Each version of it is one record of a rolling chain.
+import { countOf, listOf, objectOf, textOf } from "../format/decoding.ts";
+import type { RecordKind } from "../format/record.ts";
+import { claimOf, widthOf, type Width } from "./claim.ts";
+import type { Claimant } from "./conflict.ts";
+import { redoOf, type Redo } from "./redo-record.ts";
+
+/** Who wants what. It holds when every earlier one that conflicts with it is over. */
+export interface Request extends Claimant {
+  /** Also the name of its hold file, so it is never used again. */
+  readonly id: string;
+  /** Who owns it now. */
+  readonly holder: string;
+  /** The number of the append that made it, or that widened it last. */
+  readonly fence: number;
+  readonly sinceMs: number;
+  /** The append that changed it last: settles the doubt of its author. */
+  readonly change: string;
+  readonly tag?: string;
+  readonly within?: string;
+  /** What its holder waits to become. Two that wait for each other are a deadlock. */
+  readonly wants?: Width;
+  /** It waits for whoever has the secret. */
+  readonly transfer?: Transfer;
+}
+
+export interface Transfer {
+  /** Of the secret that the token carries: who reads the table cannot take what is in it. */
+  readonly secretHash: string;
+  readonly expiresMs: number;
+}
+
+export interface Table {
+  readonly requests: readonly Request[];
+  /** Committed, and not known to be done. */
+  readonly redos: readonly Redo[];
+}
+
+export const emptyTable: Table = { requests: [], redos: [] };
+
+export const tableKind: RecordKind<Table> = {
+  kind: "lock table",
+  decode: (value) => {
+    const { requests, redos } = objectOf(value);
+    return { requests: listOf(requests, requestOf), redos: listOf(redos, redoOf) };
+  },
+};
+
+function requestOf(value: unknown): Request {
+  const { id, holder, claims, fence, sinceMs, change, tag, within, wants, transfer } = objectOf(value);
+  return {
+    id: textOf(id),
+    holder: textOf(holder),
+    claims: listOf(claims, claimOf),
+    fence: countOf(fence),
+    sinceMs: countOf(sinceMs),
+    change: textOf(change),
+    ...(tag === undefined ? {} : { tag: textOf(tag) }),
+    ...(within === undefined ? {} : { within: textOf(within) }),
+    ...(wants === undefined ? {} : { wants: widthOf(wants) }),
+    ...(transfer === undefined ? {} : { transfer: transferOf(transfer) }),
+  };
+}
+
+function transferOf(value: unknown): Transfer {
+  const { secretHash, expiresMs } = objectOf(value);
+  return { secretHash: textOf(secretHash), expiresMs: countOf(expiresMs) };
+}

@@ -1,0 +1,147 @@
+// The two forms of a lock, a file and a directory: how each is made so that one of many wins, replaced, and taken away.
+import { linkOnce, outcomeUnknown } from "../../durable/publish.ts";
+import { holdfastError } from "../../errors.ts";
+import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { isSame, look, recordPathOf, takenBy, type LockForm, type Taken } from "./sight.ts";
+import { removeTemp, tempPathOf } from "./temp.ts";
+
+export interface FileOptions {
+  readonly fsync: boolean;
+  readonly mode: number;
+}
+
+/**
+ * Makes the lock file complete, if the name is free: of many callers one gets true. A file that is created and then filled would be seen empty, and so it
+ * is written under another name and linked. UNSUPPORTED_DISK where there are no hard links.
+ */
+export async function linkLockFile(
+  ports: Ports,
+  path: string,
+  bytes: Uint8Array,
+  options: FileOptions,
+): Promise<boolean> {
+  const temp = await stage(ports, path, bytes, options);
+  try {
+    return await linkOnce(ports.disk, temp, path, bytes, { mayRepeat: false });
+  } finally {
+    await discard(ports.disk, temp);
+  }
+}
+
+/** For file systems without hard links, as the protocol describes it: others see the file empty for a moment. */
+export async function createLockFile(
+  disk: Disk,
+  path: string,
+  bytes: Uint8Array,
+  options: FileOptions,
+): Promise<boolean> {
+  try {
+    await disk.createFile(path, bytes, { sync: options.fsync, mode: options.mode });
+    return true;
+  } catch (error) {
+    // A repeated request says so of its own success; the content carries our token.
+    if (hasErrno(error, "EEXIST")) return await carries(disk, path, "file", bytes);
+    throw error;
+  }
+}
+
+/** The directory form: `mkdir` is what decides, on every version of NFS too; the record is moved in whole. */
+export async function makeLockDirectory(
+  ports: Ports,
+  path: string,
+  bytes: Uint8Array,
+  options: FileOptions,
+): Promise<boolean> {
+  const { disk } = ports;
+  // First, so that a full disk is met before the name is taken.
+  const temp = await stage(ports, path, bytes, options);
+  try {
+    await disk.mkdir(path);
+  } catch (error) {
+    await discard(disk, temp);
+    if (hasErrno(error, "EEXIST")) return false;
+    throw error;
+  }
+  try {
+    await disk.rename(temp, recordPathOf(path, "directory"));
+  } catch (error) {
+    if (await carries(disk, path, "directory", bytes)) return true;
+    await discard(disk, temp);
+    // Ours, and empty; if it is neither any more, it is left alone.
+    await disk.rmdir(path).catch(() => undefined);
+    throw error;
+  }
+  return true;
+}
+
+/**
+ * Puts our lock file in the place of another in one step: the name is never free in between. Only under the guard. False when somebody swept what we had
+ * written before it was moved: nothing has happened.
+ */
+export async function replaceLockFile(
+  ports: Ports,
+  path: string,
+  bytes: Uint8Array,
+  options: FileOptions,
+): Promise<boolean> {
+  const temp = await stage(ports, path, bytes, options);
+  try {
+    await ports.disk.rename(temp, path);
+    return true;
+  } catch (error) {
+    // A repeated request fails although the first one was done.
+    if (await carries(ports.disk, path, "file", bytes)) return true;
+    await discard(ports.disk, temp);
+    if (hasErrno(error, "ENOENT")) return false;
+    throw isOutcomeUnknown(error) ? outcomeUnknown(path, error) : error;
+  }
+}
+
+/** Takes away what was just looked at; fine when it is gone already. Only what is our own and young, or under the guard. */
+export async function removeLock(ports: Ports, path: string, sight: Taken): Promise<void> {
+  const { form, isBare } = sight;
+  const { disk } = ports;
+  try {
+    if (form === "file") return await disk.unlink(path);
+    // Whatever is in a directory that we know nothing of stays.
+    if (isBare) return await disk.rmdir(path);
+    const away = tempPathOf(path, ports.random);
+    // In one step, record and all: to empty it first would leave a bare directory, which counts as held, to a crash in between.
+    await disk.rename(path, away);
+    // It is in nobody's way there; what cannot be removed now is found by the next sweep.
+    await removeTemp(disk, away).catch(() => undefined);
+  } catch (error) {
+    if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notALock(path, error);
+    if (hasErrno(error, "ENOENT")) return;
+    // The answer was lost on the way, and what was asked for may be done: then something else is there by now, or nothing.
+    const isStillThere = async (): Promise<boolean> => isSame(sight, await look(disk, path));
+    if (!isOutcomeUnknown(error) || (await isStillThere())) throw error;
+  }
+}
+
+async function stage(ports: Ports, path: string, bytes: Uint8Array, { fsync, mode }: FileOptions): Promise<string> {
+  const temp = tempPathOf(path, ports.random);
+  try {
+    await ports.disk.createFile(temp, bytes, { sync: fsync, mode });
+  } catch (error) {
+    await discard(ports.disk, temp);
+    throw error;
+  }
+  return temp;
+}
+
+async function discard(disk: Disk, temp: string): Promise<void> {
+  // Whatever stands in the way: it is in nobody's way, and the next sweep finds it.
+  await disk.unlink(temp).catch(() => undefined);
+}
+
+async function carries(disk: Disk, path: string, form: LockForm, bytes: Uint8Array): Promise<boolean> {
+  return isSame(takenBy(form, bytes), await look(disk, path));
+}
+
+function notALock(path: string, cause: unknown): Error {
+  const message = `${path} is a directory with files in it that are no lock. Nothing was removed; choose another path, or move it away.`;
+  return holdfastError("INVALID_PATH", message, { path }, cause);
+}

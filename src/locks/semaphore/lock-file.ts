@@ -1,0 +1,119 @@
+// The text of a lock file, protocol 1.0: what is read from one that anybody wrote, and what Holdfast writes. Pure.
+
+/** What the protocol knows of a holder. */
+export interface LockFileInfo {
+  pid: number;
+  /** Unix seconds, as the protocol has it. */
+  timestamp: number;
+  tag?: string;
+}
+
+/** What Holdfast adds, in keys that other implementations ignore. */
+export interface LockRecord extends LockFileInfo {
+  /** Names one acquisition and is never used again: the proof of ownership. */
+  readonly token?: string;
+  /** For people. */
+  readonly host?: string;
+  readonly boot?: string;
+  /** Which process table of that kernel the pid belongs to. */
+  readonly space?: string;
+  readonly start?: string;
+}
+
+/** More than any tag that other implementations write; what is larger is no lock file. */
+export const lockFileBytesMax = 65_536;
+
+const tagLengthMax = 1_000;
+const extraLengthMax = 200;
+// Windows gives out 32 bits. 0 is no process but a group of them.
+const pidMax = 2 ** 32 - 1;
+// The end of the year 9999.
+const timestampMax = 253_402_300_799;
+const extraKeys = ["token", "host", "boot", "space", "start"] as const;
+
+/**
+ * Undefined when a required field is missing or malformed. Lines end with LF or CRLF; blank ones and unknown keys are ignored; of a key that occurs twice the
+ * first one counts.
+ */
+export function parseLockFile(text: string): LockFileInfo | undefined {
+  const record = parseLockRecord(text);
+  return record && infoOf(record);
+}
+
+/** RangeError for numbers that no lock file can have. */
+export function formatLockFile(info: LockFileInfo): string {
+  return formatLockRecord({ ...infoOf(info) });
+}
+
+export function infoOf({ pid, timestamp, tag }: LockFileInfo): LockFileInfo {
+  return tag === undefined ? { pid, timestamp } : { pid, timestamp, tag };
+}
+
+export function parseLockRecord(text: string): LockRecord | undefined {
+  if (text.length > lockFileBytesMax) return undefined;
+  const fields = fieldsOf(text);
+  const pid = findWholeNumber(fields.get("pid"), 1, pidMax);
+  const timestamp = findWholeNumber(fields.get("timestamp"), 0, timestampMax);
+  if (pid === undefined || timestamp === undefined) return undefined;
+  const record: Record<string, unknown> = { pid, timestamp };
+  const tag = cleanText(fields.get("tag"), tagLengthMax);
+  if (tag !== undefined) record["tag"] = tag;
+  for (const key of extraKeys) {
+    const value = cleanText(fields.get(key), extraLengthMax);
+    if (value !== undefined) record[key] = value;
+  }
+  return record as unknown as LockRecord;
+}
+
+export function formatLockRecord(record: LockRecord): string {
+  const { pid, timestamp } = record;
+  if (!isWholeNumber(pid, 1, pidMax)) throw new RangeError(`pid must be a whole number from 1 to ${pidMax}.`);
+  if (!isWholeNumber(timestamp, 0, timestampMax))
+    throw new RangeError(`timestamp must be a whole number of seconds from 0 to ${timestampMax}.`);
+  const lines = [`pid=${pid}`, `timestamp=${timestamp}`];
+  // The keys of the protocol first: of a key that occurs twice the first one counts here, and whoever reads line by line finds these soonest.
+  const tag = cleanText(record.tag, tagLengthMax);
+  if (tag !== undefined) lines.push(`tag=${tag}`);
+  for (const key of extraKeys) {
+    const value = cleanText(record[key], extraLengthMax);
+    if (value !== undefined) lines.push(`${key}=${value}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function fieldsOf(text: string): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  for (const line of text.replace(/^\uFEFF/, "").split(/\r?\n/)) {
+    const field = line.trim();
+    const at = field.indexOf("=");
+    if (at < 1) continue;
+    const key = field.slice(0, at);
+    if (!fields.has(key)) fields.set(key, field.slice(at + 1));
+  }
+  return fields;
+}
+
+function findWholeNumber(text: string | undefined, min: number, max: number): number | undefined {
+  if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined;
+  const number = Number(text);
+  return isWholeNumber(number, min, max) ? number : undefined;
+}
+
+function isWholeNumber(value: number, min: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max;
+}
+
+/**
+ * One line without control characters, of at most so many characters: a line break in a tag would be another field, and whoever prints a tag to a terminal must
+ * not be played tricks on. Undefined when nothing is left.
+ */
+function cleanText(text: string | undefined, lengthMax: number): string | undefined {
+  if (text === undefined) return undefined;
+  // Cut first, generously, so that a tag of megabytes costs nothing; then by whole characters.
+  const line = text
+    .slice(0, 2 * lengthMax)
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ")
+    .replace(/\p{Surrogate}/gu, "\uFFFD");
+  const cleaned = Array.from(line).slice(0, lengthMax).join("").trim();
+  return cleaned === "" ? undefined : cleaned;
+}

@@ -1,0 +1,260 @@
+// Semaphore: a lock file at any path that every program can honour (protocol 1.0), taken over only when that is safe.
+import type { Waiting } from "../../common.ts";
+import { checkTimeout, Deadline } from "../../durable/deadline.ts";
+import { parentOf } from "../../durable/directory.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { diskError, errnoOf } from "../../ports/disk-error.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { notHeld, timedOut } from "./blocker.ts";
+import { ClaimHold, type SemaphoreHold } from "./hold.ts";
+import { infoOf, type LockFileInfo } from "./lock-file.ts";
+import { LockName, type Claim, type Obstacle } from "./lock-name.ts";
+import { checkLockPath, explainPath, resolveLockPath } from "./lock-path.ts";
+import { checkTag, settingsOf, type SemaphoreOptions, type SemaphoreSettings } from "./options.ts";
+import { isOwnedBy, ownerOf } from "./owner.ts";
+import { Patience } from "./patience.ts";
+import type { Place, Places } from "./place.ts";
+import type { Taken } from "./sight.ts";
+import { sweepTemps } from "./temp.ts";
+
+export interface SemaphoreStatus {
+  /** Something is there, stale or not. */
+  readonly locked: boolean;
+  readonly info?: Readonly<LockFileInfo>;
+  readonly stale: boolean;
+  /** Held by this process, proven by token and not by pid. */
+  readonly mine: boolean;
+}
+
+export interface SemaphoreWorld {
+  /** The ports for a directory: asked for at the first use, and again if the lock turns out to lie elsewhere. */
+  readonly openPorts: (directory: string) => Promise<Ports>;
+  /** One for the whole process. */
+  readonly places: Places;
+  /** How the name is treated; tests hand in known-wrong ones. */
+  readonly LockName?: typeof LockName;
+  /** How often a holder looks whether it still holds. Default 5_000. */
+  readonly watchMs?: number;
+}
+
+interface Site {
+  readonly ports: Ports;
+  readonly name: LockName;
+}
+
+type Acquiring = Waiting & { tag?: string | undefined };
+
+export class PortsSemaphore {
+  /** As it was given, absolute. */
+  readonly path: string;
+  readonly #world: SemaphoreWorld;
+  readonly #settings: SemaphoreSettings;
+  #site: Promise<Site> | undefined;
+
+  constructor(world: SemaphoreWorld, path: string, options: SemaphoreOptions = {}) {
+    checkLockPath(path);
+    this.path = path;
+    this.#world = world;
+    this.#settings = settingsOf(options);
+  }
+
+  /** Undefined when somebody else has it: losing a race is an answer. */
+  async tryAcquire({ tag }: { tag?: string | undefined } = {}): Promise<SemaphoreHold | undefined> {
+    checkTag(tag);
+    const outcome = await this.#explained((site) => this.#tryOnce(site, tag));
+    return outcome instanceof ClaimHold ? outcome : undefined;
+  }
+
+  /** LOCK_TIMEOUT tells who holds it. Default `timeoutMs`: Infinity; 0 tries once. Callers of one process take turns, first come first served. */
+  async acquire({ timeoutMs = Infinity, signal, tag }: Acquiring = {}): Promise<SemaphoreHold> {
+    checkTimeout(timeoutMs);
+    checkTag(tag);
+    signal?.throwIfAborted();
+    return await this.#explained(async (site) => {
+      signal?.throwIfAborted();
+      if (timeoutMs > 0) return await this.#wait(site, { timeoutMs, signal, tag });
+      const outcome = await this.#tryOnce(site, tag);
+      if (outcome instanceof ClaimHold) return outcome;
+      throw timedOut(site.ports.host, this.path, 0, outcome ?? (await this.#look(site)));
+    });
+  }
+
+  /** Releases in every case; an error of `work` arrives unchanged. Whoever works long minds `hold.signal`. */
+  async withLock<T>(work: (hold: SemaphoreHold) => Promise<T>, options: Acquiring = {}): Promise<T> {
+    const hold = await this.acquire(options);
+    let result: T;
+    try {
+      result = await work(hold);
+    } catch (error) {
+      // What the work says is what the caller has to know; a lock that could not be released ends with this process.
+      await hold.release().catch(() => undefined);
+      throw error;
+    }
+    await hold.release();
+    return result;
+  }
+
+  async status(): Promise<SemaphoreStatus> {
+    return await this.#explained(async (site) => {
+      const sight = await site.name.look();
+      if (sight.kind === "free") return { locked: false, stale: false, mine: false };
+      const { isStale } = await site.name.judge(sight);
+      const answer = { locked: true, stale: isStale, mine: this.#isMine(site, sight) };
+      return sight.record === undefined ? answer : { ...answer, info: infoOf(sight.record) };
+    });
+  }
+
+  /** Ends the hold that this process has, whichever semaphore on this path it was taken through. NOT_HELD if there is none, unless `force`. */
+  async release({ force = false }: { force?: boolean | undefined } = {}): Promise<void> {
+    await this.#explained(async ({ ports, name }) => {
+      const { ownerPid } = this.#settings;
+      const own = this.#world.places.find(name.path)?.hold;
+      if (own !== undefined && (await own.end())) return;
+      if (ownerPid !== undefined && (await name.giveUpFor(ownerOf(ports.host, ownerPid)))) return;
+      if (!force) throw notHeld(this.path, await name.look());
+      await name.removeAnyway();
+    });
+  }
+
+  /** Removes a stale lock and orphaned temp files; true if it did. UNSUPPORTED_DISK where a stale one cannot be removed safely. */
+  async clean(): Promise<boolean> {
+    return await this.#explained(async ({ ports, name }) => {
+      const removed = await name.removeStale();
+      return (await sweepTemps(ports, name.path)) || removed;
+    });
+  }
+
+  /** What is unsafe about the place where the lock lies, for people; undefined when nothing is. */
+  async findLocationRisk(): Promise<string | undefined> {
+    return await this.#explained(async ({ ports, name }) => {
+      const directory = parentOf(name.path);
+      const { mode = 0 } = await ports.disk.stat(directory);
+      const isOpenToAll = (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
+      return isOpenToAll
+        ? `${directory} can be written by every user and has no sticky bit: anybody can remove or forge this lock.`
+        : undefined;
+    });
+  }
+
+  /** Undefined when another caller of this process is at it. */
+  async #tryOnce(site: Site, tag: string | undefined): Promise<ClaimHold | Obstacle | undefined> {
+    const { places } = this.#world;
+    const place = places.at(site.name.path);
+    if (!place.turn.tryTake()) return undefined;
+    try {
+      const attempt = await site.name.attempt(tag);
+      if ("claim" in attempt) return this.#newHold(site, place, attempt.claim);
+      places.leave(site.name.path, place);
+      return attempt.obstacle;
+    } catch (error) {
+      places.leave(site.name.path, place);
+      throw error;
+    }
+  }
+
+  async #wait(site: Site, { timeoutMs, signal, tag }: Acquiring): Promise<ClaimHold> {
+    const { places } = this.#world;
+    const { clock, host } = site.ports;
+    const beganMs = clock.monotonicMs();
+    const expired = new Error("the time is up");
+    const deadline = new Deadline(clock, { timeoutMs, signal, timedOut: () => expired });
+    const place = places.at(site.name.path);
+    try {
+      await place.turn.take(deadline.signal);
+      try {
+        return this.#newHold(site, place, await this.#attempts(site, tag, deadline.signal, signal));
+      } catch (error) {
+        places.leave(site.name.path, place);
+        throw error;
+      }
+    } catch (error) {
+      if (error !== expired) throw error;
+      throw timedOut(host, this.path, clock.monotonicMs() - beganMs, await this.#look(site));
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  async #attempts(site: Site, tag: string | undefined, until: AbortSignal, signal?: AbortSignal): Promise<Claim> {
+    const { ports, name } = site;
+    let patience: Patience | undefined;
+    try {
+      for (;;) {
+        patience?.begin();
+        const attempt = await name.attempt(tag);
+        if ("claim" in attempt) {
+          if (!signal?.aborted) return attempt.claim;
+          // Nobody wants it any more.
+          await name.giveUp(attempt.claim);
+        }
+        until.throwIfAborted();
+        if (patience === undefined) {
+          // First the watch, then another look, then the pause: what was released before the watch began would be noticed by nobody.
+          patience = new Patience(ports, parentOf(name.path), this.#settings.retryMs);
+          continue;
+        }
+        await patience.pause(until);
+      }
+    } finally {
+      patience?.end();
+    }
+  }
+
+  #newHold({ ports, name }: Site, place: Place, claim: Claim): ClaimHold {
+    const { places, watchMs = 5_000 } = this.#world;
+    const onEnd = (): void => {
+      place.hold = undefined;
+      places.leave(name.path, place);
+    };
+    const hold = new ClaimHold({ clock: ports.clock, name, claim, watchMs, onEnd });
+    place.hold = { token: hold.token, end: () => hold.end() };
+    return hold;
+  }
+
+  #isMine({ ports, name }: Site, { record }: Taken): boolean {
+    if (record?.token === undefined) return false;
+    const { ownerPid } = this.#settings;
+    const own = this.#world.places.find(name.path)?.hold;
+    return own?.token === record.token || (ownerPid !== undefined && isOwnedBy(record, ownerOf(ports.host, ownerPid)));
+  }
+
+  /** Who stands in the way now, for an error message. */
+  async #look({ name }: Site): Promise<Obstacle> {
+    const sight = await name.look();
+    if (sight.kind === "free") return { sight, why: "it was just released" };
+    return { sight, why: (await name.judge(sight)).why };
+  }
+
+  /** Runs an operation at the place where the lock lies, and says what a failure of the disk means for the lock. */
+  async #explained<T>(operation: (site: Site) => Promise<T>): Promise<T> {
+    try {
+      this.#site ??= this.#open();
+      return await operation(await this.#site);
+    } catch (error) {
+      throw explain(error, this.path);
+    }
+  }
+
+  async #open(): Promise<Site> {
+    try {
+      const { openPorts, LockName: Name = LockName } = this.#world;
+      const directory = parentOf(this.path);
+      const nearby = await openPorts(directory);
+      const path = await resolveLockPath(nearby.disk, this.path);
+      // A symbolic link may lead to another file system, with other properties.
+      const ports = parentOf(path) === directory ? nearby : await openPorts(parentOf(path));
+      return { ports, name: new Name(ports, path, this.#settings) };
+    } catch (error) {
+      // What is missing now may be there next time.
+      this.#site = undefined;
+      throw error;
+    }
+  }
+}
+
+function explain(error: unknown, path: string): unknown {
+  const explained = explainPath(error, path);
+  if (explained !== error || isHoldfastError(error, "INVALID_PATH")) return explained;
+  const errno = errnoOf(error);
+  return errno === undefined ? error : diskError(errno, "lock", path, error);
+}

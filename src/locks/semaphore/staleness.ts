@@ -1,0 +1,113 @@
+// Staleness: which locks may be taken from their holders, and on what evidence.
+import type { Ports } from "../../ports/ports.ts";
+import { findFate } from "./owner.ts";
+import type { LockForm, Taken } from "./sight.ts";
+import { findAgeMs } from "./temp.ts";
+
+export interface StalenessOptions {
+  /** Null: never by age. */
+  readonly staleMs: number | null;
+  readonly form: LockForm;
+}
+
+/** For people: why it counts as held, or as stale. */
+export interface Verdict {
+  readonly isStale: boolean;
+  readonly why: string;
+}
+
+/** How long a file without a readable record counts as held: somebody may be just about to write it. */
+const tornMs = 10_000;
+/** Two looks that are further apart were no watching: this process may have been stopped meanwhile. */
+const gapMsMax = tornMs / 4;
+
+interface Watched {
+  readonly signature: string;
+  readonly unchangedMs: number;
+  readonly lookedAtMs: number;
+}
+
+/** Remembers what it saw, so that whoever waits learns how long nothing has changed. */
+export class Staleness {
+  readonly #ports: Ports;
+  readonly #path: string;
+  readonly #options: StalenessOptions;
+  #watched: Watched | undefined;
+
+  constructor(ports: Ports, path: string, options: StalenessOptions) {
+    this.#ports = ports;
+    this.#path = path;
+    this.#options = options;
+  }
+
+  async judge(sight: Taken): Promise<Verdict> {
+    const { record, isHidden, isBare } = sight;
+    if (isHidden) return held("this user may not read it");
+    if (isBare) return await this.#judgeBareDirectory(sight);
+    if (record === undefined) return await this.#judgeTorn(sight);
+    const fate = findFate(this.#ports.host, record);
+    // At once: nobody is left who could release it, and nobody who works under it.
+    if (fate === "dead") return stale(`its holder, process ${record.pid}, is dead`);
+    // Whatever its age: it says itself that it is ours, and its process is seen to live.
+    if (fate === "alive") return held(`its holder, process ${record.pid}, is alive`);
+    return await this.#judgeByAge(sight, record.timestamp);
+  }
+
+  /** As the protocol has it: by the time in the file, and the clock of whoever asks. */
+  async #judgeByAge(sight: Taken, timestamp: number): Promise<Verdict> {
+    const { staleMs } = this.#options;
+    if (staleMs === null) return held("locks of other programs and machines never go stale (staleMs: null)");
+    const ageMs = this.#ports.clock.wallMs() - timestamp * 1000;
+    if (ageMs > staleMs) return stale(`it is ${seconds(ageMs)} old`);
+    if (ageMs >= 0) return held(`it is ${seconds(ageMs)} old, and counts for ${seconds(staleMs)}`);
+    // From the future, by some clock that is wrong. It would block for years, so what counts is how long it has been lying there.
+    const unchangedMs = await this.#unchangedMs(sight);
+    return unchangedMs > staleMs
+      ? stale(`it has been there for ${seconds(unchangedMs)}, with a time that is still to come`)
+      : held(`its time is still to come, and it counts for ${seconds(staleMs)}`);
+  }
+
+  async #judgeTorn(sight: Taken): Promise<Verdict> {
+    return (await this.#unchangedMs(sight)) >= tornMs
+      ? stale(`it has had no readable record for over ${seconds(tornMs)}`)
+      : held("it has no readable record, but may be about to get one");
+  }
+
+  /**
+   * Other programs lock by nothing but `mkdir`, so that it is bare says nothing. It may as well be somebody's empty data directory, which only a semaphore of
+   * the directory form could have made.
+   */
+  async #judgeBareDirectory(sight: Taken): Promise<Verdict> {
+    const { staleMs, form } = this.#options;
+    if (form === "file") return held("it is a directory, and a directory counts as held");
+    if (staleMs === null) return held("locks of other programs never go stale (staleMs: null)");
+    const unchangedMs = await this.#unchangedMs(sight);
+    return unchangedMs > staleMs
+      ? stale(`it has been there for ${seconds(unchangedMs)}, without a record`)
+      : held(`it is a directory without a record, and counts for ${seconds(staleMs)}`);
+  }
+
+  /** How long it has been as it is: by the stamps of the file system at first sight, and from then on by this process's own watching. */
+  async #unchangedMs({ signature }: Taken): Promise<number> {
+    const nowMs = this.#ports.clock.monotonicMs();
+    const watched = this.#watched?.signature === signature ? this.#watched : undefined;
+    const gapMs = watched === undefined ? Infinity : nowMs - watched.lookedAtMs;
+    let unchangedMs = (watched?.unchangedMs ?? 0) + (gapMs <= gapMsMax ? gapMs : 0);
+    // Not watched for a while, or never: the stamps may know more.
+    if (gapMs > gapMsMax) unchangedMs = Math.max(unchangedMs, await findAgeMs(this.#ports, this.#path, this.#path));
+    this.#watched = { signature, unchangedMs, lookedAtMs: nowMs };
+    return unchangedMs;
+  }
+}
+
+function stale(why: string): Verdict {
+  return { isStale: true, why };
+}
+
+function held(why: string): Verdict {
+  return { isStale: false, why };
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
+}

@@ -1,0 +1,84 @@
+// The store lock: one writer at a time in a directory, among all processes that open it there. How it excludes is recorded in the directory.
+import type { Hold, Waiting } from "../common.ts";
+import { ensureDirectory } from "../durable/directory.ts";
+import { checkTimeout } from "../durable/deadline.ts";
+import { Ground } from "../durable/ground.ts";
+import { decideGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
+import type { Ports } from "../ports/ports.ts";
+import { TablePathLocks } from "./table-path-locks.ts";
+
+export interface StoreLockOptions {
+  /** Default 5_000. */
+  timeoutMs?: number | undefined;
+}
+
+export interface StoreLock extends AsyncDisposable {
+  readonly path: string;
+  /** How it excludes here. Recorded in the directory, so that all processes of all machines use the same; who cannot, refuses (UNSUPPORTED_DISK). */
+  readonly gate: GateKind;
+  tryAcquire(): Promise<Hold | undefined>;
+  /** LOCK_TIMEOUT naming path, time and option. */
+  acquire(options?: Waiting): Promise<Hold>;
+  withLock<T>(work: (hold: Hold) => Promise<T>, options?: Waiting): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** What a store lock is made of: an OS lock on one machine, a lock in a table between several. */
+type Excluder = Pick<StoreLock, "tryAcquire" | "close"> & {
+  readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<Hold>;
+};
+
+export async function createStoreLock(
+  ports: Ports,
+  directory: string,
+  { timeoutMs = 5000 }: StoreLockOptions = {},
+): Promise<StoreLock> {
+  checkTimeout(timeoutMs);
+  const { gate, excluder } = await openExcluder(ports, directory);
+  const acquire = (options: Waiting = {}): Promise<Hold> =>
+    excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
+  const close = (): Promise<void> => excluder.close();
+  return {
+    path: lockPathOf(directory),
+    gate,
+    tryAcquire: () => excluder.tryAcquire(),
+    acquire,
+    withLock: async (work, options) => {
+      await using hold = await acquire(options);
+      return await work(hold);
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function openExcluder(ports: Ports, directory: string): Promise<{ gate: GateKind; excluder: Excluder }> {
+  // Known already, as at every opening but the first: then an OS lock needs nothing else here.
+  if ((await findGateKind(ports, directory)) === "os")
+    return { gate: "os", excluder: await openOsGate(ports, directory) };
+  await ensureDirectory(ports.disk, directory);
+  const ground = await Ground.open(ports, `${directory}/.holdfast`);
+  try {
+    const gate = await decideGate(ports, ground.staging, directory);
+    if (gate === "table") return { gate, excluder: await openTableGate(ground, directory) };
+    const excluder = await openOsGate(ports, directory);
+    await ground.close();
+    return { gate, excluder };
+  } catch (error) {
+    await ground.close();
+    throw error;
+  }
+}
+
+/** One lock in the table of the directory's own ground: it holds between machines, and a holder that is silent for its lease loses it. */
+async function openTableGate(ground: Ground, directory: string): Promise<Excluder> {
+  const name = ".store.lock";
+  // The name is a key as it is: nothing of the tree is looked at.
+  const keys = { clean: (path: string) => path, keyOf: async (path: string) => path };
+  const locks = await TablePathLocks.open(ground, { root: directory, keys, ownsGround: true });
+  return {
+    tryAcquire: () => locks.tryAcquire(name),
+    acquire: (options) => locks.acquire(name, options),
+    close: () => locks.close(),
+  };
+}

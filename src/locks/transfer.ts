@@ -1,0 +1,74 @@
+// Handing a hold over to another process: its request stays in the list, waits for whoever has the secret, and lapses when nobody comes.
+import { createHash } from "node:crypto";
+import { unlinkIfThere } from "../durable/directory.ts";
+import type { Life } from "../durable/life.ts";
+import { holdfastError } from "../errors.ts";
+import { randomName } from "../format/id.ts";
+import { findOwn, loseIt } from "./width.ts";
+import type { Grant } from "./grant.ts";
+import type { LockTable } from "./lock-table.ts";
+import type { Request } from "./request.ts";
+
+/** Gives the request to nobody in particular; the hold is over. The hold file stays, because for everybody else nothing has changed. */
+export async function handOver(
+  table: LockTable,
+  grant: Grant,
+  { expiresMs }: { readonly expiresMs: number },
+): Promise<string> {
+  if (!(expiresMs > 0)) throw new RangeError(`expiresMs must be a number of milliseconds above 0, not ${expiresMs}.`);
+  grant.mustHold();
+  const { disk, random } = table.ground.ports;
+  const secret = randomName(random.bytes(16));
+  const file = table.transferFile(grant.id);
+  // Left by an attempt that failed.
+  await unlinkIfThere(disk, file);
+  // Before the list says that it waits, because from then on its stamp is what it lapses by.
+  await disk.createFile(file, new Uint8Array(), { sync: false });
+  const entry = await table.append(({ requests, redos }, { change }) => {
+    const mine = findOwn(requests, grant);
+    if (mine === undefined) return undefined;
+    const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
+    return { requests: requests.map((request) => (request === mine ? { ...mine, change, transfer } : request)), redos };
+  });
+  if (entry === undefined) {
+    await unlinkIfThere(disk, file);
+    throw loseIt(grant);
+  }
+  return `${grant.id}.${secret}`;
+}
+
+/** Takes over what was handed over. NO_SUCH_TRANSFER when it was taken, has lapsed, or never was. */
+export async function takeOver(table: LockTable, token: string, life: Life): Promise<Request> {
+  const dot = token.lastIndexOf(".");
+  const id = token.slice(0, dot);
+  const secretHash = hashOf(token.slice(dot + 1));
+  const isIt = (request: Request): boolean => request.id === id && request.transfer?.secretHash === secretHash;
+  const offered = (await table.read()).state.requests.find(isIt);
+  if (offered === undefined) throw noSuch(token, "it was taken, has lapsed, or never was");
+  if (await table.isLapsed(offered)) {
+    await table.drop([offered]);
+    throw noSuch(token, `nobody took it within ${offered.transfer?.expiresMs} ms`);
+  }
+  life.mustGoOn();
+  const entry = await table.append(({ requests, redos }, { change }) => {
+    const found = requests.find(isIt);
+    if (found === undefined) return undefined;
+    const { transfer: _transfer, ...request } = { ...found, change, holder: life.holder.id };
+    return { requests: requests.map((each) => (each === found ? request : each)), redos };
+  });
+  const taken = entry?.state.requests.find((request) => request.id === id && request.holder === life.holder.id);
+  if (taken === undefined) throw noSuch(token, "somebody else has taken it, or it has lapsed");
+  // Harmless if it stays: it says nothing about a request that waits for nobody.
+  await unlinkIfThere(table.ground.ports.disk, table.transferFile(id));
+  return taken;
+}
+
+function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex").slice(0, 32);
+}
+
+function noSuch(token: string, why: string): Error {
+  // The secret is not repeated where logs might keep it.
+  const message = `There is no lock to be received under this token: ${why}. Acquire it anew.`;
+  return holdfastError("NO_SUCH_TRANSFER", message, { token });
+}

@@ -1,0 +1,166 @@
+// Widening and narrowing a hold: exact to tree, shared to exclusive, and back.
+import type { LockMode, Waiting } from "../common.ts";
+import { checkTimeout, Deadline } from "../durable/deadline.ts";
+import { holdfastError } from "../errors.ts";
+import { Bell } from "./bell.ts";
+import { describeBlockers, holderOf, lockTimeout } from "./blocking.ts";
+import type { Claim, Width } from "./claim.ts";
+import { conflictingOf, conflictsWith, covers } from "./conflict.ts";
+import type { Grant } from "./grant.ts";
+import type { LockTable } from "./lock-table.ts";
+import type { Request, Table } from "./request.ts";
+
+/** What a caller may ask for: what it leaves out stays as it is. */
+export type WidthChange = LockMode | { readonly mode?: LockMode | undefined; readonly shared?: boolean | undefined };
+
+export function changed<C extends Claim>(claims: readonly C[], to: WidthChange): C[] {
+  const { mode, shared } = typeof to === "string" ? { mode: to } : { mode: undefined, shared: undefined, ...to };
+  return claims.map((claim) => ({ ...claim, mode: mode ?? claim.mode, shared: shared ?? claim.shared }));
+}
+
+/**
+ * Replaces the request by a wider one at the end of the list, in one append, so that its fence is above all that were granted before. Refused by every live
+ * request that conflicts with the wider one: it is never in the list and waiting at the same time, or somebody who only waits behind it
+ * could enter beside it. So waiting means trying again. LOCK_TIMEOUT; DEADLOCK when somebody waits for this very hold.
+ */
+export async function widen(
+  table: LockTable,
+  grant: Grant,
+  to: WidthChange,
+  { timeoutMs = 0, signal }: Waiting,
+): Promise<void> {
+  checkTimeout(timeoutMs);
+  signal?.throwIfAborted();
+  const { clock } = table.ground.ports;
+  const bell = new Bell(table.ground.ports);
+  const expired = Symbol("expired");
+  const deadline = new Deadline(clock, { timeoutMs: Math.max(timeoutMs, 0), signal, timedOut: () => expired });
+  let isAnnounced = false;
+  try {
+    for (;;) {
+      const blockers = await tryToWiden(table, grant, to);
+      if (blockers.length === 0) return;
+      if (timeoutMs <= 0)
+        throw lockTimeout(grant.asked, 0, await describeBlockers(table.ground, blockers, changed(grant.claims, to)));
+      // So that another one who widens sees that both would wait for each other.
+      if (!isAnnounced) await announce(table, grant, widthOf(changed(grant.claims, to)));
+      isAnnounced = true;
+      const [first] = blockers as [Request];
+      try {
+        await bell.ring(table.holdFile(first.id), () => table.isOver(first.id), deadline.signal);
+      } catch (error) {
+        if (error !== expired) throw error;
+        throw lockTimeout(
+          grant.asked,
+          timeoutMs,
+          await describeBlockers(table.ground, blockers, changed(grant.claims, to)),
+        );
+      }
+    }
+  } finally {
+    deadline.cancel();
+    if (isAnnounced && grant.isHeld) await announce(table, grant, undefined);
+  }
+}
+
+/** Those who stand in the way; none when it is done. */
+async function tryToWiden(table: LockTable, grant: Grant, to: WidthChange): Promise<readonly Request[]> {
+  for (;;) {
+    grant.mustHold();
+    let blockers: readonly Request[] = [];
+    let circle: readonly Request[] = [];
+    let isListed = false;
+    const entry = await table.append(({ requests, redos }, { fence, change }) => {
+      const mine = findOwn(requests, grant);
+      isListed = mine !== undefined;
+      if (mine === undefined) return undefined;
+      const wider: Request = { ...mine, claims: changed(mine.claims, to), fence, change };
+      blockers = conflictingOf(requests, wider);
+      circle = blockers.filter((other) => waitsFor(other, mine, requests));
+      if (blockers.length > 0) return undefined;
+      return { requests: [...requests.filter((request) => request !== mine), withoutWish(wider)], redos };
+    });
+    if (entry !== undefined) return await settle(table, grant, entry.state, to);
+    if (!isListed) throw loseIt(grant);
+    const living = await table.judge(blockers, { once: true });
+    const closed = circle.filter((request) => living.includes(request));
+    if (closed.length > 0) throw await deadlock(table, grant, closed);
+    if (living.length > 0) return living;
+  }
+}
+
+/** Whether `other` cannot end before `mine` does: it stands behind it, or waits to become what `mine` excludes. */
+function waitsFor(other: Request, mine: Request, requests: readonly Request[]): boolean {
+  if (requests.indexOf(other) > requests.indexOf(mine) && conflictsWith(other.claims, mine.claims)) return true;
+  return other.wants !== undefined && conflictsWith(changed(other.claims, other.wants), mine.claims);
+}
+
+async function settle(table: LockTable, grant: Grant, state: Table, to: WidthChange): Promise<readonly Request[]> {
+  const mine = findOwn(state.requests, grant);
+  if (mine === undefined) throw loseIt(grant);
+  grant.claims = mine.claims;
+  grant.asked = changed(grant.asked, to);
+  grant.fence = mine.fence;
+  // What somebody committed below before he died is done before anything is done there under the wider hold.
+  await table.completeOrphans(state, (redo) => conflictsWith(mine.claims, redo.claims));
+  grant.mustHold();
+  return [];
+}
+
+async function announce(table: LockTable, grant: Grant, wants: Width | undefined): Promise<void> {
+  await table.append(({ requests, redos }, { change }) => {
+    const mine = findOwn(requests, grant);
+    if (mine === undefined) return undefined;
+    const next: Request = wants === undefined ? withoutWish({ ...mine, change }) : { ...mine, change, wants };
+    return { requests: requests.map((request) => (request === mine ? next : request)), redos };
+  });
+}
+
+/** Never waits: whoever waits for what is given up finds it in the list. */
+export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<void> {
+  grant.mustHold();
+  const claims = changed(grant.claims, to);
+  if (!claims.every((claim, index) => covers(grant.claims[index] as Claim, claim)))
+    throw new RangeError(
+      "A downgrade goes from tree to exact, or from exclusive to shared; use upgrade for the other way.",
+    );
+  const entry = await table.append(({ requests, redos }, { change }) => {
+    const mine = findOwn(requests, grant);
+    if (mine === undefined) return undefined;
+    return { requests: requests.map((request) => (request === mine ? { ...mine, claims, change } : request)), redos };
+  });
+  if (entry === undefined) throw loseIt(grant);
+  grant.claims = claims;
+  grant.asked = changed(grant.asked, to);
+  for (const inner of grant.inner)
+    if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
+}
+
+export function findOwn(requests: readonly Request[], { id, life }: Grant): Request | undefined {
+  return requests.find(
+    (request) => request.id === id && request.holder === life.holder.id && request.transfer === undefined,
+  );
+}
+
+/** Says and remembers that others have dropped it. */
+export function loseIt(grant: Grant): Error {
+  const reason = grant.lost("somebody broke it, or took this process for dead");
+  grant.lose(reason);
+  return reason;
+}
+
+function withoutWish({ wants: _wants, ...request }: Request): Request {
+  return request;
+}
+
+function widthOf(claims: readonly Claim[]): Width {
+  const mode = claims.some((claim) => claim.mode === "tree") ? "tree" : "exact";
+  return { mode, shared: claims.every((claim) => claim.shared) };
+}
+
+async function deadlock(table: LockTable, grant: Grant, circle: readonly Request[]): Promise<Error> {
+  const path = grant.asked.map((claim) => claim.path || ".").join(", ");
+  const cycle = await Promise.all(circle.map((request) => holderOf(table.ground, request)));
+  const message = `${path} cannot be upgraded, because somebody who stands in the way waits for this very hold. Release it and ask for the wider lock instead.`;
+  return holdfastError("DEADLOCK", message, { path, cycle });
+}

@@ -1,0 +1,174 @@
+// Known-wrong variants of the semaphore: each is what some program out there does, or what we nearly did.
+import { LockName, type Attempt, type Claim } from "../../locks/semaphore/lock-name.ts";
+import { look, type Sight, type Taken } from "../../locks/semaphore/sight.ts";
+import type { Guarded } from "../../locks/semaphore/guard.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { semaphoreScenarios } from "../scenarios/semaphore.ts";
+import { scenarioNamed, type Mutant } from "./mutant.ts";
+
+/** S1: only takers ask for the guard. A holder that has grown old, or acts for another process, compares and unlinks. */
+class GuardAtTakeoverOnly extends LockName {
+  protected override mustGuard(): boolean {
+    return false;
+  }
+}
+
+const leaseMs = 10_000;
+
+/** S4: the guard is a file with a lease, which a sleeper holds and another one steals. */
+class GuardWithLease extends LockName {
+  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+    const { disk, clock } = this.ports;
+    const guard = `${this.path}.lease`;
+    const bytes = Buffer.from(String(clock.wallMs() + leaseMs));
+    try {
+      await disk.createFile(guard, bytes, { sync: false });
+    } catch (error) {
+      if (!hasErrno(error, "EEXIST")) throw error;
+      const until = await readText(disk, guard);
+      if (until === "" || clock.wallMs() < Number(until)) return undefined;
+      await disk.unlink(guard).catch(() => undefined);
+      return await this.tryGuarded(action);
+    }
+    try {
+      return { result: await action() };
+    } finally {
+      await disk.unlink(guard).catch(() => undefined);
+    }
+  }
+}
+
+/** Removes what it found stale, and creates on the free name; as the protocol says, and as most lock packages do. */
+class TakeoverByUnlink extends LockName {
+  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+    return { result: await action() };
+  }
+
+  protected override async takeOver(): Promise<boolean> {
+    await this.ports.disk.unlink(this.path).catch(() => undefined);
+    // Somebody creates on the free name: perhaps we, in the next round.
+    return false;
+  }
+}
+
+/** Moves what it found stale to a name of its own, and looks there whether that was it; if not, it puts it back. */
+class TakeoverByRenameAndVerify extends LockName {
+  protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
+    return { result: await action() };
+  }
+
+  protected override async takeOver(sight: Taken, claim: Claim): Promise<boolean> {
+    const { disk } = this.ports;
+    const mine = `${this.path}.${claim.record.pid}.stale`;
+    try {
+      await disk.rename(this.path, mine);
+    } catch (error) {
+      if (!hasErrno(error, "ENOENT")) throw error;
+      return false;
+    }
+    const moved = await look(disk, mine);
+    // The name is free while this is found out, and whoever comes now enters beside the one whose lock was moved away.
+    if (moved.kind === "taken" && moved.signature !== sight.signature)
+      await disk.link(mine, this.path).catch(() => undefined);
+    await disk.unlink(mine);
+    return false;
+  }
+}
+
+/** Reads whose pid is in the file, and unlinks it if that is its own. */
+class ReleaseByReadThenUnlink extends LockName {
+  override async giveUp(claim: Claim): Promise<boolean> {
+    const sight = await this.look();
+    if (sight.kind === "free" || sight.record?.pid !== claim.record.pid) return false;
+    await this.ports.disk.unlink(this.path).catch(() => undefined);
+    return true;
+  }
+}
+
+/** Keeps its lock young by writing it anew: emptied first, then filled. And takes an empty file for no lock. */
+class RefreshByTruncate extends LockName {
+  override async attempt(tag: string | undefined): Promise<Attempt> {
+    const attempt = await super.attempt(tag);
+    if ("claim" in attempt) await this.#refresh(attempt.claim);
+    return attempt;
+  }
+
+  override async look(): Promise<Sight> {
+    const sight = await super.look();
+    if (sight.kind === "free" || sight.signature !== "file:") return sight;
+    await this.ports.disk.unlink(this.path).catch(() => undefined);
+    return { kind: "free" };
+  }
+
+  async #refresh({ bytes, record }: Claim): Promise<void> {
+    const { disk } = this.ports;
+    const empty = `${this.path}.${record.pid}.empty`;
+    await disk.createFile(empty, new Uint8Array(), { sync: false });
+    // The disk port cannot truncate; to everybody who looks, an empty file in the place of a full one is the same.
+    await disk.rename(empty, this.path);
+    const file = await disk.open(this.path, "write").catch(() => undefined);
+    await file?.write(0, bytes);
+    await file?.close();
+  }
+}
+
+async function readText(disk: Disk, path: string): Promise<string> {
+  try {
+    return Buffer.from(await disk.readFile(path, 100)).toString();
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return "";
+    throw error;
+  }
+}
+
+const together = /are inside together/;
+
+function mutant(name: string, about: string, Name: typeof LockName, scenario: string): Mutant {
+  return { name, about, scenario: scenarioNamed(semaphoreScenarios(Name), scenario), breaks: together };
+}
+
+export const semaphoreMutants: readonly Mutant[] = [
+  mutant(
+    "semaphore: guard at takeover only (S1)",
+    "An old holder unlinks, a third creates on the free name, and the taker's rename replaces the lock of the third.",
+    GuardAtTakeoverOnly,
+    "semaphore: an old holder lets go beside a taker and a third",
+  ),
+  mutant(
+    "semaphore: release for another without the guard",
+    "The process that the lock belongs to dies between look and unlink, somebody takes over, and it is the taker's lock that is removed.",
+    GuardAtTakeoverOnly,
+    "semaphore: a helper lets go for a script that is killed",
+  ),
+  mutant(
+    "semaphore: guard with a lease (S4)",
+    "A taker sleeps past the lease of its guard, another one takes over and works, and the sleeper's rename replaces its lock.",
+    GuardWithLease,
+    "semaphore: a taker that is stopped",
+  ),
+  mutant(
+    "semaphore: takeover by unlink",
+    "The second taker unlinks the lock that the first one has just made.",
+    TakeoverByUnlink,
+    "semaphore: two takers of a stale lock",
+  ),
+  mutant(
+    "semaphore: takeover by rename-and-verify",
+    "While the second taker looks what it has moved away, the name of the first one's lock is free.",
+    TakeoverByRenameAndVerify,
+    "semaphore: two takers and a third on a free name",
+  ),
+  mutant(
+    "semaphore: release by read-then-unlink",
+    "Between the two somebody takes over, and it is the taker's lock that is removed.",
+    ReleaseByReadThenUnlink,
+    "semaphore: an old holder lets go and comes back beside a taker",
+  ),
+  mutant(
+    "semaphore: refresh by truncate",
+    "Whoever looks while it is written anew finds it empty, and the name free.",
+    RefreshByTruncate,
+    "semaphore: two processes on a free name",
+  ),
+];

@@ -1,0 +1,318 @@
+// Scenarios of the semaphore: contenders for a free name, takers of a stale lock, and a holder that has grown old.
+import { LockName } from "../../locks/semaphore/lock-name.ts";
+import type { SemaphoreOptions } from "../../locks/semaphore/options.ts";
+import { look } from "../../locks/semaphore/sight.ts";
+import { Places } from "../../locks/semaphore/place.ts";
+import { PortsSemaphore } from "../../locks/semaphore/semaphore.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../explorer/scenario.ts";
+
+const directory = "/store";
+const path = `${directory}/job.lock`;
+const staleMs = 60_000;
+/** Older than `staleMs`, before the scenario begins. */
+const agedMs = 200_000;
+const scriptPid = 50;
+
+function openSemaphore(ports: Ports, Name: typeof LockName, options: SemaphoreOptions = {}): PortsSemaphore {
+  const world = { openPorts: async () => ports, places: new Places(), LockName: Name, watchMs: Infinity };
+  return new PortsSemaphore(world, path, { staleMs, fsync: false, ...options });
+}
+
+/** Opened before the scenario begins: where the lock lies is found out once. */
+async function opened(ports: Ports, Name: typeof LockName, options: SemaphoreOptions = {}): Promise<PortsSemaphore> {
+  const semaphore = openSemaphore(ports, Name, options);
+  await semaphore.status();
+  return semaphore;
+}
+
+/** In the critical section: something that takes a step, so that the others can come in if nothing keeps them out. */
+async function workInside({ ports, note }: ActorContext, ms = 0): Promise<void> {
+  note("enter");
+  await (ms === 0 ? ports.disk.canOpen(directory) : ports.clock.sleep(ms));
+  note("leave");
+}
+
+interface ContenderOptions extends SemaphoreOptions {
+  readonly machine?: string;
+  readonly container?: string;
+}
+
+interface WorkerOptions extends ContenderOptions {
+  readonly times?: number;
+  /** How long it stays inside. Default: a step. */
+  readonly insideMs?: number;
+}
+
+/** Waits until it is its turn, as often as it is told to. */
+function worker(Name: typeof LockName, { times = 1, insideMs, ...options }: WorkerOptions = {}): Actor {
+  return contender(Name, options, async (context, semaphore) => {
+    for (let time = 0; time < times; time++) {
+      const hold = await semaphore.acquire();
+      await workInside(context, insideMs);
+      await hold.release();
+    }
+  });
+}
+
+/** Whose disk may fail: then it does not have the lock, and does not try again. */
+function unluckyWorker(Name: typeof LockName, machine: string): Actor {
+  return contender(Name, { machine }, async (context, semaphore) => {
+    try {
+      const hold = await semaphore.acquire();
+      await workInside(context);
+      await hold.release();
+    } catch (error) {
+      if (!isHoldfastError(error, "IO_ERROR", "OUTCOME_UNKNOWN")) throw error;
+      context.note("failed");
+    }
+  });
+}
+
+/** Goes away when somebody else has it. */
+function passerBy(Name: typeof LockName, options: ContenderOptions = {}): Actor {
+  return contender(Name, options, async (context, semaphore) => {
+    const hold = await semaphore.tryAcquire();
+    if (hold === undefined) return;
+    await workInside(context);
+    await hold.release();
+  });
+}
+
+function contender(
+  Name: typeof LockName,
+  { machine, container, ...options }: ContenderOptions,
+  run: (context: ActorContext, semaphore: PortsSemaphore) => Promise<void>,
+): Actor {
+  return actor<PortsSemaphore>({
+    ...(machine === undefined ? {} : { machine }),
+    ...(container === undefined ? {} : { container }),
+    prepare: ({ ports }) => opened(ports, Name, options),
+    run,
+  });
+}
+
+/** Holds the lock since long before the scenario begins, and lets go of it; alive, but nobody in another container can tell. */
+function agedHolder(Name: typeof LockName, comesBack: boolean): Actor {
+  return actor({
+    container: "old",
+    prepare: async ({ ports, note }) => {
+      let agoMs = agedMs;
+      const clock = {
+        ...ports.clock,
+        wallMs: () => ports.clock.wallMs() - agoMs,
+        monotonicMs: () => ports.clock.monotonicMs() - agoMs,
+      };
+      const semaphore = await opened({ ...ports, clock }, Name);
+      const hold = await semaphore.acquire();
+      agoMs = 0;
+      note("enter");
+      return { semaphore, hold };
+    },
+    run: async (context, { semaphore, hold }) => {
+      // Whoever takes the lock now does what the protocol says of old locks; from here on there must be one holder again.
+      context.note("leave");
+      await hold.release();
+      if (!comesBack) return;
+      const again = await semaphore.acquire();
+      await workInside(context);
+      await again.release();
+    },
+  });
+}
+
+/** Took the lock for the process `pid`, as a command does for the script that calls it, and lets go of it for that process. */
+function helperOf(Name: typeof LockName, pid: number): Actor {
+  return actor({
+    prepare: async ({ ports }) => (await opened(ports, Name, { owner: { pid } })).acquire(),
+    run: (_context, hold) => hold.release(),
+  });
+}
+
+/** Another program that follows the protocol to the letter: exclusive create, write, unlink. */
+function foreignWorker(): Actor {
+  return {
+    run: async (context) => {
+      const { disk, clock } = context.ports;
+      const text = `pid=4711\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
+      for (;;) {
+        try {
+          await disk.createFile(path, Buffer.from(text), { sync: false });
+          break;
+        } catch (error) {
+          if (!hasErrno(error, "EEXIST")) throw error;
+          await clock.sleep(100);
+        }
+      }
+      await workInside(context);
+      await disk.unlink(path);
+    },
+  };
+}
+
+/** Who has entered and neither left nor died. */
+function inside(facts: readonly Fact[]): string[] {
+  const names = new Set<string>();
+  for (const { actor: name, what } of facts) {
+    if (what === "enter") names.add(name);
+    else if (what !== "stopped") names.delete(name);
+  }
+  return [...names];
+}
+
+async function plantStaleFile({ disk, clock }: Ports): Promise<void> {
+  const timestamp = Math.floor((clock.wallMs() - agedMs) / 1000);
+  await disk.createFile(path, Buffer.from(`pid=4711\ntimestamp=${timestamp}\ntag=left behind\n`), { sync: false });
+}
+
+async function plantStaleDirectory({ disk, clock }: Ports): Promise<void> {
+  const timestamp = Math.floor((clock.wallMs() - agedMs) / 1000);
+  await disk.mkdir(path);
+  await disk.createFile(`${path}/owner`, Buffer.from(`pid=4711\ntimestamp=${timestamp}\n`), { sync: false });
+}
+
+type Plan = Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>;
+
+function scenario({ setup, ...plan }: Plan): Scenario {
+  return {
+    setup: async (ports) => {
+      await ports.disk.mkdir(directory);
+      await setup?.(ports);
+    },
+    check: (facts) => mustHold(inside(facts).length <= 1, `${inside(facts).join(" and ")} are inside together`),
+    ...plan,
+  };
+}
+
+const share = { kind: "network", type: "nfs4", mountOptions: [] } as const;
+
+export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[] {
+  const directoryForm = { form: "directory" } as const;
+  // Sleeps that outlast the stop, so that whoever wakes from it finds the other one inside.
+  const sleepy = { retryMs: 15_000, insideMs: 40_000 };
+  return [
+    scenario({
+      name: "semaphore: two processes on a free name",
+      about: "One enters twice; one may be killed at any moment, and the other takes its lock at once.",
+      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "semaphore: three processes on a free name",
+      about: "One is killed at any moment; two have no patience.",
+      actors: { ada: worker(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+      killsMax: 1,
+      mortal: ["bob"],
+    }),
+    scenario({
+      name: "semaphore: two takers of a stale lock",
+      about: "Both find it stale, and one replaces it; the other goes away.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), bob: passerBy(Name) },
+    }),
+    scenario({
+      name: "semaphore: two takers and a third on a free name",
+      about: "The third takes nothing over, but comes in whenever the name is free.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name, { staleMs: null }) },
+    }),
+    scenario({
+      name: "semaphore: two takers of a stale lock, one killed",
+      about: "Also under the guard; and one of them comes back.",
+      setup: plantStaleFile,
+      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "semaphore: three takers of a stale lock",
+      about: "All find it stale, and one replaces it; the others go away.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+    }),
+    scenario({
+      name: "semaphore: a taker that is stopped",
+      about: "It is stopped for a while wherever it stands, also between its last look and its rename.",
+      setup: plantStaleFile,
+      actors: { ada: worker(Name, sleepy), bob: worker(Name, sleepy) },
+      pauses: { ms: 30_000, count: 1 },
+    }),
+    scenario({
+      name: "semaphore: an old holder lets go beside a taker and a third",
+      about: "It lives, but in another container, and is older than it may be; the name may be free for a moment.",
+      actors: {
+        ada: agedHolder(Name, false),
+        bob: worker(Name, { container: "new" }),
+        cleo: passerBy(Name, { container: "new" }),
+      },
+    }),
+    scenario({
+      name: "semaphore: an old holder lets go and comes back beside a taker",
+      about: "What it removes must be its own lock, not that of whoever took over.",
+      actors: { ada: agedHolder(Name, true), bob: worker(Name, { container: "new" }) },
+    }),
+    scenario({
+      name: "semaphore: a helper lets go for a script that is killed",
+      about: "The lock of the dead is taken at once, also while somebody is about to release it for them.",
+      actors: {
+        script: { pid: scriptPid, run: async ({ ports }) => void (await ports.disk.canOpen(directory)) },
+        helper: helperOf(Name, scriptPid),
+        ada: passerBy(Name),
+        bob: passerBy(Name, { staleMs: null }),
+      },
+      killsMax: 1,
+      mortal: ["script"],
+    }),
+    scenario({
+      name: "semaphore: beside a program that follows the protocol",
+      about: "It creates the file and then fills it; in between the file is empty, and held.",
+      actors: { ada: worker(Name, { times: 2 }), shell: foreignWorker() },
+    }),
+    scenario({
+      name: "semaphore: without hard links",
+      about: "Made by exclusive create, as the protocol says; one may be killed between create and write.",
+      quirks: { noHardLinks: true },
+      actors: { ada: worker(Name, { retryMs: 1600 }), bob: worker(Name, { retryMs: 1600 }) },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "semaphore: two processes on a free directory",
+      about: "The directory form: one wins the mkdir.",
+      actors: { ada: worker(Name, directoryForm), bob: worker(Name, directoryForm) },
+    }),
+    scenario({
+      name: "semaphore: takers of a stale directory",
+      about:
+        "It cannot be replaced in one step, so the name is free for a moment; a file and a directory contend for it.",
+      setup: plantStaleDirectory,
+      actors: { ada: worker(Name, directoryForm), bob: passerBy(Name) },
+    }),
+    scenario({
+      name: "semaphore: three takers of a stale directory",
+      about: "As before, with one more.",
+      setup: plantStaleDirectory,
+      actors: { ada: passerBy(Name, directoryForm), bob: passerBy(Name, directoryForm), cleo: passerBy(Name) },
+    }),
+    scenario({
+      name: "semaphore: two machines with old caches and lost replies",
+      about: "A name that is said to be absent may be there, and what failed may have happened.",
+      volume: share,
+      quirks: { staleAbsence: true },
+      actors: { ada: unluckyWorker(Name, "m1"), bob: unluckyWorker(Name, "m2") },
+      troubles: { retransmit: 1, lostReply: 1 },
+    }),
+    scenario({
+      name: "semaphore: the power is cut",
+      about: "What is left is a whole lock file or none, whoever was about to write one or to replace another.",
+      profile: "weak",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name, { fsync: true }), bob: passerBy(Name, { fsync: true }) },
+      powerCuts: true,
+      audit: async ({ disk }) => {
+        const sight = await look(disk, path);
+        mustHold(sight.kind === "free" || sight.record !== undefined, "the lock file is torn");
+      },
+    }),
+  ];
+}

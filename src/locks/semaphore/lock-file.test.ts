@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatLockFile, formatLockRecord, parseLockFile, parseLockRecord, type LockFileInfo } from "./lock-file.ts";
 

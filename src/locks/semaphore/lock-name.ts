@@ -22,7 +22,7 @@ import {
   type FileOptions,
 } from "./form.ts";
 import { Guard, type Guarded } from "./guard.ts";
-import { formatLockRecord, type LockRecord } from "./lock-file.ts";
+import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
 import { isOwnedBy, newRecord, ownerOf, type Owner } from "./owner.ts";
 import { isSame, look, takenBy, type LockForm, type Sight, type Taken } from "./sight.ts";
 import { Staleness, type Verdict } from "./staleness.ts";
@@ -128,8 +128,7 @@ export class LockName {
   async removeStale(): Promise<boolean> {
     const sight = await this.look();
     if (sight.kind === "free" || !(await this.judge(sight)).isStale) return false;
-    this.#mustBeGuardable();
-    return await this.#guard.run(async () => {
+    return await this.#guardedOrRefused(async () => {
       if (!(await this.isStillStale(sight))) return false;
       await removeLock(this.ports, this.path, sight);
       return true;
@@ -232,8 +231,10 @@ export class LockName {
       throw new RangeError(`owner.pid ${ownerPid} is no running process: its lock would be stale at once.`);
     // Now, and not when the wait began: a lock must not be born old.
     const since = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-    const record = newRecord(ownerOf(host, ownerPid), randomName(random.bytes(16)), since.wallMs, tag);
-    const bytes = Buffer.from(formatLockRecord(record));
+    const meant = newRecord(ownerOf(host, ownerPid), randomName(random.bytes(16)), since.wallMs, tag);
+    const bytes = Buffer.from(formatLockRecord(meant));
+    // As everybody will read it: a tag may have lost something.
+    const record = parseLockRecord(bytes.toString()) ?? meant;
     return { record, bytes, form, since, isForAnother: ownerPid !== host.pid };
   }
 
@@ -242,11 +243,19 @@ export class LockName {
     if (sight.kind === "taken" && sight.isHidden) throw diskError("EACCES", "read", this.path);
   }
 
-  #mustBeGuardable(): void {
-    if (this.#guard.isTrusted) return;
+  async #guardedOrRefused<T>(action: () => Promise<T>): Promise<T> {
+    if (!this.#guard.isTrusted) throw this.#unsafe(`${this.ports.disk.volume.type} is not known to be a local disk`);
+    try {
+      return await this.#guard.run(action);
+    } catch (error) {
+      throw isHoldfastError(error, "UNSUPPORTED_DISK") ? this.#unsafe(error.message, error) : error;
+    }
+  }
+
+  #unsafe(why: string, cause?: unknown): Error {
     const { path } = this;
-    const message = `${path} is stale, but ${this.ports.disk.volume.type} is not known to be a local disk, so that an OS lock may not exclude other machines: it cannot be removed safely. If you know that nobody holds it, release it with force.`;
-    throw holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["an OS lock that excludes everybody"] });
+    const message = `${path} is stale, but cannot be removed safely, because no OS lock would keep everybody else from it meanwhile: ${why}. If you know that nobody holds it, release it with force.`;
+    return holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["OS lock"] }, cause);
   }
 }
 

@@ -159,24 +159,30 @@ export class PortsSemaphore {
     const expired = new Error("the time is up");
     const deadline = new Deadline(clock, { timeoutMs, signal, timedOut: () => expired });
     const place = places.at(site.name.path);
+    let obstacle: Obstacle | undefined;
     try {
       await place.turn.take(deadline.signal);
       try {
-        return this.#newHold(site, place, await this.#attempts(site, tag, deadline.signal, signal));
+        const claim = await this.#attempts(site, { tag, signal }, deadline.signal, (last) => (obstacle = last));
+        return this.#newHold(site, place, claim);
       } catch (error) {
         places.leave(site.name.path, place);
         throw error;
       }
     } catch (error) {
       if (error !== expired) throw error;
-      throw timedOut(host, this.path, clock.monotonicMs() - beganMs, await this.#look(site));
+      throw timedOut(host, this.path, clock.monotonicMs() - beganMs, obstacle ?? (await this.#look(site)));
     } finally {
       deadline.cancel();
     }
   }
 
-  async #attempts(site: Site, tag: string | undefined, until: AbortSignal, signal?: AbortSignal): Promise<Claim> {
-    const { ports, name } = site;
+  async #attempts(
+    { ports, name }: Site,
+    { tag, signal }: Acquiring,
+    until: AbortSignal,
+    onObstacle: (obstacle: Obstacle) => void,
+  ): Promise<Claim> {
     let patience: Patience | undefined;
     try {
       for (;;) {
@@ -186,7 +192,7 @@ export class PortsSemaphore {
           if (!signal?.aborted) return attempt.claim;
           // Nobody wants it any more.
           await name.giveUp(attempt.claim);
-        }
+        } else onObstacle(attempt.obstacle);
         until.throwIfAborted();
         if (patience === undefined) {
           // First the watch, then another look, then the pause: what was released before the watch began would be noticed by nobody.

@@ -21,6 +21,7 @@ export interface Taken {
 export type Sight = { readonly kind: "free" } | Taken;
 
 const free: Sight = { kind: "free" };
+const triesMax = 3;
 
 /** The record inside a lock of the directory form. */
 export function recordPathOf(lockPath: string, form: LockForm): string {
@@ -31,10 +32,21 @@ export function recordPathOf(lockPath: string, form: LockForm): string {
  * What is there now. By reading and not by `stat`, whose answer may be an old one on a share. Never reads more than a lock file can have, whatever lies there.
  */
 export async function look(disk: Disk, path: string): Promise<Sight> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await lookOnce(disk, path);
+    } catch (error) {
+      // What this machine remembered is gone, and what is there now is found by looking anew. It is no proof that the name is free.
+      if (!hasErrno(error, "ESTALE") || tries >= triesMax) throw error;
+    }
+  }
+}
+
+async function lookOnce(disk: Disk, path: string): Promise<Sight> {
   try {
     return takenBy("file", await disk.readFile(path, lockFileBytesMax));
   } catch (error) {
-    if (hasErrno(error, "ENOENT", "ESTALE")) return free;
+    if (hasErrno(error, "ENOENT")) return free;
     if (hasErrno(error, "EISDIR")) return await lookInside(disk, path);
     return await describeUnread(disk, path, "file", error);
   }
@@ -57,7 +69,7 @@ async function lookInside(disk: Disk, path: string): Promise<Sight> {
   try {
     return takenBy("directory", await disk.readFile(recordPathOf(path, "directory"), lockFileBytesMax));
   } catch (error) {
-    if (hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR")) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) {
       const sight = await describeByStat(disk, path, "directory");
       return sight.kind === "free" ? sight : { ...sight, isBare: true };
     }
@@ -77,7 +89,7 @@ async function describeByStat(disk: Disk, path: string, form: LockForm): Promise
     const { identity, size, mtimeMs } = await disk.stat(path);
     return { kind: "taken", form, signature: `${form}?${identity}:${size}:${mtimeMs}` };
   } catch (error) {
-    if (hasErrno(error, "ENOENT", "ESTALE")) return free;
+    if (hasErrno(error, "ENOENT")) return free;
     throw error;
   }
 }

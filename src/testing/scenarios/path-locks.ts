@@ -115,8 +115,12 @@ export function neverTogether(facts: readonly Fact[]): void {
       mustHold(fence > (value as Visit).fence, `fence ${fence} came after fence ${(value as Visit).fence}`);
 }
 
-/** A hold file is known to its maker alone until it is linked, what is staged until it is committed, and what is in a temp directory for ever. */
-function isUnseen(operation: string, path: string): boolean {
+/**
+ * A hold file is known to its maker alone until it is linked, what is staged until it is committed, and what is in a temp directory for ever. Where no heart beats and
+ * nobody sweeps, the files of the holders do not change.
+ */
+function isUnseen(operation: string, path: string, hearts: boolean): boolean {
+  if (!hearts && path.startsWith(`${ground}/holders/`)) return true;
   const isMaking = ["create", "write", "mkdir", "sync", "sync directory"].includes(operation);
   return path.startsWith(`${ground}/temp/`) || (isMaking && /^\/ground\/(holds|redo)\/./.test(path));
 }
@@ -138,7 +142,7 @@ export function lockScenario(
       // Nobody sweeps here; and where no heart beats, beats do not change.
       (path.startsWith(`${ground}/holders/`) && (path.endsWith(".json") || scenario.beatsMax === undefined)) ||
       `${path}/`.startsWith(isCollected ? `${ground}/table/epochs/` : `${ground}/table/`),
-    isUnseen,
+    isUnseen: (operation, path) => isUnseen(operation, path, scenario.beatsMax !== undefined),
     check: neverTogether,
     ...scenario,
   };

@@ -1,0 +1,42 @@
+// Path locks on a directory of the real disk, opened as often as a test wants: each opening is a holder of its own.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Ground } from "../../src/durable/ground.ts";
+import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { openNodePorts } from "../../src/ports/node/ports.ts";
+import type { Ports } from "../../src/ports/ports.ts";
+
+export interface OpenOptions {
+  readonly leaseMs?: number;
+  readonly timeoutMs?: number;
+  readonly slotsPerEpoch?: number;
+  /** Changes the ports that this holder gets. */
+  readonly tamper?: (ports: Ports) => Ports;
+}
+
+export class LocksWorld {
+  readonly root: string;
+  readonly #opened: TablePathLocks[] = [];
+
+  private constructor(root: string) {
+    this.root = root;
+  }
+
+  static async make(): Promise<LocksWorld> {
+    return new LocksWorld(await mkdtemp(join(tmpdir(), "holdfast-locks-")));
+  }
+
+  async open({ leaseMs = 30_000, tamper = (ports) => ports, ...options }: OpenOptions = {}): Promise<TablePathLocks> {
+    const ports = tamper(await openNodePorts(this.root));
+    const ground = await Ground.open(ports, `${this.root}/.holdfast`, { leaseMs });
+    const locks = await TablePathLocks.open(ground, { root: this.root, ownsGround: true, ...options });
+    this.#opened.push(locks);
+    return locks;
+  }
+
+  async end(): Promise<void> {
+    for (const locks of this.#opened) await locks.close().catch(() => undefined);
+    await rm(this.root, { recursive: true, force: true });
+  }
+}

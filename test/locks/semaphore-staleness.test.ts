@@ -1,0 +1,305 @@
+// Which locks may be taken from their holders, and on what evidence: on a simulated disk, whose time passes by hand.
+import { describe, expect, it } from "vitest";
+import type { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
+import { nfs } from "../durable/world.ts";
+import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
+
+const hour = 3_600_000;
+
+async function canTake(semaphore: PortsSemaphore): Promise<boolean> {
+  const { stale, locked } = await semaphore.status();
+  const hold = await semaphore.tryAcquire();
+  // What a status says and what an attempt does must agree.
+  expect(hold !== undefined).toBe(stale || !locked);
+  return hold !== undefined;
+}
+
+describe("a lock of another program", () => {
+  it("goes by its age, as the protocol says, whether its process lives or not", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(`pid=4711\ntimestamp=${world.nowSeconds()}\n`);
+    const ada = world.semaphore("ada");
+    await world.advance(hour);
+    expect(await canTake(ada)).toBe(false);
+    await world.advance(1000);
+    expect(await canTake(ada)).toBe(true);
+  });
+
+  it("is respected for another time when staleMs says so, and for ever when it is null", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(`pid=4711\ntimestamp=${world.nowSeconds()}\n`);
+    const [never, soon] = [world.semaphore("ada", { staleMs: null }), world.semaphore("bob", { staleMs: 5000 })];
+    await world.advance(100 * hour);
+    expect(await canTake(never)).toBe(false);
+    expect(await canTake(soon)).toBe(true);
+  });
+
+  it("with a time that is still to come counts for staleMs from when it was written, not for years", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(`pid=4711\ntimestamp=${world.nowSeconds() + 10 * 365 * 86_400}\n`);
+    const ada = world.semaphore("ada");
+    await world.advance(hour - 1000);
+    expect(await canTake(ada)).toBe(false);
+    await world.advance(2000);
+    expect(await canTake(ada)).toBe(true);
+  });
+
+  it("with a time that is still to come is given up by a waiter, too", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(`pid=4711\ntimestamp=${world.nowSeconds() + 86_400}\n`);
+    const waiting = world.semaphore("ada", { staleMs: 60_000, retryMs: 1000 }).acquire();
+    const state = watch(waiting);
+    await world.advance(58_000);
+    expect(state.settled).toBe(false);
+    await world.advance(5000);
+    expect(state.settled).toBe(true);
+  });
+
+  it("of the first moment of all is stale", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant("pid=4711\ntimestamp=0\n");
+    expect(await canTake(world.semaphore("ada"))).toBe(true);
+  });
+});
+
+describe("a lock of ours", () => {
+  it("is stale at once when its process has ended on this boot", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.semaphore("ada").acquire();
+    const bob = world.semaphore("bob");
+    expect(await canTake(bob)).toBe(false);
+    world.end("ada");
+    expect(await canTake(bob)).toBe(true);
+  });
+
+  it("is stale at once also where locks never go stale by age", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.semaphore("ada").acquire();
+    world.end("ada");
+    expect(await canTake(world.semaphore("bob", { staleMs: null }))).toBe(true);
+  });
+
+  it("is never taken while its process lives, however old it is", async () => {
+    const world = await SemaphoreWorld.make();
+    const hold = await world.semaphore("ada").acquire();
+    await world.advance(100 * hour);
+    expect(await canTake(world.semaphore("bob"))).toBe(false);
+    expect(await world.semaphore("bob").clean()).toBe(false);
+    expect(hold.signal.aborted).toBe(false);
+    await hold.release();
+    expect(world.text()).toBe(undefined);
+  });
+
+  it("goes by its age when it was taken in another container, where its pid means somebody else", async () => {
+    const world = await SemaphoreWorld.make();
+    const host = { pid: 1, processSpace: "container-1" };
+    await world.semaphore("ada", {}, { host }).acquire();
+    // To this one pid 1 is itself, or nobody.
+    const bob = world.semaphore(
+      "bob",
+      {},
+      { host: { pid: 1, processSpace: "container-2", processState: () => "dead" } },
+    );
+    expect(await canTake(bob)).toBe(false);
+    expect((await bob.status()).mine).toBe(false);
+    await world.advance(hour + 1000);
+    expect(await canTake(bob)).toBe(true);
+  });
+
+  it("goes by its age when it was taken before a restart, or by a process that does not know its boot", async () => {
+    for (const bootId of ["boot-of-yesterday", "unknown-1"]) {
+      const world = await SemaphoreWorld.make();
+      await world.semaphore("ada", {}, { host: { bootId } }).acquire();
+      const bob = world.semaphore("bob", {}, { host: { processState: () => "dead" } });
+      expect(await canTake(bob)).toBe(false);
+      await world.advance(hour + 1000);
+      expect(await canTake(bob)).toBe(true);
+    }
+  });
+
+  it("proves nothing to a process that does not know its own boot, even if the text is equal", async () => {
+    const world = await SemaphoreWorld.make();
+    const host = { bootId: "unknown-1", processState: (): "dead" => "dead" };
+    await world.semaphore("ada", {}, { host }).acquire();
+    expect(await canTake(world.semaphore("bob", {}, { host }))).toBe(false);
+  });
+});
+
+describe("a file without a readable record", () => {
+  const torn = { empty: "", "cut off": "pid=12", garbage: "\u0000\u0001{}", "of another kind": "4711\n" };
+
+  it.each(Object.entries(torn))("that is %s is held for ten seconds, and stale then: one try", async (_, text) => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(text);
+    expect(await canTake(world.semaphore("ada"))).toBe(false);
+    await world.advance(9_000);
+    expect(await canTake(world.semaphore("bob"))).toBe(false);
+    await world.advance(1_500);
+    // A process that never saw it before goes by the stamps of the file system.
+    expect(await canTake(world.semaphore("cleo"))).toBe(true);
+    // Probes are gone.
+    expect(Object.keys(world.tree("/shared")).sort()).toEqual([lockPath, `${lockPath}.guard`]);
+  });
+
+  it.each(Object.entries(torn))(
+    "that is %s is waited for, and taken after ten seconds of watching",
+    async (_, text) => {
+      const world = await SemaphoreWorld.make();
+      await world.plant(text);
+      const state = watch(world.semaphore("ada").acquire());
+      await world.advance(9_500);
+      expect(state.settled).toBe(false);
+      await world.advance(1_000);
+      expect(state.settled).toBe(true);
+    },
+  );
+
+  it("is a lock again as soon as somebody writes the record", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant("");
+    const state = watch(world.semaphore("ada").acquire());
+    await world.advance(8_000);
+    const { disk } = world.ports("shell");
+    const file = await disk.open(lockPath, "write");
+    await file.write(0, Buffer.from(`pid=4711\ntimestamp=${world.nowSeconds()}\n`));
+    await file.close();
+    await world.advance(hour - 1000);
+    expect(state.settled).toBe(false);
+    await disk.unlink(lockPath);
+    await world.advance(200);
+    expect(state.settled).toBe(true);
+  });
+
+  it("is watched only while this process runs: one that was stopped has seen nothing", async () => {
+    const world = await SemaphoreWorld.make();
+    const ada = world.semaphore("ada");
+    await world.plant("");
+    expect((await ada.status()).stale).toBe(false);
+    // Somebody writes into it all the time, so that its stamp is always new; the content stays torn, and the same.
+    const { disk } = world.ports("shell");
+    for (let time = 0; time < 5; time++) {
+      await world.advance(9_000);
+      const file = await disk.open(lockPath, "write");
+      await file.write(0, Buffer.from("p"));
+      await file.close();
+      expect((await ada.status()).stale).toBe(false);
+    }
+  });
+
+  it("that is far too large is never read into memory, and counts like a torn one", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant("x".repeat(70_000));
+    const ada = world.semaphore("ada");
+    expect(await ada.status()).toEqual({ locked: true, stale: false, mine: false });
+    expect(await canTake(ada)).toBe(false);
+    await world.advance(11_000);
+    expect(await canTake(ada)).toBe(true);
+  });
+});
+
+describe("a directory without a record", () => {
+  it("counts for staleMs in the directory form, because others lock by nothing but mkdir", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.ports("setup").disk.mkdir(lockPath);
+    const [file, directory] = [world.semaphore("ada"), world.semaphore("bob", { form: "directory" })];
+    await world.advance(hour - 1000);
+    expect(await canTake(directory)).toBe(false);
+    await world.advance(2000);
+    expect(await canTake(file)).toBe(false);
+    expect(await canTake(directory)).toBe(true);
+  });
+});
+
+describe("where the guard would exclude nobody", () => {
+  const places = {
+    "there are no OS locks": { quirks: { osLocks: "none" } },
+    "it is a share": { volume: nfs },
+    "nothing is known of the disk": { volume: { kind: "unknown", type: "fuse", mountOptions: [] } },
+  } as const;
+
+  it.each(Object.entries(places))("because %s, nothing is taken over", async (_, options) => {
+    const world = await SemaphoreWorld.make(options);
+    await world.plant("pid=4711\ntimestamp=0\n");
+    const ada = world.semaphore("ada");
+    expect((await ada.status()).stale).toBe(true);
+    expect(await ada.tryAcquire()).toBe(undefined);
+    const failure: unknown = await ada.acquire({ timeoutMs: 0 }).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: "LOCK_TIMEOUT", message: expect.stringContaining("it is stale") as string });
+    await expect(ada.clean()).rejects.toMatchObject({ code: "UNSUPPORTED_DISK", path: lockPath });
+    expect(world.text()).toBeDefined();
+    // A person may know more.
+    await ada.release({ force: true });
+    expect(world.text()).toBe(undefined);
+  });
+
+  it.each(Object.entries(places))(
+    "because %s, a free name can be had and released all the same",
+    async (_, options) => {
+      const world = await SemaphoreWorld.make(options);
+      for (const form of ["file", "directory"] as const) {
+        const hold = await world.semaphore("ada", { form }).acquire();
+        await world.advance(2 * hour);
+        await hold.release();
+        expect(hold.signal.aborted).toBe(false);
+      }
+      expect(world.tree("/shared")).toEqual({ "/shared/": "" });
+    },
+  );
+});
+
+describe("the guard", () => {
+  it("is asked for by a holder whose lock is older than half of staleMs, and not before", async () => {
+    for (const [ageMs, isGuarded] of [
+      [hour / 2 - 1000, false],
+      [hour / 2 + 1000, true],
+    ] as const) {
+      const world = await SemaphoreWorld.make();
+      const hold = await world.semaphore("ada").acquire();
+      await world.advance(ageMs);
+      await hold.release();
+      expect(world.calls.some(({ what }) => what.startsWith("try lock"))).toBe(isGuarded);
+    }
+  });
+
+  it("is asked for early enough where locks never go stale here, but may elsewhere", async () => {
+    const world = await SemaphoreWorld.make();
+    const hold = await world.semaphore("ada", { staleMs: null }).acquire();
+    await world.advance(hour);
+    await hold.release();
+    expect(world.calls.some(({ what }) => what.startsWith("try lock"))).toBe(true);
+  });
+
+  it("that somebody else holds makes a taker go away, and a holder wait for a while", async () => {
+    const world = await SemaphoreWorld.make();
+    const hold = await world.semaphore("ada").acquire();
+    await world.advance(hour);
+    const guard = await world.ports("other").osLock.open(`${lockPath}.guard`);
+    await guard.lock();
+    const failed = hold.release().catch((error: unknown) => error);
+    await world.advance(11_000);
+    expect(await failed).toMatchObject({ code: "LOCK_TIMEOUT", path: `${lockPath}.guard` });
+    expect(world.text()).toBeDefined();
+    // Nothing is lost: it is released at the next try.
+    const released = hold.release();
+    await world.advance(1000);
+    await guard.close();
+    await world.advance(1000);
+    await released;
+    expect(world.text()).toBe(undefined);
+
+    await world.plant("pid=4711\ntimestamp=0\n");
+    await guard.close();
+    const again = await world.ports("other").osLock.open(`${lockPath}.guard`);
+    await again.lock();
+    expect(await world.semaphore("bob").tryAcquire()).toBe(undefined);
+  });
+});
+
+function watch(promise: Promise<unknown>): { settled: boolean } {
+  const state = { settled: false };
+  promise.then(
+    () => (state.settled = true),
+    () => (state.settled = true),
+  );
+  return state;
+}

@@ -65,7 +65,7 @@ export class Grant {
 
   /** LOCK_LOST. To be asked before and after everything whose result is acted on. */
   mustHold(): void {
-    if (!this.isHeld) throw this.#reason ?? this.lost("it was released");
+    if (!this.isHeld) throw this.#state === "released" ? this.lost("it was released") : this.#reason;
   }
 
   /** Made when somebody asks for it: most never do, and it costs more than all the rest of a grant. */
@@ -78,7 +78,8 @@ export class Grant {
   /** It is over, and not by its owner's will. */
   lose(reason: unknown): void {
     if (this.#state !== "held") return;
-    this.#end("lost", reason);
+    this.#reason = reason;
+    this.#end("lost");
     this.#signal?.abort(reason);
     for (const grant of this.inner) grant.lose(reason);
   }
@@ -86,7 +87,7 @@ export class Grant {
   /** It is over by its owner's will. False when it was over before. */
   release(): boolean {
     if (this.#state !== "held") return false;
-    this.#end("released", this.lost("it was released"));
+    this.#end("released");
     return true;
   }
 
@@ -100,9 +101,8 @@ export class Grant {
     return holdfastError("LOCK_LOST", message, { path, fence: this.fence });
   }
 
-  #end(state: "released" | "lost", reason: unknown): void {
+  #end(state: "released" | "lost"): void {
     this.#state = state;
-    this.#reason = reason;
     this.parent?.inner.delete(this);
     for (const action of this.onOver.splice(0)) action();
   }

@@ -42,7 +42,8 @@ export class LockKeys {
 
   /** INVALID_PATH, also for a path that leads out of the root through a symbolic link. */
   async keyOf(clean: string): Promise<string> {
-    return pathKey(clean === "" ? "" : await this.#resolve(clean), this.#options);
+    const isPlain = clean === "" || !(await this.#disk.hasLink(this.#realRoot, clean));
+    return pathKey(isPlain ? clean : await this.#resolve(clean), this.#options);
   }
 
   /** What exists of the path is resolved; the rest is taken as it is, so that missing paths have keys too. */

@@ -96,6 +96,9 @@ export interface Disk {
    */
   realPath(path: string): Promise<string>;
 
+  /** Whether a symbolic link is on the way from `root` to `path` below it, which may be missing, or is `path` itself. May be an old answer on a network mount. */
+  hasLink(root: string, path: string): Promise<boolean>;
+
   /** What a symbolic link says, as it says it: often relative to its own directory. EINVAL when it is something else, ENOENT when missing. */
   readLink(path: string): Promise<string>;
 

@@ -6,6 +6,8 @@ export interface Won {
   readonly name: string;
   readonly count: number;
   readonly number: number;
+  /** Which of several counters was counted. */
+  readonly of?: string | undefined;
 }
 
 export class Ledger {
@@ -14,6 +16,8 @@ export class Ledger {
   readonly #byCount = new Map<string, Won>();
   /** The last one of each child. */
   readonly #last = new Map<string, Won>();
+  /** The last count of each child, of each counter. */
+  readonly #highest = new Map<string, Counter>();
   readonly #acknowledged = new Map<string, number>();
 
   get violations(): readonly string[] {
@@ -28,9 +32,9 @@ export class Ledger {
 
   /** One acknowledgement, in the order in which its child gave them. */
   note(won: Won): void {
-    const { name, count, number } = won;
+    const { name, count, number, of = "" } = won;
     const [sameNumber, before] = [this.#byNumber.get(number), this.#last.get(name)];
-    const sameCount = this.#byCount.get(`${name}:${count}`);
+    const sameCount = this.#byCount.get(`${name}:${of}:${count}`);
     if (sameNumber !== undefined)
       this.violate(
         `number ${number} was won twice: by append ${sameNumber.count} of ${sameNumber.name} and ${count} of ${name}`,
@@ -42,8 +46,9 @@ export class Ledger {
     if (before !== undefined && number <= before.number)
       this.violate(`${name} won number ${number} after number ${before.number}`);
     this.#byNumber.set(number, won);
-    this.#byCount.set(`${name}:${count}`, won);
+    this.#byCount.set(`${name}:${of}:${count}`, won);
     this.#last.set(name, won);
+    this.#highest.set(name, { ...this.#highest.get(name), [of]: count });
     this.#acknowledged.set(name, this.acknowledgedOf(name) + 1);
   }
 
@@ -51,7 +56,7 @@ export class Ledger {
   audit({ state, unswept }: AuditorReport, names: readonly string[], unknown: Counter): void {
     for (const name of names) {
       const [found, acknowledged] = [state[name] ?? 0, this.acknowledgedOf(name)];
-      const highest = this.#last.get(name)?.count ?? 0;
+      const highest = Object.values(this.#highest.get(name) ?? {}).reduce((sum, count) => sum + count, 0);
       const possible = acknowledged + (unknown[name] ?? 0);
       if (found < highest)
         this.violate(`append ${highest} of ${name} was acknowledged and is lost: ${found} are there`);

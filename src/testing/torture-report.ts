@@ -1,7 +1,8 @@
 // What the parent tells the processes of a torture, and what they tell it.
 import type { Counter } from "./scenarios/counter.ts";
+import type { ConfirmedVisit } from "./visit-ledger.ts";
 
-export const tortureParts = ["chain", "gate"] as const;
+export const tortureParts = ["chain", "gate", "semaphore", "locks", "redo"] as const;
 export type TorturePart = (typeof tortureParts)[number];
 
 /** The one argument of a worker, as JSON. */
@@ -18,10 +19,17 @@ export interface WorkerOrders {
 
 export type WorkerReport =
   /** Acknowledged: append `count` of this child, which won `number` among all. */
-  | { readonly kind: "won"; readonly count: number; readonly number: number }
+  | {
+      readonly kind: "won";
+      readonly count: number;
+      readonly number: number;
+      /** Which of several counters. */ readonly of?: string;
+    }
   /** It is in the middle of what nobody may see half done. */
   | { readonly kind: "entered" }
   | { readonly kind: "left" }
+  /** It was inside and is sure that it held all the time. */
+  | ({ readonly kind: "visited" } & ConfirmedVisit)
   /** It was told that nobody knows whether its last append happened. */
   | { readonly kind: "unknown" }
   /** Its life ended while it slept; whether its last append happened is open. It opened the ground again. */

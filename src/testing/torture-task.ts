@@ -12,6 +12,8 @@ export interface TortureTools extends WorkerOrders {
 }
 
 export interface TortureTask {
+  /** How many of its calls to the disk dawdle. Default 0.03; less for a task that makes many. */
+  readonly dawdling?: number;
   /** Works until it is told to finish, or until its life is over: then it rejects. */
   readonly work: (tools: TortureTools, finish: AbortSignal) => Promise<void>;
   /** What is there, seen by a process that took no part. */

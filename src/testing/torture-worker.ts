@@ -8,10 +8,18 @@ import { finishSignal, report } from "./processes/child-side.ts";
 import { dawdlingDisk } from "./processes/dawdling-disk.ts";
 import { chainTask } from "./torture-chain.ts";
 import { gateTask } from "./torture-gate.ts";
+import { locksTask, redoTask } from "./torture-locks.ts";
+import { semaphoreTask } from "./torture-semaphore.ts";
 import type { TorturePart, WorkerOrders, WorkerReport } from "./torture-report.ts";
 import type { TortureTask, TortureTools } from "./torture-task.ts";
 
-const tasks: Readonly<Record<TorturePart, TortureTask>> = { chain: chainTask, gate: gateTask };
+const tasks: Readonly<Record<TorturePart, TortureTask>> = {
+  chain: chainTask,
+  gate: gateTask,
+  semaphore: semaphoreTask,
+  locks: locksTask,
+  redo: redoTask,
+};
 
 const orders = JSON.parse(process.argv[2] ?? "") as WorkerOrders;
 const ports = await openNodePorts(orders.directory);
@@ -23,7 +31,8 @@ process.exit(0);
 async function work(): Promise<void> {
   // Not the same seed after each start, or each start would dawdle at the same places.
   const chance = new Chance(orders.seed ^ process.pid);
-  const slow: Ports = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability: 0.03, msMax: 300 }) };
+  const probability = tasks[orders.part].dawdling ?? 0.03;
+  const slow: Ports = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability, msMax: 300 }) };
   const sync = chance.happens(0.25);
   while (!finish.aborted) {
     const ground = await openGround(slow);

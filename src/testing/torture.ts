@@ -10,6 +10,7 @@ import { Crew } from "./processes/crew.ts";
 import type { Counter } from "./scenarios/counter.ts";
 import { Ledger } from "./torture-ledger.ts";
 import type { AuditorReport, TorturePart, WorkerOrders, WorkerReport } from "./torture-report.ts";
+import { VisitLedger, type ConfirmedVisit } from "./visit-ledger.ts";
 
 export interface TortureOptions {
   readonly part: TorturePart;
@@ -45,7 +46,8 @@ export interface TortureResult extends TortureFigures {
   readonly violations: readonly string[];
 }
 
-const leaseMs = 1000;
+/** Where nothing but a lease ends a hold, it is short, so that living holders lose it all the time. */
+const leaseMsOf: Readonly<Record<TorturePart, number>> = { chain: 1000, gate: 1000, locks: 1000, redo: 200 };
 const shortStopsMs = [
   [1, 30],
   [10, 100],
@@ -70,6 +72,7 @@ class Torture {
   readonly #options: TortureOptions;
   readonly #directory: string;
   readonly #ledger = new Ledger();
+  readonly #visits = new VisitLedger();
   readonly #names: readonly string[];
   readonly #crew: Crew<WorkerReport>;
   readonly #chaos: Chaos;
@@ -89,7 +92,7 @@ class Torture {
       everyMsMax: 100,
       killPart: 0.12,
       // Mostly a scheduler's whim; some stops outlast the lease, and the life with it.
-      stopMs: [...shortStopsMs, ...shortStopsMs, [leaseMs, 1.5 * leaseMs]],
+      stopMs: [...shortStopsMs, ...shortStopsMs, [this.#leaseMs, 1.5 * this.#leaseMs]],
       isInside: (child) => this.#inside.has(child.name),
     });
   }
@@ -163,6 +166,15 @@ class Torture {
     return unknown;
   }
 
+  get #leaseMs(): number {
+    return leaseMsOf[this.#options.part];
+  }
+
+  #noteVisit(visit: ConfirmedVisit): void {
+    const wrong = this.#visits.note(visit);
+    if (wrong !== undefined) this.#ledger.violate(wrong);
+  }
+
   #figures(): TortureFigures {
     const { history } = this.#crew;
     return {
@@ -186,11 +198,20 @@ class Torture {
       names,
       module,
       argsOf: (name) => {
-        const orders: WorkerOrders = { part, role, name, directory: this.#directory, leaseMs, seed, sabotage };
+        const orders: WorkerOrders = {
+          part,
+          role,
+          name,
+          directory: this.#directory,
+          leaseMs: this.#leaseMs,
+          seed,
+          sabotage,
+        };
         return [JSON.stringify(orders)];
       },
       onReport: ({ from, report }) => {
-        if (report.kind === "won") this.#ledger.note({ name: from, count: report.count, number: report.number });
+        if (report.kind === "won") this.#ledger.note({ name: from, ...report });
+        else if (report.kind === "visited") this.#noteVisit(report);
         else if (report.kind === "entered") this.#inside.add(from);
         else if (report.kind === "left") this.#inside.delete(from);
       },

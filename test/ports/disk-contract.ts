@@ -342,6 +342,13 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
       });
     });
 
+    describe("hasLink", () => {
+      it("says no of plain names, whether they are there or not", async () => {
+        await disk.mkdir(at("d"));
+        for (const path of ["d", "d/missing", "missing/below"]) expect(await disk.hasLink(root, path)).toBe(false);
+      });
+    });
+
     describe("realPath", () => {
       it("gives back an existing path without links, and says ENOENT when it is missing and ENOTDIR below a file", async () => {
         await create(at("a"), "");

@@ -159,6 +159,8 @@ describe.each([
     expect(await disk.realPath(join(root, "e", "a"))).toBe(real);
     expect(await disk.realPath(join(root, "b"))).toBe(real);
     expect(await disk.readLink(join(root, "dangling"))).toBe("nowhere");
+    for (const path of ["e", "e/a", "dangling", "circle/x"]) expect(await disk.hasLink(root, path)).toBe(true);
+    for (const path of ["d/a", "d/a/x"]) expect(await disk.hasLink(root, path)).toBe(false);
     await expect(disk.realPath(join(root, "dangling"))).rejects.toMatchObject({ errno: "ENOENT" });
     await expect(disk.realPath(join(root, "circle"))).rejects.toMatchObject({ errno: "ELOOP" });
   });

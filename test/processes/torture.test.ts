@@ -39,3 +39,29 @@ describe("a gate", () => {
     expect(result.violations.join("\n")).toMatch(/won twice|is lost/);
   });
 });
+
+describe("path locks", () => {
+  test("keep conflicting holders apart on a nested tree, whoever is killed, stopped or broken", async () => {
+    const result = await torture({ part: "locks", seconds: 20, processes, seed: 5 });
+    expect(result.violations).toEqual([]);
+    expect(result.appends).toBeGreaterThan(20);
+    expect(result.kills).toBeGreaterThan(10);
+    // The table rolled meanwhile.
+    expect(result.epochs).toBeGreaterThan(2);
+    if (canStop) expect(result.livesOver).toBeGreaterThan(0);
+  });
+});
+
+describe("a counter under a lock with redo", () => {
+  test("loses no acknowledged update, though living holders lose their lease all the time", async () => {
+    const result = await torture({ part: "redo", seconds: 20, processes, seed: 6 });
+    expect(result.violations).toEqual([]);
+    expect(result.appends).toBeGreaterThan(20);
+    if (canStop) expect(result.livesOver).toBeGreaterThan(10);
+  });
+
+  test.skipIf(!canStop)("that is checked and then renamed is found out", async () => {
+    const result = await torture({ part: "redo", seconds: 40, processes, seed: 7, sabotage: true });
+    expect(result.violations.join("\n")).toMatch(/acknowledged twice|won twice|is lost/);
+  });
+});

@@ -67,6 +67,9 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
       tree.nodeAt(path, "resolve");
       return path;
     },
+    async hasLink() {
+      return false;
+    },
     async readLink(path) {
       tree.nodeAt(path, "read link");
       throw diskError("EINVAL", "read link", path);

@@ -110,6 +110,18 @@ export class NodeDisk implements Disk {
     return this.#withSlashes(await attempt("resolve", path, async () => this.#calls.realpath(path)));
   }
 
+  async hasLink(root: string, path: string): Promise<boolean> {
+    return attempt("look for links", path, async () => {
+      for (let end = path.indexOf("/"); ; end = path.indexOf("/", end + 1)) {
+        const kind = await this.#calls.lstat(`${root}/${end < 0 ? path : path.slice(0, end)}`);
+        // What is missing leads nowhere else.
+        if (kind === undefined) return false;
+        if (kind.isSymbolicLink()) return true;
+        if (end < 0) return false;
+      }
+    });
+  }
+
   async readLink(path: string): Promise<string> {
     return this.#withSlashes(await attempt("read link", path, async () => this.#calls.readlink(path)));
   }

@@ -16,6 +16,8 @@ export interface FileCalls {
   fsync(fd: number): Promise<void>;
   fstat(fd: number): Answer<fs.BigIntStats>;
   stat(path: string): Answer<fs.BigIntStats>;
+  /** Undefined when there is nothing. */
+  lstat(path: string): Answer<fs.Stats | undefined>;
   realpath(path: string): Answer<string>;
   readlink(path: string): Answer<string>;
   link(from: string, to: string): Answer<void>;
@@ -43,6 +45,11 @@ export const pooledCalls: FileCalls = {
   fsync: promisify(fs.fsync),
   fstat: (fd) => promisify(fs.fstat)(fd, exact),
   stat: (path) => promisify(fs.stat)(path, exact),
+  lstat: (path) =>
+    promisify(fs.lstat)(path).catch((error: unknown) => {
+      if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+      throw error;
+    }),
   realpath: (path) => promisify(fs.realpath.native)(path),
   readlink: (path) => promisify(fs.readlink)(path),
   link: promisify(fs.link),
@@ -77,6 +84,7 @@ export const blockingCalls: FileCalls = {
   fsync: promisify(fs.fsync),
   fstat: (fd) => fs.fstatSync(fd, exact),
   stat: (path) => fs.statSync(path, exact),
+  lstat: (path) => fs.lstatSync(path, { throwIfNoEntry: false }),
   realpath: (path) => fs.realpathSync.native(path),
   readlink: (path) => fs.readlinkSync(path),
   link: (from, to) => fs.linkSync(from, to),

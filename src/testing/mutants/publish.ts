@@ -23,6 +23,7 @@ function lazyDisk(disk: Disk, lazy: { readonly files?: boolean; readonly directo
     list: (path) => disk.list(path),
     stat: (path) => disk.stat(path),
     realPath: (path) => disk.realPath(path),
+    hasLink: (root, path) => disk.hasLink(root, path),
     readLink: (path) => disk.readLink(path),
     syncDirectory: async (path) => (lazy.directories ? undefined : disk.syncDirectory(path)),
   };

@@ -36,6 +36,7 @@ export function dawdlingDisk(disk: Disk, { chance, probability, msMax }: Dawdlin
     list: late((path) => disk.list(path)),
     stat: late((path) => disk.stat(path)),
     realPath: late((path) => disk.realPath(path)),
+    hasLink: late((root, path) => disk.hasLink(root, path)),
     readLink: late((path) => disk.readLink(path)),
     syncDirectory: late((path) => disk.syncDirectory(path)),
   };

@@ -224,6 +224,10 @@ export class SimDisk implements Disk {
     return path;
   }
 
+  async hasLink(): Promise<boolean> {
+    return false;
+  }
+
   async readLink(path: string): Promise<string> {
     await this.#lookAt("read link", path);
     throw diskError("EINVAL", "read link", path);

@@ -33,9 +33,9 @@ export interface RollingChainOptions<T> {
   readonly initial: T;
   /**
    * Whether the append `id` is part of this state or of its past. Asked only of the newest state, and only by an appender that slept while its whole epoch
-   * went by and was collected.
+   * went by and was collected. Undefined when it can no longer be known.
    */
-  readonly counts: (state: T, id: string) => boolean | Promise<boolean>;
+  readonly counts: (state: T, id: string) => boolean | Promise<boolean | undefined>;
   /** Default 4096. */
   readonly slotsPerEpoch?: number | undefined;
   /**
@@ -200,12 +200,15 @@ export class RollingChain<T> {
     }
     // In doubt: the epoch was full and collected while we slept. If our link came before, everybody after us built on it.
     this.#view = undefined;
+    let counts: boolean | undefined;
     try {
-      return await this.#options.counts((await this.read()).state, id);
+      counts = await this.#options.counts((await this.read()).state, id);
     } catch (error) {
       // What cannot be read at all has to be mended first.
       throw isHoldfastError(error, "CORRUPT", "NEWER_FORMAT") ? error : this.#inDoubt(id, path, error);
     }
+    if (counts === undefined) throw this.#inDoubt(id, path, undefined);
+    return counts === true;
   }
 
   #inDoubt(id: string, path: string, cause: unknown): Error {

@@ -162,7 +162,7 @@ export class LockTable {
       if (request.transfer === undefined && !states.has(holder))
         states.set(holder, await this.ground.stateOf(holder, options));
       const isOrphan = request.transfer === undefined ? states.get(holder) === "dead" : await this.isLapsed(request);
-      if (isOrphan) this.#condemned.set(request.id, request.change);
+      if (isOrphan) this.#condemned.set(request.id, this.judgedIn(request));
       else left.push(request);
     }
     return left;
@@ -170,7 +170,7 @@ export class LockTable {
 
   /** Drops requests, whoever owns them; what was committed under them is completed. */
   async drop(requests: readonly Request[]): Promise<void> {
-    for (const { id, change } of requests) this.#condemned.set(id, change);
+    for (const request of requests) this.#condemned.set(request.id, this.judgedIn(request));
     await this.append((table) => table);
   }
 
@@ -189,7 +189,7 @@ export class LockTable {
 
   async complete(redo: Redo): Promise<void> {
     if (this.#done.has(redo.id)) return;
-    await applyRedo(this.place, redo);
+    await this.apply(redo);
     this.#done.add(redo.id);
   }
 
@@ -229,14 +229,27 @@ export class LockTable {
   }
 
   /** Whether the append `id` is part of this list or was: asked only by an author who slept while everything before and after it went by. */
-  protected async counts({ requests, redos }: Table, id: string): Promise<boolean> {
+  protected async counts({ requests, redos }: Table, id: string): Promise<boolean | undefined> {
     if (requests.some(({ change }) => change === id) || redos.some((redo) => redo.id === id)) return true;
-    // Committed, done and left out since.
-    return await this.ground.ports.disk.canOpen(doneDirectory(this.place, id));
+    const [holder, isRedo] = id.split(".");
+    if (holder === undefined || isRedo === undefined) return false;
+    const { disk } = this.ground.ports;
+    // Committed, done and left out since. Looked for before the author's own record: as long as that is there, nobody has swept after him.
+    if (await disk.canOpen(doneDirectory(this.place, id))) return true;
+    return (await disk.canOpen(this.ground.layout.record(holder))) ? false : undefined;
   }
 
-  #isCondemned({ id, change }: Request): boolean {
-    return this.#condemned.get(id) === change;
+  /** What a verdict is about: not the request for ever, but the request as it was. Somebody may have received it since. */
+  protected judgedIn({ change }: Request): string {
+    return change;
+  }
+
+  protected async apply(redo: Redo): Promise<void> {
+    await applyRedo(this.place, redo);
+  }
+
+  #isCondemned(request: Request): boolean {
+    return this.#condemned.get(request.id) === this.judgedIn(request);
   }
 
   #newName(): string {

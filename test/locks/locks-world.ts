@@ -13,6 +13,8 @@ export interface OpenOptions {
   readonly slotsPerEpoch?: number;
   /** Changes the ports that this holder gets. */
   readonly tamper?: (ports: Ports) => Ports;
+  /** The end of the world does not close it. */
+  readonly isClosedByItself?: boolean;
 }
 
 export class LocksWorld {
@@ -27,11 +29,16 @@ export class LocksWorld {
     return new LocksWorld(await mkdtemp(join(tmpdir(), "holdfast-locks-")));
   }
 
-  async open({ leaseMs = 30_000, tamper = (ports) => ports, ...options }: OpenOptions = {}): Promise<TablePathLocks> {
+  async open({
+    leaseMs = 30_000,
+    tamper = (ports) => ports,
+    isClosedByItself = false,
+    ...options
+  }: OpenOptions = {}): Promise<TablePathLocks> {
     const ports = tamper(await openNodePorts(this.root));
     const ground = await Ground.open(ports, `${this.root}/.holdfast`, { leaseMs });
     const locks = await TablePathLocks.open(ground, { root: this.root, ownsGround: true, ...options });
-    this.#opened.push(locks);
+    if (!isClosedByItself) this.#opened.push(locks);
     return locks;
   }
 

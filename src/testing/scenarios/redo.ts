@@ -55,7 +55,7 @@ function noCountTwice(facts: readonly Fact[]): void {
   mustHold(new Set(counts).size === counts.length, `the count ${counts.at(-1)} was acknowledged twice`);
 }
 
-/** Whoever opens the locks next completes what is committed. */
+/** Whoever opens the locks next completes what is committed. Then all that was acknowledged is there, and nothing of which somebody was told that it did not happen. */
 async function everyCountIsThere(ports: Ports, facts: readonly Fact[]): Promise<void> {
   await openLocks(ports);
   const found = Number((await readText(ports.disk, "count")) ?? 0);
@@ -65,6 +65,11 @@ async function everyCountIsThere(ports: Ports, facts: readonly Fact[]): Promise<
     `the count is ${found}, and ${acknowledged.join()} were acknowledged`,
   );
   mustHold(found >= acknowledged.length, `${acknowledged.length} were acknowledged, and the count is ${found}`);
+  const unknown = facts.filter(({ what, value }) => what === "killed" || value === "OUTCOME_UNKNOWN").length;
+  mustHold(
+    found <= acknowledged.length + unknown,
+    `the count is ${found}: somebody was told that his commit had not happened, and it has`,
+  );
 }
 
 const sleeping = { beatsMax: 4, pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] } } as const;
@@ -97,6 +102,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
           ada: counter({ ...brief, slotsPerEpoch: 1 }),
           bob: patient(["count"], { ...options, slotsPerEpoch: 1 }, async (context, hold, locks) => {
             await countOnce(context, hold, locks);
+            await locks.table.sweep();
             await locks.table.collect();
           }),
         },

@@ -3,6 +3,7 @@ import { ensureDirectory } from "../durable/directory.ts";
 import { Ground } from "../durable/ground.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
+import { findRoot, type LockRoot } from "./lock-root.ts";
 import { checkLockPath } from "./semaphore/lock-path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { Places } from "./semaphore/place.ts";
@@ -12,6 +13,7 @@ import { createStoreLock, type StoreLock, type StoreLockOptions } from "./store-
 import { TablePathLocks } from "./table-path-locks.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, Waiting } from "../common.ts";
+export type { LockRoot } from "./lock-root.ts";
 export type { PathHold } from "./path-hold.ts";
 export type {
   AcquireManyOptions,
@@ -57,4 +59,11 @@ export async function openPathLocks(root: string | URL, options: PathLocksOption
     await ground.close();
     throw error;
   }
+}
+
+/** The nearest directory at or above `path`, which need not exist, that is a store or has path locks. Undefined when there is none; nothing is made. */
+export async function findLockRoot(path: string | URL): Promise<LockRoot | undefined> {
+  const absolute = directoryOf(path);
+  const { disk } = await openNodePorts(absolute);
+  return await findRoot(disk, absolute);
 }

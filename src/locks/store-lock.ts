@@ -7,6 +7,9 @@ import { decideGate, findGateKind, lockPathOf, openOsGate, type GateKind } from 
 import type { Ports } from "../ports/ports.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
 
+/** Of the one lock in the table. */
+const lockKey = ".store.lock";
+
 export interface StoreLockOptions {
   /** Default 5_000. */
   timeoutMs?: number | undefined;
@@ -43,13 +46,23 @@ export async function createStoreLock(
     gate,
     tryAcquire: () => excluder.tryAcquire(),
     acquire,
-    withLock: async (work, options) => {
-      await using hold = await acquire(options);
-      return await work(hold);
-    },
+    withLock: async (work, options) => await workUnder(await acquire(options), work),
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+async function workUnder<T>(hold: Hold, work: (hold: Hold) => Promise<T>): Promise<T> {
+  let result: T;
+  try {
+    result = await work(hold);
+  } catch (error) {
+    // The error of the work is the one that matters; what could not be released ends with this process.
+    await hold.release().catch(() => undefined);
+    throw error;
+  }
+  await hold.release();
+  return result;
 }
 
 async function openExcluder(ports: Ports, directory: string): Promise<{ gate: GateKind; excluder: Excluder }> {
@@ -57,7 +70,8 @@ async function openExcluder(ports: Ports, directory: string): Promise<{ gate: Ga
   if ((await findGateKind(ports, directory)) === "os")
     return { gate: "os", excluder: await openOsGate(ports, directory) };
   await ensureDirectory(ports.disk, directory);
-  const ground = await Ground.open(ports, `${directory}/.holdfast`);
+  // Not the ground of the path locks that somebody may have in the same directory: in one table with them, a lock on the whole tree would be in the way.
+  const ground = await Ground.open(ports, `${directory}/.holdfast/gate`);
   try {
     const gate = await decideGate(ports, ground.staging, directory);
     if (gate === "table") return { gate, excluder: await openTableGate(ground, directory) };
@@ -70,15 +84,15 @@ async function openExcluder(ports: Ports, directory: string): Promise<{ gate: Ga
   }
 }
 
-/** One lock in the table of the directory's own ground: it holds between machines, and a holder that is silent for its lease loses it. */
+/** One lock in a table that has no other: it holds between machines, and a holder that is silent for its lease loses it. */
 async function openTableGate(ground: Ground, directory: string): Promise<Excluder> {
-  const name = ".store.lock";
-  // The name is a key as it is: nothing of the tree is looked at.
-  const keys = { clean: (path: string) => path, keyOf: async (path: string) => path };
+  const path = lockPathOf(directory);
+  // Errors name the path as this machine sees it; in the table its key is the same for all. Nothing of the tree is looked at.
+  const keys = { clean: () => path, keyOf: async () => lockKey };
   const locks = await TablePathLocks.open(ground, { root: directory, keys, ownsGround: true });
   return {
-    tryAcquire: () => locks.tryAcquire(name),
-    acquire: (options) => locks.acquire(name, options),
+    tryAcquire: () => locks.tryAcquire(path),
+    acquire: (options) => locks.acquire(path, options),
     close: () => locks.close(),
   };
 }

@@ -12,13 +12,14 @@ import { describeHeld, holdersOf, isShownUnder } from "./listing.ts";
 import { Line } from "./line.ts";
 import { LockKeys } from "./lock-key.ts";
 import { LockTable } from "./lock-table.ts";
+import { Mirror, type Patience } from "./mirror.ts";
 import { KeptHold, type HoldKeeper, type PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLocks } from "./path-locks.ts";
 import { enqueue, waitFor, type Queued } from "./queue.ts";
 import { RedoDraft, settleRedos } from "./redo.ts";
 import type { Request } from "./request.ts";
 import { handOver, takeOver } from "./transfer.ts";
-import { findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
+import { changed, findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
 
 const tagLengthMax = 1000;
 /** How often this process looks whether its holds still stand: cheap on a local disk, and part of the lease elsewhere. */
@@ -33,6 +34,8 @@ export interface TablePathLocksOptions {
   readonly slotsPerEpoch?: number | undefined;
   /** Closing the locks closes the ground. */
   readonly ownsGround?: boolean | undefined;
+  /** Lock files for foreign programs are written, and theirs respected. */
+  readonly interop?: boolean | undefined;
   /** What they run on: the real ones, or known-wrong variants. */
   readonly TableClass?: typeof LockTable | undefined;
   readonly keys?: Keys | undefined;
@@ -52,9 +55,10 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   readonly #grants = new Set<Grant>();
   readonly #closed = new AbortController();
   readonly #forgotten = new FinalizationRegistry<Grant>((grant) => this.#releaseForgotten(grant));
+  #mirror: Mirror | undefined;
   #isWatching = false;
 
-  private constructor(table: LockTable, keys: Keys, options: TablePathLocksOptions) {
+  protected constructor(table: LockTable, keys: Keys, options: TablePathLocksOptions) {
     this.root = options.root;
     this.table = table;
     this.#keys = keys;
@@ -69,7 +73,13 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     // What the dead have committed is done before anybody looks at the tree.
     await table.sweep();
     await table.collect();
-    return new TablePathLocks(table, keys, options);
+    const locks = new this(table, keys, options);
+    if (options.interop) {
+      const onTaken = (grant: Grant, file: string): void =>
+        void locks.#giveUp(grant, `a foreign program has put its own lock file at ${file}`).catch(() => undefined);
+      locks.#mirror = await Mirror.open(ground, { root, closed: locks.#closed.signal, onTaken });
+    }
+    return locks;
   }
 
   async tryAcquire(path: string, options: Omit<AcquireOptions, "timeoutMs"> = {}): Promise<PathHold | undefined> {
@@ -122,8 +132,9 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   async receive(token: string, { signal }: Cancel = {}): Promise<PathHold> {
     signal?.throwIfAborted();
     const life = await this.#life();
-    const { id, claims, fence, sinceMs, tag } = await takeOver(this.table, token, life);
-    return this.#newHold(new Grant({ id, life, asked: claims, claims, fence, sinceMs, tag }), {});
+    const { id, claims, fence, sinceMs, tag } = await this.takeOver(token, life);
+    const grant = new Grant({ id, life, asked: claims, claims, fence, sinceMs, tag });
+    return await this.#giveOut(grant, { startMs: 0 });
   }
 
   async list({ under = "" }: { under?: string | undefined } = {}): Promise<HeldLock[]> {
@@ -157,6 +168,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     if (!this.#closed.signal.aborted)
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
     const ends = await Promise.allSettled([...this.#grants].map((grant) => this.release(grant)));
+    await this.#mirror?.settle();
     if (this.#options.ownsGround) await this.table.ground.close();
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
@@ -169,6 +181,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     for (const inner of grant.inner) await this.release(inner);
     // What others take for the end of all effects must be that. If it cannot be settled now, the hold stands.
     if (!grant.isCovered) await settleRedos(this.table, grant);
+    if (this.#mirror !== undefined && !grant.isCovered) await this.#mirror.hide(grant);
     this.#grants.delete(grant);
     const wasHeld = grant.release();
     if (grant.isCovered) return;
@@ -187,12 +200,16 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void> {
     mustBeWhole(grant);
-    await widen(this.table, grant, to, { timeoutMs: this.#options.timeoutMs, ...options });
+    const waiting = { timeoutMs: this.#options.timeoutMs, ...options };
+    const work = (left: Waiting): Promise<void> => widen(this.table, grant, to, left);
+    if (this.#mirror === undefined) return await work(waiting);
+    await this.#mirror.showAround(grant, changed(grant.asked, to), waiting, work);
   }
 
   async downgrade(grant: Grant, to: WidthChange): Promise<void> {
     mustBeWhole(grant);
     await narrow(this.table, grant, to);
+    await this.#mirror?.adapt(grant);
   }
 
   async transfer(
@@ -203,9 +220,14 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     for (const inner of grant.inner) await this.release(inner);
     await settleRedos(this.table, grant);
     const token = await handOver(this.table, grant, { expiresMs });
+    await this.#mirror?.leave(grant);
     this.#grants.delete(grant);
     grant.release();
     return token;
+  }
+
+  protected async takeOver(token: string, life: Life): Promise<Request> {
+    return await takeOver(this.table, token, life);
   }
 
   get #clock() {
@@ -236,6 +258,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     if (asked.length === 0) throw new TypeError("There is nothing to lock.");
     const parent = within === undefined ? undefined : KeptHold.grantOf(within, this);
     const waiting = { timeoutMs, signal };
+    const startMs = this.#clock.monotonicMs();
     for (let attempt = 0; attempt < resolvingsMax; attempt++) {
       const life = await this.#life();
       parent?.mustHold();
@@ -247,7 +270,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
         await this.release(grant);
         throw error;
       });
-      if (again.every(({ path }, index) => path === claims[index]?.path)) return this.#newHold(grant, { idleMs });
+      if (again.every(({ path }, index) => path === claims[index]?.path))
+        return await this.#giveOut(grant, { startMs, timeoutMs, signal, idleMs });
       await this.release(grant);
     }
     const { path = "" } = asked[0] ?? {};
@@ -356,6 +380,20 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     return lockTimeout(asked, waitedMs, await describeBlockers(this.table.ground, blockers, claims));
   }
 
+  /** Shown to foreign programs first: whoever gets the hold may rely on it. */
+  async #giveOut(grant: Grant, options: Patience & { readonly idleMs?: number | undefined }): Promise<PathHold> {
+    if (this.#mirror === undefined || grant.isCovered) return this.#newHold(grant, options);
+    try {
+      await this.#mirror.show(grant, grant.asked, options);
+      // It may have taken long, and somebody may have broken it meanwhile.
+      await this.check(grant, { isRefresh: false });
+    } catch (error) {
+      await this.release(grant);
+      throw error;
+    }
+    return this.#newHold(grant, options);
+  }
+
   #newHold(grant: Grant, { idleMs }: { readonly idleMs?: number | undefined }): PathHold {
     this.#grants.add(grant);
     grant.onOver.push(() => this.#forgotten.unregister(grant));
@@ -392,11 +430,15 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       for (let leftMs = idleMs; leftMs > 0; leftMs = idleMs - (this.#clock.wallMs() - grant.lastActiveMs))
         await this.#clock.sleep(Math.min(leftMs, idleMs), { background: true, signal: this.#closed.signal });
       if (!grant.isHeld) return;
-      grant.lose(grant.lost(`nothing was done under it for ${idleMs} ms (option idleMs)`));
-      await this.release(grant);
+      await this.#giveUp(grant, `nothing was done under it for ${idleMs} ms (option idleMs)`);
     };
     // Closed, or it could not be released: then it ends with this process.
     watch().catch(() => undefined);
+  }
+
+  async #giveUp(grant: Grant, why: string): Promise<void> {
+    grant.lose(grant.lost(why));
+    await this.release(grant);
   }
 
   #releaseForgotten(grant: Grant): void {

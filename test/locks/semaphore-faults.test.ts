@@ -31,12 +31,21 @@ async function prepare({ planted, options = {} }: Case): Promise<SemaphoreWorld>
   return world;
 }
 
+/** Compares whole facts, so that a failure names the call that was spoiled. */
+function mustBe(
+  when: string,
+  facts: Readonly<Record<string, unknown>>,
+  expected: Readonly<Record<string, unknown>>,
+): void {
+  expect({ when, ...facts }).toEqual({ when, ...expected });
+}
+
 /** The answer of a call that may fail, but only with an error of ours. */
 async function attempt<T>(action: () => Promise<T>): Promise<T | "failed"> {
   try {
     return await action();
   } catch (error) {
-    expect(isHoldfastError(error), String(error)).toBe(true);
+    if (!isHoldfastError(error)) throw error;
     return "failed";
   }
 }
@@ -55,19 +64,19 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
           hold = await attempt(() => ada.tryAcquire());
         });
         if (!came) return;
-        const context = `${label} at call ${at}: ${world.spoiled.join()}`;
+        const when = `${label} at call ${at}: ${world.spoiled.join()}`;
         const bob = world.semaphore("bob", { form: plan.form });
         if (hold !== undefined && hold !== "failed") {
-          expect(await bob.tryAcquire(), context).toBe(undefined);
-          expect((await ada.status()).mine, context).toBe(true);
+          const facts = { forBob: await bob.tryAcquire(), mine: (await ada.status()).mine };
+          mustBe(when, facts, { forBob: undefined, mine: true });
           await hold.release();
-          expect(hold.signal.aborted, context).toBe(false);
+          mustBe(when, { lost: hold.signal.aborted }, { lost: false });
         }
         // What is left of an attempt that failed is no lock, or one whose process need only end.
         if ((await bob.tryAcquire()) === undefined) {
           world.end("ada");
           await world.advance(3_700_000);
-          expect(await bob.tryAcquire(), context).toBeDefined();
+          mustBe(when, { free: (await bob.tryAcquire()) !== undefined }, { free: true });
         }
       }
       throw new Error(`it makes more than ${callsMax} calls`);
@@ -83,9 +92,9 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
       });
       if (!came) return;
       await hold.release();
-      const context = `${label} at call ${at}: ${world.spoiled.join()}`;
-      expect(hold.signal.aborted, context).toBe(false);
-      expect(await world.semaphore("bob", { form: plan.form }).tryAcquire(), context).toBeDefined();
+      const when = `${label} at call ${at}: ${world.spoiled.join()}`;
+      const next = await world.semaphore("bob", { form: plan.form }).tryAcquire();
+      mustBe(when, { lost: hold.signal.aborted, free: next !== undefined }, { lost: false, free: true });
     }
     throw new Error(`it makes more than ${callsMax} calls`);
   });
@@ -111,16 +120,15 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
       void bob.acquire().then((hold) => (taken = hold));
       // A torn file takes ten seconds; a directory without its record as long as any old lock.
       await world.advance(25_000);
-      expect(taken, `killed at call ${at}`).toBeDefined();
+      mustBe(`killed at call ${at}`, { free: taken !== undefined }, { free: true });
       await taken?.release();
       await bob.clean();
       await world.advance(3_700_000);
       await bob.clean();
-      const left = Object.keys(world.tree("/shared")).filter((path) => path !== `${lockPath}.guard`);
-      expect(
-        left.filter((path) => path !== "/shared/"),
-        `killed at call ${at}`,
-      ).toEqual([]);
+      const left = Object.keys(world.tree("/shared")).filter(
+        (path) => !["/shared/", `${lockPath}.guard`].includes(path),
+      );
+      mustBe(`killed at call ${at}`, { left }, { left: [] });
     }
     throw new Error(`it makes more than ${callsMax} calls`);
   });

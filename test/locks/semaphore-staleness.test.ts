@@ -106,6 +106,31 @@ describe("a lock of ours", () => {
     expect(await canTake(bob)).toBe(true);
   });
 
+  it("is released for another process only by helpers of that very process, not of one with its pid", async () => {
+    const world = await SemaphoreWorld.make();
+    const owner = { pid: 1 };
+    const here = { processSpace: "container-1", startMarkOf: () => "77" };
+    await world.semaphore("ada", { owner }, { host: here }).acquire();
+    for (const elsewhere of [{ processSpace: "container-2" }, { bootId: "another" }, { startMarkOf: () => "78" }]) {
+      const helper = world.semaphore("bob", { owner }, { host: { ...here, ...elsewhere } });
+      expect((await helper.status()).mine).toBe(false);
+      await expect(helper.release()).rejects.toMatchObject({ code: "NOT_HELD" });
+    }
+    const helper = world.semaphore("cleo", { owner }, { host: here });
+    expect((await helper.status()).mine).toBe(true);
+    await helper.release();
+    expect(world.text()).toBe(undefined);
+  });
+
+  it("is refused to a process that does not run: it would be stale at once", async () => {
+    const world = await SemaphoreWorld.make();
+    const host = { processState: (): "dead" => "dead" };
+    const call = world.semaphore("ada", { owner: { pid: 77 } }, { host }).tryAcquire();
+    await expect(call).rejects.toThrow(
+      new RangeError("owner.pid 77 is no running process: its lock would be stale at once."),
+    );
+  });
+
   it("goes by its age when it was taken before a restart, or by a process that does not know its boot", async () => {
     for (const bootId of ["boot-of-yesterday", "unknown-1"]) {
       const world = await SemaphoreWorld.make();

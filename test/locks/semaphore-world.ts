@@ -3,6 +3,7 @@ import type { SemaphoreOptions } from "../../src/locks/semaphore/options.ts";
 import { Places } from "../../src/locks/semaphore/place.ts";
 import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import type { Host } from "../../src/ports/host.ts";
+import type { Ports } from "../../src/ports/ports.ts";
 import { World, type WorldOptions } from "../durable/world.ts";
 
 export const lockPath = "/shared/job.lock";
@@ -21,12 +22,16 @@ export class SemaphoreWorld extends World {
   semaphore(
     process: string,
     options: SemaphoreOptions = {},
-    { host = {}, machine }: { readonly host?: Partial<Host>; readonly machine?: string } = {},
+    {
+      host = {},
+      machine,
+      ...others
+    }: { readonly host?: Partial<Host>; readonly machine?: string } & Partial<Pick<Ports, "watch" | "disk">> = {},
   ): PortsSemaphore {
     const base = this.ports(process, machine);
     const processState: Host["processState"] = (pid, startMark) =>
       this.#gone.has(`${pid}:${startMark}`) ? "dead" : "alive";
-    const ports = { ...base, host: { ...base.host, processState, ...host } };
+    const ports = { ...base, ...others, host: { ...base.host, processState, ...host } };
     return new PortsSemaphore({ openPorts: async () => ports, places: new Places() }, lockPath, options);
   }
 

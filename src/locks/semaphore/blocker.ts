@@ -16,7 +16,8 @@ export function timedOut(host: Host, path: string, waitedMs: number, obstacle: O
   return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
 }
 
-export function notHeld(path: string, sight: Sight): Error {
+/** `who` it was thought to be held by. */
+export function notHeld(path: string, who: string, sight: Sight): Error {
   const record = findRecord(sight);
   const state =
     sight.kind === "free"
@@ -24,7 +25,7 @@ export function notHeld(path: string, sight: Sight): Error {
       : record === undefined
         ? "something else is there"
         : `${describeHolder(record)} holds it`;
-  return holdfastError("NOT_HELD", `${path} is not held by this process: ${state}.`, { path });
+  return holdfastError("NOT_HELD", `${path} is not held by ${who}: ${state}.`, { path });
 }
 
 /** `process 12345 on till3 since 2026-11-15T21:02:21Z ("deploy")`. */

@@ -41,8 +41,8 @@ export async function createLockFile(
     await disk.createFile(path, bytes, { sync: options.fsync, mode: options.mode });
     return true;
   } catch (error) {
-    // A repeated request says so of its own success; the content carries our token.
-    if (hasErrno(error, "EEXIST")) return await carries(disk, path, "file", bytes);
+    // Somebody else's; or, after a lost reply, our own, but then it is empty, and goes like any that was never filled.
+    if (hasErrno(error, "EEXIST")) return false;
     throw error;
   }
 }

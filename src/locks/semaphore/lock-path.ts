@@ -43,7 +43,7 @@ export async function resolveLockPath(disk: Disk, path: string): Promise<string>
 
 /** What a failure with the name itself means to a user: the directory went away, or never was. Other errors come back unchanged. */
 export function explainPath(error: unknown, path: string): unknown {
-  if (hasErrno(error, "ENOENT", "ESTALE"))
+  if (hasErrno(error, "ENOENT"))
     return invalid(path, "its directory is not there; make it, or mount what it lies on", error);
   if (hasErrno(error, "ENOTDIR")) return invalid(path, "something on the way to it is not a directory", error);
   if (hasErrno(error, "ELOOP")) return invalid(path, "its symbolic links lead in a circle", error);

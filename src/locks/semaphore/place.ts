@@ -4,6 +4,8 @@ import { Turn } from "../../durable/turn.ts";
 /** A hold of this process, as far as others in the process may end it. */
 export interface OwnHold {
   readonly token: string;
+  /** Taken for another process than this one. */
+  readonly ownerPid: number | undefined;
   /** False when it was lost before. */
   readonly end: () => Promise<boolean>;
 }

@@ -13,7 +13,7 @@ import { checkLockPath, explainPath, resolveLockPath } from "./lock-path.ts";
 import { checkTag, settingsOf, type SemaphoreOptions, type SemaphoreSettings } from "./options.ts";
 import { isOwnedBy, ownerOf } from "./owner.ts";
 import { Patience } from "./patience.ts";
-import type { Place, Places } from "./place.ts";
+import type { OwnHold, Place, Places } from "./place.ts";
 import type { Taken } from "./sight.ts";
 import { sweepTemps } from "./temp.ts";
 
@@ -108,10 +108,11 @@ export class PortsSemaphore {
   async release({ force = false }: { force?: boolean | undefined } = {}): Promise<void> {
     await this.#explained(async ({ ports, name }) => {
       const { ownerPid } = this.#settings;
-      const own = this.#world.places.find(name.path)?.hold;
+      const own = this.#findOwnHold(name);
       if (own !== undefined && (await own.end())) return;
       if (ownerPid !== undefined && (await name.giveUpFor(ownerOf(ports.host, ownerPid)))) return;
-      if (!force) throw notHeld(this.path, await name.look());
+      const who = ownerPid === undefined ? "this process" : `process ${ownerPid}`;
+      if (!force) throw notHeld(this.path, who, await name.look());
       await name.removeAnyway();
     });
   }
@@ -213,14 +214,19 @@ export class PortsSemaphore {
       places.leave(name.path, place);
     };
     const hold = new ClaimHold({ clock: ports.clock, name, claim, watchMs, onEnd });
-    place.hold = { token: hold.token, end: () => hold.end() };
+    place.hold = { token: hold.token, ownerPid: this.#settings.ownerPid, end: () => hold.end() };
     return hold;
+  }
+
+  #findOwnHold({ path }: LockName): OwnHold | undefined {
+    const hold = this.#world.places.find(path)?.hold;
+    return hold?.ownerPid === this.#settings.ownerPid ? hold : undefined;
   }
 
   #isMine({ ports, name }: Site, { record }: Taken): boolean {
     if (record?.token === undefined) return false;
     const { ownerPid } = this.#settings;
-    const own = this.#world.places.find(name.path)?.hold;
+    const own = this.#findOwnHold(name);
     return own?.token === record.token || (ownerPid !== undefined && isOwnedBy(record, ownerOf(ports.host, ownerPid)));
   }
 

@@ -1,0 +1,43 @@
+// Whose locks a path falls under: the nearest directory above it that is a store, or has path locks of its own. Looks only, and makes nothing.
+import { parentOf } from "../durable/directory.ts";
+import { hasErrno } from "../ports/disk-error.ts";
+import type { Disk } from "../ports/disk.ts";
+
+export interface LockRoot {
+  /** The directory, without symbolic links on the way: whoever comes by another way finds the same. */
+  readonly root: string;
+  /** What was asked about, relative to the root; "" is the root itself. */
+  readonly path: string;
+  /** Whether path locks were ever opened here. Opening them in a store where they were not makes their table. */
+  readonly hasLocks: boolean;
+}
+
+/**
+ * `path` is absolute, and need not exist. On a network mount a root that another machine made moments ago may not be seen yet: who must be sure names the root
+ * himself.
+ */
+export async function findRoot(disk: Disk, path: string): Promise<LockRoot | undefined> {
+  const real = await resolveExisting(disk, path);
+  for (let root = real; ; root = parentOf(root)) {
+    const base = root === "/" ? "" : root;
+    const hasLocks = await disk.canOpen(`${base}/.holdfast/ground.json`);
+    if (hasLocks || (await disk.canOpen(`${base}/holdfast.json`)))
+      return { root, path: real.slice(base.length + 1), hasLocks };
+    if (root === "/" || !root.includes("/")) return undefined;
+  }
+}
+
+/** What exists of the path is resolved; the rest is taken as it is. */
+async function resolveExisting(disk: Disk, path: string): Promise<string> {
+  const rest: string[] = [];
+  for (let existing = path; ;) {
+    try {
+      const real = await disk.realPath(existing);
+      return rest.length === 0 ? real : `${real === "/" ? "" : real}/${rest.join("/")}`;
+    } catch (error) {
+      if (!hasErrno(error, "ENOENT") || parentOf(existing) === existing) throw error;
+    }
+    rest.unshift(existing.slice(existing.lastIndexOf("/") + 1));
+    existing = parentOf(existing);
+  }
+}

@@ -12,11 +12,11 @@ const hintOf: Readonly<Record<ErrorAction, string>> = {
   report: "If disk and network are sound, report it with this message.",
 };
 
-/** Tells what went wrong, and gives the exit code for it. */
-export function reportFailure(error: unknown, output: Output): number {
+/** Tells what went wrong, and gives the exit code for it: `exitCodeWanted`, if the user has chosen one for this case. */
+export function reportFailure(error: unknown, output: Output, exitCodeWanted?: number): number {
   if (error instanceof CommanderError) return reportUsage(error, output);
   if (isHoldfastError(error)) {
-    const exitCode = exitCodeOf(error.code);
+    const exitCode = exitCodeWanted ?? exitCodeOf(error.code);
     const hint = `${error.code}: ${hintOf[error.action]} See docs/errors.md.`;
     output.failure({ ...error.toJSON(), exitCode }, error.message, hint);
     return exitCode;

@@ -7,13 +7,18 @@ export interface HelpEnd {
   readonly examples: readonly string[];
   /** What the codes mean for this command, in its own words; only those that it can end with. */
   readonly exits: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
+  /** Codes that no other command ends with. */
+  readonly ownExits?: Readonly<Record<number, string>>;
 }
 
-export function endHelp(command: Command, { examples, exits }: HelpEnd): Command {
-  const codes = (Object.keys(exitCodes) as (keyof typeof exitCodes)[]).flatMap((name) => {
+export function endHelp(command: Command, { examples, exits, ownExits = {} }: HelpEnd): Command {
+  const common = (Object.keys(exitCodes) as (keyof typeof exitCodes)[]).flatMap((name) => {
     const meaning = exits[name];
-    return meaning === undefined ? [] : [`  ${String(exitCodes[name]).padStart(2)}  ${meaning}`];
+    return meaning === undefined ? [] : [[String(exitCodes[name]), meaning] as const];
   });
+  const all = [...common, ...Object.entries(ownExits)];
+  const width = Math.max(2, ...all.map(([code]) => code.length));
+  const codes = all.map(([code, meaning]) => `  ${code.padStart(width)}  ${meaning}`);
   const lines = ["", examples.length === 1 ? "Example:" : "Examples:", ...examples.map((line) => `  ${line}`)];
   return command.addHelpText("after", [...lines, "", "Exit codes:", ...codes].join("\n"));
 }

@@ -4,6 +4,7 @@ import { runCommandLine } from "./program.ts";
 
 const interruption = new AbortController();
 let interruptedBy: NodeJS.Signals | undefined;
+let wasInterrupted = false;
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   // Once: whoever presses Ctrl-C again does not want to wait for the cleaning up.
   process.once(name, () => {
@@ -14,14 +15,16 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
 // Nobody reads any more (`holdfast … | head`): there is nobody to tell, either.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(1));
 
-const exitCode = await runCommandLine(process.argv.slice(2), process, interruption.signal);
+const exitCode = await runCommandLine(process.argv.slice(2), process, interruption.signal, () => {
+  wasInterrupted = true;
+});
 
 // All of it, before the end: what is written to a pipe may still be on its way.
 for (const stream of [process.stdout, process.stderr])
   await new Promise<void>((resolve) => stream.write("", () => resolve()));
 
 // Ends as a shell expects of an interrupted program; by now nothing catches the signal.
-if (interruptedBy !== undefined) process.kill(process.pid, interruptedBy);
+if (wasInterrupted && interruptedBy !== undefined) process.kill(process.pid, interruptedBy);
 
 // Not left to the event loop: a wait for an OS lock that was called off keeps a thread, and with it the process, until the lock is free.
 process.exit(exitCode);

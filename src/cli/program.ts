@@ -2,6 +2,9 @@
 import { Command } from "commander";
 import { version } from "../index.ts";
 import { registerDoctor } from "./commands/doctor.ts";
+import { registerLocks } from "./commands/locks.ts";
+import { registerRun } from "./commands/run.ts";
+import { registerSemaphore } from "./commands/semaphore.ts";
 import { registerDemo } from "./demo/demo-command.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
@@ -12,7 +15,7 @@ import { Output, type Streams } from "./output.ts";
 export type Register = (program: Command, run: Run) => void;
 
 /** In the order of the help page. A new command is one more line here. */
-const commands: readonly Register[] = [registerDemo, registerDoctor];
+const commands: readonly Register[] = [registerDemo, registerDoctor, registerRun, registerSemaphore, registerLocks];
 
 /** One run of the command line, as a command sees it. */
 export interface Run {
@@ -23,8 +26,16 @@ export interface Run {
   exitCode: number;
 }
 
-/** Never rejects and never ends the process: gives the exit code. */
-export async function runCommandLine(args: readonly string[], streams: Streams, signal: AbortSignal): Promise<number> {
+/**
+ * Never rejects and never ends the process: gives the exit code. `onInterrupted` is called when it was the signal that ended it; a command may also go on to its own
+ * end when the signal aborts, and then its exit code is what counts.
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  streams: Streams,
+  signal: AbortSignal,
+  onInterrupted?: () => void,
+): Promise<number> {
   // Asked for before anything is parsed, because wrong usage is reported in JSON too. What follows `--` belongs to somebody else.
   const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   const run: Run = { signal, output: new Output(streams, own.includes("--json")), exitCode: exitCodes.done };
@@ -36,6 +47,7 @@ export async function runCommandLine(args: readonly string[], streams: Streams, 
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) return reportFailure(error, run.output);
     run.output.note("holdfast: interrupted, and cleaned up");
+    onInterrupted?.();
     return exitCodes.failed;
   }
 }

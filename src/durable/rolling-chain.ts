@@ -208,7 +208,7 @@ export class RollingChain<T> {
       throw isHoldfastError(error, "CORRUPT", "NEWER_FORMAT") ? error : this.#inDoubt(id, path, error);
     }
     if (counts === undefined) throw this.#inDoubt(id, path, undefined);
-    return counts === true;
+    return counts;
   }
 
   #inDoubt(id: string, path: string, cause: unknown): Error {

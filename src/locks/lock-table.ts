@@ -27,6 +27,9 @@ export interface LockTableOptions {
   readonly ChainClass?: typeof RollingChain | undefined;
 }
 
+/** How many requests of this process bring one collection: half of what an epoch holds, so that a single busy process keeps up with itself. */
+const requestsPerCollection = 2048;
+
 /** What an append that makes a request knows of it. */
 export interface NewRequest {
   readonly id: string;
@@ -46,6 +49,7 @@ export class LockTable {
   /** Redos that are done. Left out with the next append. */
   readonly #done = new Set<string>();
   #tidyAt = untidyMax;
+  #requests = 0;
 
   protected constructor(ground: Ground, root: string) {
     this.ground = ground;
@@ -117,6 +121,8 @@ export class LockTable {
     });
     if (entry === undefined) return undefined;
     await this.#tidy(entry.state);
+    // In nobody's way: what is not collected now is collected by the next who comes to it.
+    if (++this.#requests % requestsPerCollection === 0) this.collect().catch(() => undefined);
     return { ...entry, id };
   }
 

@@ -1,10 +1,11 @@
 // The demo as a process: what it promises at the end is true, and a lie is found.
 import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import type { JournalLine } from "../../src/cli/demo/shelf-audit.ts";
 import { encodeRecord } from "../../src/format/record.ts";
 import { makeScratch } from "../ports/scratch.ts";
 
@@ -32,6 +33,7 @@ interface Result {
   readonly kills: number;
   readonly failures: readonly string[];
   readonly stations: readonly {
+    readonly station: string;
     readonly acknowledged: number;
     readonly found: number;
     readonly lost: readonly string[];
@@ -46,19 +48,21 @@ test("nothing is lost among workstations that are killed and paused, and no temp
   expect(stdout).toMatch(/^acknowledged +[1-9]/m);
   expect(stdout).toMatch(/^lost +0$/m);
   expect(stdout).toMatch(/^doubled +0$/m);
+  expect(stdout).toContain("no two were inside together");
   expect(stdout).toMatch(/\nNothing was lost and nothing was doubled: .*\n$/);
   // A line for each second, for people.
-  expect(stderr).toMatch(/^ +4 s +\d+ sales/m);
+  expect(stderr).toMatch(/^ +4 s +\d+ sales and locks/m);
   const folder = /holdfast-demo-\w+/.exec(stderr)?.[0] ?? "";
   expect(folder).not.toBe("");
   expect(readdirSync(tmpdir())).not.toContain(folder);
 });
 
-test("a sale that was acknowledged and never written is found, and named", async () => {
+test("what was acknowledged and never written is found, and named", async () => {
   const { exitCode, stdout } = await demo("--workstations", "3", "--seconds", "4", "--sabotage");
   expect(exitCode).toBe(1);
   expect(stdout).toMatch(/^ {2}lost: ticket \d+, sale 1 of till-01/m);
-  expect(stdout).toMatch(/\nA promise was broken: 1 lost\.\n$/);
+  expect(stdout).toMatch(/^ {2}lost: a lock on .* with fence \d+, piece 1 of till-01/m);
+  expect(stdout).toMatch(/\nA promise was broken: 2 lost\.\n$/);
 });
 
 test("the result is one line of JSON when asked for, also with a folder of one's own, which stays", async () => {
@@ -80,16 +84,21 @@ test("the result is one line of JSON when asked for, also with a folder of one's
   }
   for (const { isSound, failures, stations } of runs) {
     expect({ isSound, failures }).toEqual({ isSound: true, failures: [] });
-    expect(stations).toMatchObject([{ lost: [], doubled: [], disorder: [] }]);
-    expect(stations[0]?.acknowledged).toBeGreaterThan(0);
+    const sound = { lost: [], doubled: [], disorder: [] };
+    expect(stations).toMatchObject([
+      { station: "tickets", ...sound },
+      { station: "shelves", ...sound },
+    ]);
+    for (const { acknowledged } of stations) expect(acknowledged).toBeGreaterThan(0);
   }
-  expect(runs[1]?.stations[0]?.found).toBeGreaterThanOrEqual(
-    (runs[0]?.stations[0]?.found ?? 0) + (runs[1]?.stations[0]?.acknowledged ?? 0),
-  );
-  expect(readdirSync(directory).sort()).toEqual(["ground", "sales", "tickets"]);
+  for (const index of [0, 1])
+    expect(runs[1]?.stations[index]?.found).toBeGreaterThanOrEqual(
+      (runs[0]?.stations[index]?.found ?? 0) + (runs[1]?.stations[index]?.acknowledged ?? 0),
+    );
+  expect(readdirSync(directory).sort()).toEqual(["ground", "journals", "sales", "tickets", "warehouse"]);
 });
 
-test("where no gate holds, the chain gives out the ticket numbers, and somebody can join by hand", async () => {
+test("where the store lock is in a table, as between machines, nothing is lost either, and somebody can join by hand", async () => {
   const directory = join(makeScratch(), "shop");
   mkdirSync(join(directory, "tickets"), { recursive: true });
   // What the first process on a network mount records there.
@@ -102,9 +111,34 @@ test("where no gate holds, the chain gives out the ticket numbers, and somebody 
   expect(byHand).toMatchObject({ exitCode: 0, stderr: "" });
   const sold = byHand.stdout.trimEnd().split("\n");
   expect(sold[0]).toMatch(/: ticket \d+$/);
+  expect(sold[1]).toMatch(/: a lock on .* with fence \d+$/);
   expect(whole).toMatchObject({ exitCode: 0, stderr: "" });
-  const [tickets] = (JSON.parse(whole.stdout) as Result).stations;
-  expect(tickets?.found).toBeGreaterThanOrEqual((tickets?.acknowledged ?? 0) + sold.length);
+  const { stations } = JSON.parse(whole.stdout) as Result;
+  const sum = (of: (station: Result["stations"][number]) => number): number =>
+    stations.reduce((total, station) => total + of(station), 0);
+  expect(sum(({ found }) => found)).toBeGreaterThanOrEqual(sum(({ acknowledged }) => acknowledged) + sold.length);
+});
+
+test("two who were at one shelf together are found out, by what each has seen there", async () => {
+  const directory = join(makeScratch(), "shop");
+  const journals = join(directory, "journals");
+  const run = (): Promise<Ended> => demo("--workstations", "1", "--seconds", "2", "--dir", directory);
+  expect((await run()).exitCode).toBe(0);
+  const noted = readdirSync(journals)
+    .flatMap((name) => readFileSync(join(journals, name), "utf8").split("\n"))
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as JournalLine);
+  const [shelf = ""] = Object.keys(noted.find(({ saw }) => saw !== undefined)?.saw ?? {});
+  const fence = Math.max(...noted.map((line) => line.fence)) + 1;
+  // One who comes after all others, and has not seen what they left.
+  const forged: JournalLine[] = [
+    { sequence: 1, fence, saw: { [shelf]: 0 } },
+    { sequence: 1, fence },
+  ];
+  writeFileSync(join(journals, "intruder~0000"), forged.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const { exitCode, stdout } = await run();
+  expect(exitCode).toBe(1);
+  expect(stdout).toContain(`out of order: intruder (piece 1) found fence 0 on ${shelf}, where till-01 `);
 });
 
 test("joining needs a folder", async () => {

@@ -1,8 +1,9 @@
 // Semaphores between real processes: killed, stopped, and all after one stale lock; and the proof that the tests would notice.
+import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { canStop } from "../../src/testing/processes/child.ts";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
@@ -98,5 +99,36 @@ describe("a planted stale lock that eight processes race for, with pauses in the
   test("has two in some rounds when it is taken over by unlink", async () => {
     const counts = await race(100, "TakeoverByUnlink");
     expect(Object.keys(counts).some((holders) => Number(holders) > 1)).toBe(true);
+  });
+});
+
+/** A pid namespace of its own, as a container has one. */
+const contain = ["unshare", "-pf", "--mount-proc", "--kill-child", process.execPath] as const;
+const canContain = spawnSync(contain[0], [...contain.slice(1), "-e", "0"]).status === 0;
+
+/** Says what it got, and stays. */
+const contained = `
+import { Semaphore } from ${moduleUrl("locks/index.ts")};
+const semaphore = new Semaphore(process.argv[2]);
+const hold = await semaphore.tryAcquire();
+console.log(JSON.stringify({ pid: process.pid, held: hold !== undefined, ...(await semaphore.status()) }));
+setInterval(() => {}, 1000);
+`;
+
+describe.runIf(canContain)("two containers, in each of which the process has pid 1", () => {
+  test("keep each other out: neither takes the other for itself, nor for dead", async () => {
+    const directory = makeScratch();
+    const module = join(directory, "contained.mjs");
+    writeFileSync(module, contained);
+    const run = async (): Promise<unknown> => {
+      const child = spawn(contain[0], [...contain.slice(1), module, join(directory, "job.lock")]);
+      onTestFinished(() => void child.kill("SIGKILL"));
+      let output = "";
+      child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+      await vi.waitFor(() => expect(output).toMatch(/\n$/), { timeout: 20_000, interval: 10 });
+      return JSON.parse(output);
+    };
+    expect(await run()).toMatchObject({ pid: 1, held: true, mine: true, info: { pid: 1 } });
+    expect(await run()).toMatchObject({ pid: 1, held: false, mine: false, stale: false, info: { pid: 1 } });
   });
 });

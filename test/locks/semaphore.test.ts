@@ -420,3 +420,24 @@ describe("what a program may ask for", () => {
     }
   });
 });
+
+describe("docs/format/semaphore.md", () => {
+  const page = readFileSync(new URL("../../docs/format/semaphore.md", import.meta.url), "utf8");
+  const examples = [...page.matchAll(/^```lock\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
+
+  it("has examples that are read as they are meant", () => {
+    expect(examples.map((text) => parseLockFile(text))).toEqual([
+      { pid: 12345, timestamp: 1703520000, tag: "deploy-v1.2.3" },
+      { pid: 17151, timestamp: 1794785554, tag: "nightly backup" },
+    ]);
+  });
+
+  it("names every key that is written", async () => {
+    const path = newPath();
+    await using _hold = await new Semaphore(path).acquire({ tag: "t" });
+    const keysOf = (text: string): string[] => [...text.matchAll(/^(\w+)=/gm)].map((match) => match[1] ?? "");
+    const written = keysOf(readFileSync(path, "utf8"));
+    if (process.platform === "linux") expect(written).toEqual(keysOf(examples[1] ?? ""));
+    for (const key of written) expect(page).toContain(`| \`${key}\``);
+  });
+});

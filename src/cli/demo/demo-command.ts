@@ -72,13 +72,17 @@ async function join(directory: string, flags: DemoFlags, run: Run): Promise<void
   // Started by a demo: when that is gone, nobody will ever end this workstation.
   if (process.connected) process.once("disconnect", () => process.exit(exitCodes.failed));
   const over = new AbortController();
-  const timer = flags.seconds === undefined ? undefined : setTimeout(() => over.abort(), flags.seconds * 1000);
+  let timer: NodeJS.Timeout | undefined;
   try {
     await runWorkstation({
       directory,
       name: flags.name ?? `${hostname()}-${process.pid}`,
       sabotage: flags.sabotage ?? false,
-      onReceipt: (receipt) => run.output.result(receipt, () => `${receipt.workstation}: ${receipt.what}`),
+      onReceipt: (receipt) => {
+        run.output.result(receipt, () => `${receipt.workstation}: ${receipt.what}`);
+        // The seconds are for work, from the first piece of it.
+        if (flags.seconds !== undefined) timer ??= setTimeout(() => over.abort(), flags.seconds * 1000);
+      },
       signal: AbortSignal.any([run.signal, over.signal]),
     });
   } finally {

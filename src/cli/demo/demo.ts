@@ -67,6 +67,9 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   }
 }
 
+/** Until then somebody gets something done, or nobody ever will. */
+const startMsMax = 60_000;
+
 function isInOrder({ lost, doubled, disorder }: Findings): boolean {
   return lost.length + doubled.length + disorder.length === 0;
 }
@@ -77,7 +80,8 @@ class DemoRun {
   readonly #options: DemoOptions;
   readonly #workstations: readonly WorkstationProcess[];
   readonly #trouble: Trouble;
-  readonly #startedAtMs: number = performance.now();
+  readonly #begun = new AbortController();
+  #startedAtMs: number = performance.now();
   #endedAtMs: number | undefined;
 
   constructor(options: DemoOptions, directory: string) {
@@ -89,8 +93,14 @@ class DemoRun {
           name: `till-${String(index + 1).padStart(2, "0")}`,
           directory,
           sabotage: options.sabotage && index === 0,
-          onReceipt: (receipt) => void this.receipts.push(receipt),
-          onFailure: (why) => void this.failures.push(why),
+          onReceipt: (receipt) => {
+            this.receipts.push(receipt);
+            this.#begun.abort();
+          },
+          onFailure: (why) => {
+            this.failures.push(why);
+            this.#begun.abort();
+          },
         }),
     );
     // Nothing happens to the saboteur: it would lie again after each start, and one lie is easier to follow.
@@ -106,6 +116,11 @@ class DemoRun {
     try {
       for (const workstation of this.#workstations) workstation.start();
       const trouble = this.#trouble.makeUntil(AbortSignal.any([over.signal, signal]));
+      // The seconds are for work: what it takes to start so many processes depends on the machine.
+      await sleep(startMsMax, undefined, { signal: AbortSignal.any([this.#begun.signal, signal]) }).catch(
+        () => undefined,
+      );
+      this.#startedAtMs = performance.now();
       await this.#countSeconds();
       over.abort();
       await trouble;

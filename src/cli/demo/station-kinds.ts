@@ -1,5 +1,6 @@
 // The kinds of work that the demo shows. A new one is a file and a line here; each workstation does them in turn.
+import { shelfWork } from "./shelf-work.ts";
 import type { StationKind } from "./station.ts";
 import { ticketSales } from "./ticket-sales.ts";
 
-export const stationKinds: readonly StationKind[] = [ticketSales];
+export const stationKinds: readonly StationKind[] = [ticketSales, shelfWork];

@@ -33,8 +33,11 @@ export interface WorkOptions {
 }
 
 export interface Station {
-  /** One piece of work. Resolves when it is durable; rejects with the signal's reason, or OUTCOME_UNKNOWN, or what went wrong. */
-  work(sequence: number, options: WorkOptions): Promise<Receipt>;
+  /**
+   * One piece of work. Resolves when it is durable, or with undefined when it came too late and nothing of it counts. Rejects with the signal's reason, with
+   * OUTCOME_UNKNOWN or LOCK_LOST, or with what went wrong.
+   */
+  work(sequence: number, options: WorkOptions): Promise<Receipt | undefined>;
   close(): Promise<void>;
 }
 
@@ -45,6 +48,8 @@ export interface StationKind {
   readonly about: string;
   /** What `found` and `lost` count: "sales". */
   readonly pieces: string;
+  /** Done in every n-th round of a workstation, from the first. */
+  readonly every: number;
   readonly open: (place: Place, clerk: Clerk) => Promise<Station>;
   /** Reads the folder anew and looks for everything that a receipt was given for. */
   readonly audit: (place: Place, receipts: readonly Receipt[]) => Promise<Findings>;

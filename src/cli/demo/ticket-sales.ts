@@ -1,6 +1,7 @@
-// Ticket sales: the next number comes from a plain file that only the gate protects, and the sale goes into a chain that never forgets.
-import { Chain, ensureDirectory, openGate, replace, type Gate, type RecordKind } from "../../durable/index.ts";
+// Ticket sales: the next number comes from a plain file that only the store lock protects, and the sale goes into a chain that never forgets.
+import { Chain, ensureDirectory, replace, type RecordKind } from "../../durable/index.ts";
 import { isHoldfastError } from "../../index.ts";
+import { openStoreLock, type StoreLock } from "../../locks/index.ts";
 import type { Clerk, Findings, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
 
 interface Sale extends Clerk {
@@ -26,6 +27,7 @@ export const ticketSales: StationKind = {
   about:
     "Each takes the next ticket number from a plain file behind a lock, records the sale, and only then acknowledges it.",
   pieces: "sales",
+  every: 1,
   open: async (place, clerk) => await TicketStation.open(place, clerk),
   audit: auditSales,
 };
@@ -34,57 +36,42 @@ class TicketStation implements Station {
   readonly #place: Place;
   readonly #clerk: Clerk;
   readonly #sales: Chain<Sale>;
-  readonly #gate: Gate | undefined;
+  readonly #lock: StoreLock;
 
-  private constructor(place: Place, clerk: Clerk, gate: Gate | undefined) {
+  private constructor(place: Place, clerk: Clerk, lock: StoreLock) {
     this.#place = place;
     this.#clerk = clerk;
     this.#sales = salesOf(place);
-    this.#gate = gate;
+    this.#lock = lock;
   }
 
   static async open(place: Place, clerk: Clerk): Promise<TicketStation> {
-    for (const directory of [`${place.directory}/sales`, `${place.directory}/tickets`])
-      await ensureDirectory(place.disk, directory);
-    return new TicketStation(place, clerk, await findGate(place));
+    await ensureDirectory(place.disk, `${place.directory}/sales`);
+    return new TicketStation(place, clerk, await openStoreLock(`${place.directory}/tickets`));
   }
 
-  async work(sequence: number, options: WorkOptions): Promise<Receipt> {
-    const sell = (ticket: number): Sale => ({ ...this.#clerk, sequence, ticket });
-    const sale = await (this.#gate === undefined
-      ? this.#sellByChain(sell, options)
-      : this.#sellByGate(this.#gate, sell, options));
+  async work(sequence: number, { signal, forgets }: WorkOptions): Promise<Receipt | undefined> {
+    const sale = await this.#lock.withLock(() => this.#sell(sequence, forgets), { signal, timeoutMs: Infinity });
+    if (sale === undefined) return undefined;
     return { station, ...this.#clerk, sequence, what: `ticket ${sale.ticket}` };
   }
 
   async close(): Promise<void> {
-    await this.#gate?.close();
+    await this.#lock.close();
   }
 
-  /** Nobody else is in here until it is released, or until this process dies: then the kernel opens the gate for the next one. */
-  async #sellByGate(gate: Gate, sell: (ticket: number) => Sale, { signal, forgets }: WorkOptions): Promise<Sale> {
-    const hold = await gate.acquire({ signal });
-    try {
-      const sale = sell((await this.#lastTicket()) + 1);
-      // Before the sale, so that a kill between the two loses a number and never sells one twice.
-      await replace(this.#place.ground.staging, this.#counter, Buffer.from(`${sale.ticket}\n`));
-      if (forgets) return sale;
-      // Others have sold since: going to the end first saves a try that would be lost.
-      await this.#sales.last();
-      await this.#sales.append(idOf(sale), () => sale);
-      return sale;
-    } finally {
-      await hold.release();
-    }
-  }
-
-  /** Without a gate the chain itself gives out the numbers: of all who want to follow the newest sale, one does. */
-  async #sellByChain(sell: (ticket: number) => Sale, { forgets }: WorkOptions): Promise<Sale> {
-    const next = (newest: { readonly body: Sale } | undefined): Sale => sell((newest?.body.ticket ?? 0) + 1);
-    if (forgets) return next(await this.#sales.last());
-    const sale = await this.#sales.append(idOf(sell(0)), next);
-    if (sale === undefined) throw new Error("a sale was refused, which none ever is");
-    return sale.body;
+  /** Nobody else is in here until the lock is released, or until this process is dead. Undefined when it slept so long that it lost the lock, and others have sold. */
+  async #sell(sequence: number, forgets: boolean): Promise<Sale | undefined> {
+    const sale: Sale = { ...this.#clerk, sequence, ticket: (await this.#lastTicket()) + 1 };
+    // Before the sale, so that a kill between the two loses a number and never sells one twice.
+    await replace(this.#place.ground.staging, this.#counter, Buffer.from(`${sale.ticket}\n`));
+    if (forgets) return sale;
+    // Others have sold since: going to the end first saves a try that would be lost.
+    await this.#sales.last();
+    const entry = await this.#sales.append(idOf(sale), (newest) =>
+      (newest?.body.ticket ?? 0) < sale.ticket ? sale : undefined,
+    );
+    return entry?.body;
   }
 
   async #lastTicket(): Promise<number> {
@@ -92,7 +79,7 @@ class TicketStation implements Station {
       const text = Buffer.from(await this.#place.disk.readFile(this.#counter, counterBytesMax)).toString();
       return Number.parseInt(text, 10);
     } catch (error) {
-      // Nothing was ever sold here. A local disk does not say so of a file that is there.
+      // Nothing was ever sold here. On a network mount it may be an old answer: then the chain refuses the ticket.
       if (isHoldfastError(error, "IO_ERROR") && error.errno === "ENOENT") return 0;
       throw error;
     }
@@ -100,17 +87,6 @@ class TicketStation implements Station {
 
   get #counter(): string {
     return `${this.#place.directory}/tickets/last-ticket`;
-  }
-}
-
-/** Undefined where a gate would have to hold between machines, which it cannot yet. Whoever came first has decided that, for all. */
-async function findGate({ ground, directory }: Place): Promise<Gate | undefined> {
-  try {
-    return await openGate(ground, `${directory}/tickets`);
-  } catch (error) {
-    if (isHoldfastError(error, "UNSUPPORTED_DISK") && error.missing.includes("a gate between machines"))
-      return undefined;
-    throw error;
   }
 }
 

@@ -31,7 +31,8 @@ export class Trouble {
       await wait(between(everyMs), signal);
       const workstation = this.#workstations[Math.floor(Math.random() * this.#workstations.length)];
       if (signal.aborted || workstation === undefined) break;
-      if (!workstation.isRunning || workstation.isPaused || !this.#maySuffer(workstation)) continue;
+      // Nobody is hit before he got something done: on a slow machine nobody ever would.
+      if (!workstation.isAtWork || workstation.isPaused || !this.#maySuffer(workstation)) continue;
       if (Math.random() < killPart || !canPause) await this.#kill(workstation);
       else {
         const pause = this.#pause(workstation, signal).finally(() => pauses.delete(pause));

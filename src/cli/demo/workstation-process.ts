@@ -27,6 +27,7 @@ export class WorkstationProcess {
   #ended: Promise<void> = Promise.resolve();
   #isEnding = false;
   #isPaused = false;
+  #isAtWork = false;
 
   constructor(options: WorkstationProcessOptions) {
     this.#options = options;
@@ -35,11 +36,12 @@ export class WorkstationProcess {
   get isSaboteur(): boolean {
     return this.#options.sabotage;
   }
-  get isRunning(): boolean {
-    return this.#process !== undefined;
-  }
   get isPaused(): boolean {
     return this.#isPaused;
+  }
+  /** It runs, and has got something done since it was started. */
+  get isAtWork(): boolean {
+    return this.#isAtWork;
   }
 
   start(): void {
@@ -48,6 +50,7 @@ export class WorkstationProcess {
     // The channel carries nothing: it breaks when this process dies, and then the workstation ends too.
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#process = child;
+    this.#isAtWork = false;
     this.#isEnding = false;
     this.#ended = this.#follow(child);
   }
@@ -90,13 +93,15 @@ export class WorkstationProcess {
     let stderr = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr = (stderr + text).slice(-stderrLengthMax)));
     if (child.stdout !== null)
-      createInterface({ input: child.stdout }).on("line", (line) =>
-        this.#options.onReceipt(JSON.parse(line) as Receipt),
-      );
+      createInterface({ input: child.stdout }).on("line", (line) => {
+        this.#isAtWork = true;
+        this.#options.onReceipt(JSON.parse(line) as Receipt);
+      });
     // Not "exit": what is still in its pipe was said before it died.
     const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
     this.#process = undefined;
     this.#isPaused = false;
+    this.#isAtWork = false;
     if (!this.#isEnding)
       this.#options.onFailure(`${this.#options.name} ended by itself (${code ?? signal}): ${stderr.trim()}`);
   }

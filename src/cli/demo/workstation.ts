@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { isHoldfastError } from "../../index.ts";
 import { openPlace } from "./place.ts";
-import type { Clerk, Place, Receipt, Station } from "./station.ts";
+import type { Clerk, Place, Receipt, Station, WorkOptions } from "./station.ts";
 import { stationKinds } from "./station-kinds.ts";
 
 export interface WorkstationOptions {
@@ -24,17 +24,18 @@ export async function runWorkstation({
 }: WorkstationOptions): Promise<void> {
   const place = await openPlace(directory, name);
   const clerk: Clerk = { workstation: name, session: randomBytes(4).toString("hex") };
-  const stations: Station[] = [];
+  const stations: { readonly station: Station; readonly every: number }[] = [];
   try {
-    for (const kind of stationKinds) stations.push(await kind.open(place, clerk));
+    for (const { open, every } of stationKinds) stations.push({ station: await open(place, clerk), every });
     for (let sequence = 1; !signal.aborted; sequence++)
-      for (const station of stations) {
+      for (const { station, every } of stations) {
+        if ((sequence - 1) % every !== 0) continue;
         const forgets = sabotage && sequence === 1;
         const receipt = await workOnce(place, station, sequence, { signal, forgets });
         if (receipt !== undefined) onReceipt(receipt);
       }
   } finally {
-    for (const station of stations) await station.close();
+    for (const { station } of stations) await station.close();
     await place.ground.close();
   }
 }
@@ -44,7 +45,7 @@ async function workOnce(
   { ground }: Place,
   station: Station,
   sequence: number,
-  options: { readonly signal: AbortSignal; readonly forgets: boolean },
+  options: WorkOptions,
 ): Promise<Receipt | undefined> {
   if (options.signal.aborted) return undefined;
   const life = await ground.life();
@@ -52,8 +53,8 @@ async function workOnce(
     return await station.work(sequence, options);
   } catch (error) {
     const isInterrupted = options.signal.aborted && error === options.signal.reason;
-    // After a sleep that was longer than its lease, others have swept its temp files: the next piece begins a new life.
-    if (isInterrupted || life.isOver || isHoldfastError(error, "OUTCOME_UNKNOWN")) return undefined;
+    // After a sleep that was longer than its lease, others have swept its temp files and have its locks: the next piece begins a new life.
+    if (isInterrupted || life.isOver || isHoldfastError(error, "OUTCOME_UNKNOWN", "LOCK_LOST")) return undefined;
     throw error;
   }
 }

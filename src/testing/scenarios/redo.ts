@@ -6,7 +6,6 @@ import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { mustHold, valuesOf, type Actor, type ActorContext, type Fact, type Scenario } from "../explorer/scenario.ts";
 import {
-  collector,
   locker,
   lockScenario,
   neverTogether,

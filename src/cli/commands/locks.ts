@@ -1,0 +1,96 @@
+// The command `holdfast locks`: who holds what in a store, and a way to take it from them.
+import type { Command } from "commander";
+import { findLockRoot, openPathLocks, type HeldLock, type PathLocks } from "../../locks/index.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { formatHeldLocks } from "../held-locks.ts";
+import { endHelp } from "../help.ts";
+import type { Run } from "../program.ts";
+
+const failed = "failed: no permission, disk full";
+const wrongUsage = "wrong usage, or PATH cannot be locked";
+const verificationFailed = "the lock table is damaged, or its file system cannot be used";
+
+export function registerLocks(program: Command, run: Run): void {
+  const locks = program
+    .command("locks")
+    .summary("who holds which path, and how to evict him")
+    .description("Shows and breaks the path locks of a store, or of any directory in which paths were locked.");
+  endHelp(locks, {
+    examples: ["holdfast locks list /mnt/shop", "holdfast locks break /mnt/shop stock/report.csv"],
+    exits: { done: "done", failed, wrongUsage, nothingToDo: "nothing to do", verificationFailed },
+  });
+  registerList(locks, run);
+  registerBreak(locks, run);
+}
+
+function registerList(locks: Command, run: Run): void {
+  const command = locks
+    .command("list")
+    .summary("who holds what")
+    .description(
+      "Lists the locks that are held in DIR, and who waits for them. With PATH, only those on it and below it. Makes nothing where there are no locks.",
+    )
+    .argument("<DIR>", "the store, or the directory whose paths are locked")
+    .argument("[PATH]", "relative to DIR, or absolute and below it")
+    .action(async (directory: string, path: string | undefined) => {
+      const held = await inLocksOf(directory, run, (open) => open.list({ under: path }));
+      run.output.result({ directory, locks: held ?? [] }, (page) =>
+        held === undefined || held.length === 0 ? "Nothing is locked." : formatHeldLocks(held, page),
+      );
+    });
+  endHelp(command, {
+    examples: ["holdfast locks list /mnt/shop", "holdfast locks list /mnt/shop stock --json"],
+    exits: {
+      done: "listed, also when nothing is locked",
+      failed,
+      wrongUsage,
+      nothingToDo: "nothing was ever locked in DIR: is it the right one?",
+      verificationFailed,
+    },
+  });
+}
+
+function registerBreak(locks: Command, run: Run): void {
+  const command = locks
+    .command("break")
+    .summary("evict whoever holds a path")
+    .description(
+      "Takes PATH from everybody who holds it, also by a lock on a tree that it is in, and tells who that was. What they commit through Holdfast from then on is refused; what they write by themselves is not, so end them first if you can.",
+    )
+    .argument("<DIR>", "the store, or the directory whose paths are locked")
+    .argument("<PATH>", "relative to DIR, or absolute and below it")
+    .action(async (directory: string, path: string) => {
+      const evicted = (await inLocksOf(directory, run, (open) => open.break(path))) ?? [];
+      if (evicted.length === 0) run.exitCode = exitCodes.nothingToDo;
+      run.output.result({ directory, path, evicted }, (page) =>
+        evicted.length === 0 ? "Nobody holds it." : `Evicted:\n${formatHeldLocks(evicted, page)}`,
+      );
+    });
+  endHelp(command, {
+    examples: ["holdfast locks break /mnt/shop stock/report.csv"],
+    exits: {
+      done: "somebody was evicted",
+      failed,
+      wrongUsage,
+      nothingToDo: "nobody held it",
+      verificationFailed,
+    },
+  });
+}
+
+/** Undefined, with the exit code for it, where nothing was ever locked: to open the locks would make a table there. */
+async function inLocksOf(
+  directory: string,
+  run: Run,
+  action: (locks: PathLocks) => Promise<HeldLock[]>,
+): Promise<HeldLock[] | undefined> {
+  const found = await findLockRoot(directory);
+  if (found?.path === "" && found.hasLocks) {
+    await using locks = await openPathLocks(directory);
+    return await action(locks);
+  }
+  run.exitCode = exitCodes.nothingToDo;
+  const nearest = found?.hasLocks ? `; above it, ${found.root} has locks` : "";
+  run.output.note(`holdfast: nothing was ever locked in ${directory}${nearest}`);
+  return undefined;
+}

@@ -1,0 +1,183 @@
+// The command `holdfast semaphore`: a lock file that a shell script takes, holds and releases, and that ends with the script.
+import { InvalidArgumentError, Option, type Command } from "commander";
+import { Semaphore, type SemaphoreStatus } from "../../locks/index.ts";
+import { parseDuration } from "../duration.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { endHelp, type HelpEnd } from "../help.ts";
+import type { Run } from "../program.ts";
+
+interface Flags {
+  readonly pid: number;
+  readonly stale: number;
+  readonly directory?: boolean;
+  readonly tag?: string;
+  readonly timeout?: number;
+  readonly force?: boolean;
+}
+
+export function registerSemaphore(program: Command, run: Run): void {
+  const semaphore = program
+    .command("semaphore")
+    .summary("a lock file that any program can honour")
+    .description(
+      "Takes and releases the lock file FILE (protocol 1.0: pid=, timestamp=, tag=). The lock belongs to the process that called this command, usually a shell script: it ends with that process, and the same process releases it. Through npx or another wrapper, say whose it is: --pid $$.",
+    );
+  endHelp(semaphore, {
+    examples: [
+      "holdfast semaphore acquire /var/lock/backup.lock --timeout 30s || exit 75",
+      "holdfast semaphore release /var/lock/backup.lock",
+    ],
+    exits: {
+      done: "done",
+      failed: "failed: no permission, disk full",
+      wrongUsage: "wrong usage, or FILE cannot be a lock",
+      nothingToDo: "clean: nothing was stale",
+      notHeld: "release: not held by the calling process",
+      verificationFailed: "clean: not safe on this file system",
+      tryAgain: "held by somebody else: try again",
+    },
+  });
+  registerTryAcquire(semaphore, run);
+  registerAcquire(semaphore, run);
+  registerRelease(semaphore, run);
+  registerStatus(semaphore, run);
+  registerClean(semaphore, run);
+}
+
+const failed = "failed: no permission, disk full";
+const wrongUsage = "wrong usage, or FILE cannot be a lock";
+const tag = (): Option => new Option("--tag <text>", "what it is held for, for people");
+
+function registerTryAcquire(semaphore: Command, run: Run): void {
+  const command = verb(semaphore, "try-acquire", "Takes FILE if it is free or stale, and does not wait.", {
+    examples: ["holdfast semaphore try-acquire /var/lock/backup.lock --tag nightly || exit 75"],
+    exits: { done: "taken", failed, wrongUsage, tryAgain: "held by somebody else: try again" },
+    options: [tag()],
+  });
+  command.action((file: string, flags: Flags) => acquire(file, { ...flags, timeout: 0 }, command, run));
+}
+
+function registerAcquire(semaphore: Command, run: Run): void {
+  const command = verb(semaphore, "acquire", "Waits until FILE is free or stale, and takes it.", {
+    examples: ["holdfast semaphore acquire /var/lock/backup.lock --timeout 30s --tag nightly || exit 75"],
+    exits: { done: "taken", failed, wrongUsage, tryAgain: "still held by somebody else: try again" },
+    options: [
+      tag(),
+      new Option("--timeout <duration>", "how long to wait: 30s, 500ms, 2m (default: for ever)").argParser(
+        parseDuration,
+      ),
+    ],
+  });
+  command.action((file: string, flags: Flags) => acquire(file, flags, command, run));
+}
+
+function registerRelease(semaphore: Command, run: Run): void {
+  const command = verb(semaphore, "release", "Releases FILE, if the calling process holds it.", {
+    examples: ["holdfast semaphore release /var/lock/backup.lock"],
+    exits: { done: "released", failed, wrongUsage, notHeld: "not held by the calling process" },
+    options: [new Option("--force", "remove it whoever holds it: only when you know that nobody works under it")],
+  });
+  command.action(async (file: string, flags: Flags) => {
+    const semaphore = open(file, flags);
+    await semaphore.release({ force: flags.force });
+    run.output.result({ path: semaphore.path, released: true }, () => `${semaphore.path} is free.`);
+  });
+}
+
+function registerStatus(semaphore: Command, run: Run): void {
+  const command = verb(semaphore, "status", "Says who holds FILE, and whether it is stale.", {
+    examples: ["holdfast semaphore status /var/lock/backup.lock --json"],
+    exits: { done: "told, whatever it is", failed, wrongUsage },
+  });
+  command.action(async (file: string, flags: Flags) => {
+    const semaphore = open(file, flags);
+    const status = await semaphore.status();
+    run.output.result({ path: semaphore.path, ...status }, () => describe(status));
+  });
+}
+
+function registerClean(semaphore: Command, run: Run): void {
+  const command = verb(semaphore, "clean", "Removes FILE if it is stale, and what crashes have left beside it.", {
+    examples: ["holdfast semaphore clean /var/lock/backup.lock"],
+    exits: {
+      done: "something was removed",
+      failed,
+      wrongUsage,
+      nothingToDo: "nothing was stale",
+      verificationFailed: "it is stale, but cannot be removed safely on this file system",
+      tryAgain: "another process is at it: try again",
+    },
+  });
+  command.action(async (file: string, flags: Flags) => {
+    const semaphore = open(file, flags);
+    const cleaned = await semaphore.clean();
+    run.exitCode = cleaned ? exitCodes.done : exitCodes.nothingToDo;
+    run.output.result({ path: semaphore.path, cleaned }, () =>
+      cleaned ? `${semaphore.path} was cleaned.` : `${semaphore.path}: nothing is stale.`,
+    );
+  });
+}
+
+interface Verb extends HelpEnd {
+  readonly options?: readonly Option[];
+}
+
+/** What all verbs have in common. */
+function verb(semaphore: Command, name: string, description: string, { options = [], ...end }: Verb): Command {
+  const command = semaphore
+    .command(name)
+    .description(description)
+    .argument("<FILE>", "the lock file; its directory must exist");
+  for (const option of options) command.addOption(option);
+  command
+    .addOption(
+      new Option("--pid <n>", "the process that the lock belongs to")
+        .argParser(parsePid)
+        .default(process.ppid, "the one that called this command"),
+    )
+    .addOption(
+      new Option("--stale <duration>", "how old a lock of another program or machine may grow, or `never`")
+        .argParser((text) => (text === "never" ? Infinity : parseDuration(text)))
+        .default(3_600_000, "60m"),
+    )
+    .option("--directory", "make a directory with the record inside, for NFSv3");
+  return endHelp(command, end);
+}
+
+async function acquire(file: string, flags: Flags, command: Command, run: Run): Promise<void> {
+  if (!isRunning(flags.pid))
+    command.error(`error: no process ${flags.pid} is running: its lock would be stale at once`);
+  const semaphore = open(file, flags);
+  const risk = await semaphore.findLocationRisk();
+  if (risk !== undefined) run.output.note(`holdfast: warning: ${risk}`);
+  const { info } = await semaphore.acquire({ timeoutMs: flags.timeout, tag: flags.tag, signal: run.signal });
+  run.output.result({ path: semaphore.path, ...info }, () => `${semaphore.path} is held by process ${info.pid}.`);
+}
+
+function open(file: string, { pid, stale, directory = false }: Flags): Semaphore {
+  return new Semaphore(file, { owner: { pid }, staleMs: stale, form: directory ? "directory" : "file" });
+}
+
+function describe({ locked, info, stale, mine }: SemaphoreStatus): string {
+  if (!locked) return "free";
+  const lines = [`locked${stale ? ", but stale" : ""}${mine ? ", by the calling process" : ""}`];
+  if (info === undefined) lines.push("by nobody knows whom: it has no readable record");
+  else lines.push(`pid: ${info.pid}`, `since: ${new Date(info.timestamp * 1000).toISOString()}`);
+  if (info?.tag !== undefined) lines.push(`tag: ${info.tag}`);
+  return lines.join("\n");
+}
+
+function parsePid(text: string): number {
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw new InvalidArgumentError("Write the number of a process.");
+  return Number(text);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // It is there, and belongs to somebody else. Anything else: there is none, or it is no number that a process can have.
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,109 @@
+// The audit of the shelves: from the journals of all workstations, whether any two conflicting locks were ever held at once.
+import type { Findings, Place, Receipt } from "./station.ts";
+
+const journalBytesMax = 100_000_000;
+const shelfBytesMax = 100;
+
+/** One line of a journal: what was found on each shelf when the lock was had, or, without that, that all was written. */
+export interface JournalLine {
+  readonly sequence: number;
+  readonly fence: number;
+  /** By shelf, the fence of whoever was there before. */
+  readonly saw?: Readonly<Record<string, number>>;
+}
+
+/** One who was at a shelf under a lock. */
+interface Visit {
+  readonly who: string;
+  readonly fence: number;
+  /** The fence that lay there when he came. */
+  readonly saw: number;
+  /** Everything was written before the lock was released; otherwise he was killed inside. */
+  isDone: boolean;
+}
+
+/**
+ * Nothing here compares clocks: the fence of the visitor before is what each has seen on the shelf. If two were inside at once, one of them cannot have seen what
+ * the other has left.
+ */
+export async function auditShelves(
+  place: Place,
+  shelves: readonly string[],
+  receipts: readonly Receipt[],
+): Promise<Findings> {
+  const { done, visits, doubled } = await readJournals(place);
+  const disorder: string[] = [];
+  for (const shelf of shelves) {
+    const inOrder = (visits.get(shelf) ?? []).sort((a, b) => a.fence - b.fence);
+    disorder.push(...findDisorder(shelf, inOrder, await readShelf(place, shelf)));
+  }
+  const lost = receipts.filter((receipt) => !done.has(idOf(receipt)));
+  return {
+    acknowledged: receipts.length,
+    found: done.size,
+    lost: lost.map((receipt) => `${receipt.what}, piece ${receipt.sequence} of ${receipt.workstation}`),
+    doubled,
+    disorder,
+    shown: "fences grew on every shelf, and each came after the one before had left: no two were inside together",
+  };
+}
+
+function findDisorder(shelf: string, visits: readonly Visit[], left: number): string[] {
+  const disorder: string[] = [];
+  let last: Visit | undefined;
+  for (const visit of visits) {
+    const { who, fence, saw, isDone } = visit;
+    if (last !== undefined && saw < last.fence)
+      disorder.push(`${who} found fence ${saw} on ${shelf}, where ${last.who} had left ${last.fence}`);
+    if (saw >= fence) disorder.push(`${who} came to ${shelf} with fence ${fence}, after fence ${saw}`);
+    if (isDone) last = visit;
+  }
+  if (last !== undefined && left < last.fence)
+    disorder.push(`fence ${left} lies on ${shelf}, where ${last.who} was last, with ${last.fence}`);
+  return disorder;
+}
+
+interface Journals {
+  /** Of everything that was written to its end. */
+  readonly done: ReadonlySet<string>;
+  readonly visits: ReadonlyMap<string, Visit[]>;
+  readonly doubled: readonly string[];
+}
+
+async function readJournals({ disk, directory }: Place): Promise<Journals> {
+  const [done, visits, doubled] = [new Set<string>(), new Map<string, Visit[]>(), [] as string[]];
+  for (const name of await disk.list(`${directory}/journals`)) {
+    const [workstation = "", session = ""] = name.split("~");
+    const text = Buffer.from(await disk.readFile(`${directory}/journals/${name}`, journalBytesMax)).toString();
+    let open: Visit[] = [];
+    // What follows the last line break is what somebody wrote when he was killed.
+    for (const line of text.split("\n").slice(0, -1)) {
+      const { sequence, fence, saw } = JSON.parse(line) as JournalLine;
+      const who = `${workstation} (piece ${sequence})`;
+      if (saw === undefined) {
+        const id = idOf({ session, sequence });
+        if (done.has(id)) doubled.push(`piece ${sequence} of ${workstation}`);
+        done.add(id);
+        for (const visit of open) visit.isDone = true;
+        continue;
+      }
+      open = Object.entries(saw).map(([shelf, before]) => {
+        const visit: Visit = { who, fence, saw: before, isDone: false };
+        visits.set(shelf, [...(visits.get(shelf) ?? []), visit]);
+        return visit;
+      });
+    }
+  }
+  return { done, visits, doubled };
+}
+
+/** The fence that lies on a shelf. */
+export async function readShelf({ disk, directory }: Place, shelf: string): Promise<number> {
+  const bytes = await disk.readFile(`${directory}/warehouse/${shelf}`, shelfBytesMax);
+  // Empty for the moment in which it is made.
+  return Number.parseInt(Buffer.from(bytes).toString(), 10) || 0;
+}
+
+function idOf({ session, sequence }: Pick<Receipt, "session" | "sequence">): string {
+  return `${session}:${sequence}`;
+}

@@ -1,0 +1,82 @@
+// The built command as a process: what it is told, what it says, and how it ends.
+import { spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+
+export const main: string = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+
+export interface Ended {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface StartOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export class HoldfastProcess {
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(args: readonly string[], { cwd, env = {} }: StartOptions = {}) {
+    const { HOLDFAST_STORE: _, ...inherited } = process.env;
+    const child = spawn(process.execPath, [main, ...args], {
+      stdio: ["pipe", "pipe", "pipe"],
+      cwd,
+      env: { ...inherited, ...env },
+    });
+    this.#child = child;
+    // What it runs has inherited its files: a command that was left alone sees the end of its input.
+    onTestFinished(() => {
+      child.kill("SIGKILL");
+      child.stdin.destroy();
+    });
+    // It may have ended before it read anything.
+    child.stdin.on("error", () => undefined);
+    const written = { stdout: "", stderr: "" };
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (written.stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (written.stderr += text));
+    this.ended = new Promise((resolve, reject) => {
+      child.once("error", reject);
+      child.once("close", (exitCode, signal) => resolve({ exitCode, signal, ...written }));
+    });
+  }
+
+  /** The next line on its stdout. */
+  async hear(): Promise<string> {
+    const { done, value } = await this.#lines.next();
+    if (done) throw new Error(`it said nothing more: ${JSON.stringify(await this.ended)}`);
+    return value;
+  }
+
+  tell(text: string): void {
+    this.#child.stdin?.write(text);
+  }
+
+  /** The end of its input. */
+  endInput(): void {
+    this.#child.stdin?.end();
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** When this process has exited; what it ran may still have its pipes open. */
+  async exited(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    await new Promise((resolve) => this.#child.once("exit", resolve));
+  }
+}
+
+export async function holdfast(args: readonly string[], options?: StartOptions): Promise<Ended> {
+  const process = new HoldfastProcess(args, options);
+  process.endInput();
+  return await process.ended;
+}

@@ -1,0 +1,124 @@
+// Which lock `holdfast run` takes, and what it refuses.
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { runCommandLine } from "../../src/cli/program.ts";
+import { findLockRoot, openPathLocks } from "../../src/locks/index.ts";
+import { makeScratch } from "../ports/scratch.ts";
+import { holdfast, HoldfastProcess, type StartOptions } from "./holdfast-process.ts";
+
+const stay = ["--", process.execPath, "-e", `console.log("in"); process.stdin.resume()`];
+
+/** The paths that are locked in the path locks of `root` while `holdfast run` has its lock. */
+async function lockedIn(root: string, flags: readonly string[], options?: StartOptions): Promise<string[]> {
+  const run = new HoldfastProcess(["run", ...flags, ...stay], options);
+  expect(await run.hear()).toBe("in");
+  await using locks = await openPathLocks(root);
+  const held = await locks.list();
+  run.endInput();
+  expect(await run.ended).toMatchObject({ exitCode: 0, stderr: "" });
+  return held.map(({ path }) => path);
+}
+
+async function newStore(): Promise<string> {
+  const root = makeScratch();
+  await (await openPathLocks(root)).close();
+  return root;
+}
+
+describe("the lock that is taken is that of", () => {
+  test("the store that --store names, whatever is nearer or in the environment", async () => {
+    const [near, far, other] = [await newStore(), makeScratch(), await newStore()];
+    const env = { HOLDFAST_STORE: other };
+    expect(await lockedIn(far, ["--store", far, "--lock", "a/b"], { cwd: near, env })).toEqual(["a/b"]);
+    expect(await lockedIn(far, ["--store", far, "--lock", join(far, "c")], { cwd: near, env })).toEqual(["c"]);
+  });
+
+  test("the store that $HOLDFAST_STORE names, when there is no --store", async () => {
+    const [near, far] = [await newStore(), await newStore()];
+    expect(await lockedIn(far, ["--lock", "a"], { cwd: near, env: { HOLDFAST_STORE: far } })).toEqual(["a"]);
+    // Empty is as good as not there.
+    expect(await lockedIn(near, ["--lock", "a"], { cwd: near, env: { HOLDFAST_STORE: "" } })).toEqual(["a"]);
+  });
+
+  test("the nearest store above the path, by whatever way it is reached", async () => {
+    const outer = await newStore();
+    const inner = join(outer, "x", "inner");
+    mkdirSync(join(inner, "below"), { recursive: true });
+    expect(await lockedIn(outer, ["--lock", join(inner, "below", "missing")])).toEqual(["x/inner/below/missing"]);
+    await (await openPathLocks(inner)).close();
+    expect(await lockedIn(inner, ["--lock", "below/missing"], { cwd: inner })).toEqual(["below/missing"]);
+    expect(await lockedIn(inner, ["--lock", "."], { cwd: inner })).toEqual([""]);
+    const link = join(makeScratch(), "link");
+    symlinkSync(join(inner, "below"), link);
+    expect(await lockedIn(inner, ["--lock", join(link, "missing")])).toEqual(["below/missing"]);
+  });
+
+  test("a semaphore file beside the path when there is no store above, which is said once", async () => {
+    const directory = makeScratch();
+    const run = new HoldfastProcess(["run", "--lock", "./stock", ...stay], { cwd: directory });
+    expect(await run.hear()).toBe("in");
+    expect(readdirSync(directory)).toContain("stock.lock");
+    const busy = await holdfast(["run", "--lock", "stock", "-n", "--json", "--", "true"], { cwd: directory });
+    expect(busy.exitCode).toBe(75);
+    // One line of JSON, and nothing for people.
+    expect(JSON.parse(busy.stderr)).toMatchObject({ error: { code: "LOCK_TIMEOUT" } });
+    run.endInput();
+    const { exitCode, stderr } = await run.ended;
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 0,
+      stderr: `holdfast: no store above ./stock: locking the semaphore file ${join(directory, "stock.lock")}\n`,
+    });
+    expect(existsSync(join(directory, "stock.lock"))).toBe(false);
+    expect(existsSync(join(directory, ".holdfast"))).toBe(false);
+  });
+
+  test("a semaphore file that --semaphore names, though a store is near", async () => {
+    const root = await newStore();
+    const file = join(root, "job.lock");
+    const run = new HoldfastProcess(["run", "--lock", join(root, "a"), "--semaphore", file, ...stay]);
+    expect(await run.hear()).toBe("in");
+    expect(existsSync(file)).toBe(true);
+    run.endInput();
+    expect(await run.ended).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(existsSync(file)).toBe(false);
+  });
+});
+
+describe("the root of the locks of a path", () => {
+  test("is a directory that is a store, also before anything was locked there; nothing is made", async () => {
+    const root = makeScratch();
+    expect(await findLockRoot(join(root, "a"))).toBe(undefined);
+    writeFileSync(join(root, "holdfast.json"), "{}");
+    expect(await findLockRoot(join(root, "a", "b"))).toEqual({ root, path: "a/b", hasLocks: false });
+    expect(await findLockRoot(root)).toEqual({ root, path: "", hasLocks: false });
+    expect(readdirSync(root)).toEqual(["holdfast.json"]);
+    await (await openPathLocks(root)).close();
+    expect(await findLockRoot(join(root, "a"))).toEqual({ root, path: "a", hasLocks: true });
+    await expect(findLockRoot(join(root, "holdfast.json", "x"))).rejects.toMatchObject({ errno: "ENOTDIR" });
+  });
+});
+
+describe("wrong usage of `run` ends with 2, and nothing is run:", () => {
+  const cases: Readonly<Record<string, readonly [args: (file: string) => readonly string[], message: RegExp]>> = {
+    "no command": [(file) => ["--lock", file], /missing required argument 'CMD'/],
+    "nothing to lock": [() => [], /say what to lock/],
+    "an empty path": [() => ["--lock", ""], /say what to lock/],
+    "no wait and a wait": [(file) => ["--lock", file, "-n", "--timeout", "1s"], /cannot be used with/],
+    "a store for a semaphore file": [(file) => ["--semaphore", file, "--store", "."], /cannot be used with/],
+    "a tree for a semaphore file": [(file) => ["--semaphore", file, "--tree"], /no --tree, no --shared/],
+    "a shared lock without a store": [(file) => ["--lock", file, "--shared"], /need a store/],
+    "an exit code that is none": [(file) => ["--lock", file, "--busy-exit", "256"], /from 0 to 255/],
+    "a wait that is none": [(file) => ["--lock", file, "--timeout", "soon"], /Write a duration as 30s/],
+    "a path out of the store": [(file) => ["--store", file, "--lock", "../x"], /leads out of the root/],
+    "a semaphore file in no directory": [(file) => ["--semaphore", join(file, "x.lock")], /its directory is not there/],
+  };
+  test.each(Object.entries(cases))("%s", async (title, [args, message]) => {
+    let stderr = "";
+    const streams = { stdout: { write: () => undefined }, stderr: { write: (text: string) => (stderr += text) } };
+    const command = title === "no command" ? [] : ["--", process.execPath, "-e", "process.exit(9)"];
+    const given = args(join(makeScratch(), "never"));
+    const exitCode = await runCommandLine(["run", ...given, ...command], streams, new AbortController().signal);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringMatching(message) as string });
+  });
+});

@@ -9,6 +9,9 @@ import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 
+/** What the rest of the locks needs of keys. */
+export type Keys = Pick<LockKeys, "clean" | "keyOf">;
+
 export class LockKeys {
   readonly root: string;
   readonly #disk: Disk;

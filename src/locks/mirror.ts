@@ -1,5 +1,6 @@
 // The mirror: what this process holds, shown to foreign programs as lock files of the `.ovlock` kind, and theirs respected. Never the truth: that is the lock table.
 import type { Waiting } from "../common.ts";
+import type { Patience } from "./entrance.ts";
 import { checkTimeout, Deadline } from "../durable/deadline.ts";
 import type { Ground } from "../durable/ground.ts";
 import { randomName } from "../format/id.ts";
@@ -21,11 +22,6 @@ export interface MirrorOptions {
   readonly closed: AbortSignal;
   /** A foreign program has put its own lock file in the place of ours. */
   readonly onTaken: (grant: Grant, file: string) => void;
-}
-
-/** A wait that began before it came here. */
-export interface Patience extends Waiting {
-  readonly startMs: number;
 }
 
 export class Mirror {

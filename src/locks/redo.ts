@@ -5,7 +5,7 @@ import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Grant } from "./grant.ts";
-import type { LockKeys } from "./lock-key.ts";
+import type { Keys } from "./lock-key.ts";
 import type { LockTable } from "./lock-table.ts";
 import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "./redo-apply.ts";
 import type { Redo, RedoStep } from "./redo-record.ts";
@@ -14,14 +14,14 @@ import { findOwn, loseIt } from "./width.ts";
 /** What is prepared under a hold and not committed yet: nobody can see it. */
 export class RedoDraft {
   readonly #table: LockTable;
-  readonly #keys: Pick<LockKeys, "clean" | "keyOf">;
+  readonly #keys: Keys;
   readonly #grant: Grant;
   readonly #id: string;
   readonly #directory: string;
   readonly #steps: RedoStep[] = [];
   #isOver = false;
 
-  private constructor(table: LockTable, keys: Pick<LockKeys, "clean" | "keyOf">, grant: Grant) {
+  private constructor(table: LockTable, keys: Keys, grant: Grant) {
     this.#table = table;
     this.#keys = keys;
     this.#grant = grant;
@@ -29,7 +29,7 @@ export class RedoDraft {
     this.#directory = redoDirectory(table.place, this.#id);
   }
 
-  static async begin(table: LockTable, keys: Pick<LockKeys, "clean" | "keyOf">, grant: Grant): Promise<RedoDraft> {
+  static async begin(table: LockTable, keys: Keys, grant: Grant): Promise<RedoDraft> {
     grant.mustHold();
     const draft = new RedoDraft(table, keys, grant);
     await ensureDirectory(table.ground.ports.disk, draft.#directory);

@@ -5,7 +5,7 @@ import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { isSame, look, recordPathOf, takenBy, type LockForm, type Taken } from "./sight.ts";
-import { removeTemp, tempPathOf } from "./temp.ts";
+import { tempPathOf } from "./temp.ts";
 
 export interface FileOptions {
   readonly fsync: boolean;
@@ -110,8 +110,7 @@ export async function removeLock(ports: Ports, path: string, sight: Taken): Prom
     const away = tempPathOf(path, ports.random);
     // In one step, record and all: to empty it first would leave a bare directory, which counts as held, to a crash in between.
     await disk.rename(path, away);
-    // It is in nobody's way there; what cannot be removed now is found by the next sweep.
-    await removeTemp(disk, away).catch(() => undefined);
+    await removeAside(disk, away);
   } catch (error) {
     if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notALock(path, error);
     if (hasErrno(error, "ENOENT")) return;
@@ -119,6 +118,12 @@ export async function removeLock(ports: Ports, path: string, sight: Taken): Prom
     const isStillThere = async (): Promise<boolean> => isSame(sight, await look(disk, path));
     if (!isOutcomeUnknown(error) || (await isStillThere())) throw error;
   }
+}
+
+/** It is in nobody's way there: whatever cannot be removed now is found by the next sweep. */
+async function removeAside(disk: Disk, path: string): Promise<void> {
+  await disk.unlink(recordPathOf(path, "directory")).catch(() => undefined);
+  await disk.rmdir(path).catch(() => undefined);
 }
 
 async function stage(ports: Ports, path: string, bytes: Uint8Array, { fsync, mode }: FileOptions): Promise<string> {

@@ -27,7 +27,7 @@ export async function sweepTemps(ports: Ports, lockPath: string): Promise<boolea
   return removed;
 }
 
-export async function removeTemp(disk: Disk, path: string): Promise<void> {
+async function removeTemp(disk: Disk, path: string): Promise<void> {
   if ((await disk.stat(path)).kind === "directory") await removeDirectory(disk, path);
   else await unlinkIfThere(disk, path);
 }

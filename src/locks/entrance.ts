@@ -1,0 +1,205 @@
+// The way in: how a caller of this process comes to a grant, first through the line of the process and then through the lock table.
+import type { Waiting } from "../common.ts";
+import { Deadline } from "../durable/deadline.ts";
+import type { Life } from "../durable/life.ts";
+import { holdfastError } from "../errors.ts";
+import { describeBlockers, lockTimeout } from "./blocking.ts";
+import type { Claim } from "./claim.ts";
+import { conflictingOf, conflictsWith } from "./conflict.ts";
+import { Grant } from "./grant.ts";
+import { Line } from "./line.ts";
+import type { Keys } from "./lock-key.ts";
+import type { LockTable } from "./lock-table.ts";
+import { enqueue, waitFor, type Queued } from "./queue.ts";
+import type { Request } from "./request.ts";
+
+/** A path that leads elsewhere each time it is looked at is no path. */
+const resolvingsMax = 10;
+
+/** What a wait rejects with when the time is up; then the answer says who was in the way. */
+const expired: unique symbol = Symbol("expired");
+
+/** How long a caller waits, over all the places where it has to. */
+export interface Patience extends Waiting {
+  /** By the monotonic clock. */
+  readonly startMs: number;
+}
+
+export interface Wish {
+  /** In the caller's spelling. */
+  readonly asked: readonly Claim[];
+  readonly patience: Patience;
+  readonly tag?: string | undefined;
+  readonly parent?: Grant | undefined;
+}
+
+/** A wish whose paths have become keys. */
+interface Ask extends Wish {
+  readonly claims: readonly Claim[];
+  readonly life: Life;
+}
+
+export class Entrance {
+  readonly #table: LockTable;
+  readonly #keys: Keys;
+  readonly #closed: AbortSignal;
+  readonly #line = new Line();
+
+  constructor(table: LockTable, keys: Keys, closed: AbortSignal) {
+    this.#table = table;
+    this.#keys = keys;
+    this.#closed = closed;
+  }
+
+  /** LOCK_TIMEOUT, DEADLOCK. */
+  async enter(wish: Wish): Promise<Grant> {
+    const { asked, parent } = wish;
+    for (let attempt = 0; attempt < resolvingsMax; attempt++) {
+      this.#closed.throwIfAborted();
+      const life = await this.#table.ground.life();
+      parent?.mustHold();
+      const claims = await this.#claims(asked);
+      const ask: Ask = { ...wish, claims, life };
+      const grant = parent?.covers(claims) ? await this.#enterWithin(parent, ask) : await this.#enterLineAndTable(ask);
+      try {
+        // Resolved again now that nobody else may change what is there: a symbolic link that was swapped meanwhile would give two keys to one file.
+        const again = await this.#claims(asked);
+        if (again.every(({ path }, index) => path === claims[index]?.path)) return grant;
+      } catch (error) {
+        await this.#leave(grant);
+        throw error;
+      }
+      await this.#leave(grant);
+    }
+    const { path = "" } = asked[0] ?? {};
+    const message = `${path} leads somewhere else each time it is looked at.`;
+    throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
+  }
+
+  async #leave(grant: Grant): Promise<void> {
+    grant.release();
+    if (!grant.isCovered) await this.#table.release(grant.id);
+  }
+
+  async #claims(asked: readonly Claim[]): Promise<Claim[]> {
+    const claims: Claim[] = [];
+    for (const { path, mode, shared } of asked) claims.push({ path: await this.#keys.keyOf(path), mode, shared });
+    return claims;
+  }
+
+  /** What a hold covers needs no request: whoever would conflict with it conflicts with that hold. Only its siblings do not, and they wait here. */
+  async #enterWithin(parent: Grant, ask: Ask): Promise<Grant> {
+    const leave = await this.#enterLine(parent.line, ask);
+    try {
+      parent.mustHold();
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    const { asked, claims, life, tag } = ask;
+    const { id, fence } = parent;
+    const sinceMs = this.#clock.wallMs();
+    const grant = new Grant({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered: true });
+    grant.onOver.push(leave);
+    return grant;
+  }
+
+  async #enterLineAndTable(ask: Ask): Promise<Grant> {
+    // Whoever says what he is within stands in the table at once, where the others can see for whom he waits.
+    const leave = ask.parent === undefined ? await this.#enterLine(this.#line, ask) : undefined;
+    try {
+      const grant = await this.#enterTable(ask);
+      if (leave !== undefined) grant.onOver.push(leave);
+      return grant;
+    } catch (error) {
+      leave?.();
+      throw error;
+    }
+  }
+
+  async #enterLine(line: Line, ask: Ask): Promise<() => void> {
+    const leave = line.tryEnter(ask.claims);
+    if (leave !== undefined) return leave;
+    if (this.#leftMs(ask) <= 0) throw await this.#timedOut(ask, await this.#whoConflicts(ask));
+    return await this.#waiting(
+      ask,
+      (signal) => line.enter(ask.claims, signal),
+      () => this.#whoConflicts(ask),
+    );
+  }
+
+  async #enterTable(ask: Ask): Promise<Grant> {
+    const { asked, claims, life, tag, parent } = ask;
+    const queued = await enqueue(
+      this.#table,
+      { claims, life, tag, within: parent?.id },
+      { wait: this.#leftMs(ask) > 0 },
+    );
+    if (!("request" in queued)) throw await this.#timedOut(ask, queued.blockers);
+    const { request, table } = queued;
+    try {
+      if (queued.blockers.length > 0) await this.#waitInTable(queued, ask);
+      // What somebody committed here before he was dropped is done before anything else is.
+      await this.#table.completeOrphans(table, (redo) => conflictsWith(claims, redo.claims));
+      parent?.mustHold();
+      this.#closed.throwIfAborted();
+      life.mustGoOn();
+    } catch (error) {
+      await this.#table.release(request.id).catch(() => undefined);
+      throw error;
+    }
+    const { id, fence } = request;
+    return new Grant({ id, life, asked, claims, fence, sinceMs: this.#clock.wallMs(), tag, parent });
+  }
+
+  async #waitInTable(queued: Queued, ask: Ask): Promise<void> {
+    const { life } = ask;
+    await this.#waiting(
+      ask,
+      (signal) => waitFor(this.#table, queued, { life, signal }),
+      () => this.#table.standing(queued.blockers),
+    );
+  }
+
+  /** Waits for no longer than is left of what was asked for; says who was in the way when that was not enough. */
+  async #waiting<T>(
+    ask: Ask,
+    wait: (signal: AbortSignal) => Promise<T>,
+    inTheWay: () => Promise<readonly Request[]>,
+  ): Promise<T> {
+    const { signal } = ask.patience;
+    const timedOut = (): unknown => expired;
+    const deadline = new Deadline(this.#clock, {
+      timeoutMs: this.#leftMs(ask),
+      signal,
+      closed: this.#closed,
+      timedOut,
+    });
+    try {
+      return await wait(deadline.signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error === expired ? await this.#timedOut(ask, await inTheWay()) : error;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  #leftMs({ patience: { timeoutMs = 0, startMs } }: Ask): number {
+    return timeoutMs <= 0 || timeoutMs === Infinity ? timeoutMs : timeoutMs - (this.#clock.monotonicMs() - startMs);
+  }
+
+  async #whoConflicts({ claims }: Ask): Promise<Request[]> {
+    const { state } = await this.#table.read();
+    return conflictingOf(await this.#table.standing(state.requests), { id: "", claims });
+  }
+
+  async #timedOut({ asked, claims, patience }: Ask, blockers: readonly Request[]): Promise<Error> {
+    const waitedMs = Math.max(0, patience.timeoutMs ?? 0);
+    return lockTimeout(asked, waitedMs, await describeBlockers(this.#table.ground, blockers, claims));
+  }
+
+  get #clock() {
+    return this.#table.ground.ports.clock;
+  }
+}

@@ -1,0 +1,82 @@
+// The watch over the holds of this process: who was dropped by others, who hangs, and who was forgotten by his owner.
+import type { Ports } from "../ports/ports.ts";
+import type { Grant } from "./grant.ts";
+import type { PathHold } from "./path-hold.ts";
+
+/** How often this process looks whether its holds still stand: cheap on a local disk, and part of the lease elsewhere. */
+const localCheckMs = 1000;
+const networkCheckPart = 1 / 8;
+
+export interface HoldWatchOptions {
+  readonly ports: Ports;
+  readonly closed: AbortSignal;
+  /** Looks at the disk; loses the grant if it no longer stands. */
+  readonly check: (grant: Grant) => Promise<void>;
+  readonly giveUp: (grant: Grant, why: string) => Promise<void>;
+  readonly release: (grant: Grant) => Promise<void>;
+}
+
+export class HoldWatch {
+  readonly grants: Set<Grant> = new Set();
+  readonly #options: HoldWatchOptions;
+  readonly #forgotten: FinalizationRegistry<Grant>;
+  #isWatching = false;
+
+  constructor(options: HoldWatchOptions) {
+    this.#options = options;
+    this.#forgotten = new FinalizationRegistry((grant) => this.#releaseForgotten(grant));
+  }
+
+  begin(grant: Grant, hold: PathHold, idleMs: number | undefined): void {
+    this.grants.add(grant);
+    this.#forgotten.register(hold, grant, grant);
+    grant.onOver.push(() => this.#forgotten.unregister(grant));
+    // Its owner may be busy and ask for nothing: then somebody has to ask for him.
+    if (!this.#isWatching) this.#inBackground(this.#watchAll());
+    if (idleMs !== undefined && idleMs < Infinity) this.#inBackground(this.#watchIdle(grant, idleMs));
+  }
+
+  async #watchAll(): Promise<void> {
+    this.#isWatching = true;
+    try {
+      while (this.grants.size > 0) {
+        await this.#sleep(this.#checkMs);
+        // A look that fails says nothing: each hold still has its own deadline.
+        for (const grant of [...this.grants])
+          if (grant.isHeld) await this.#options.check(grant).catch(() => undefined);
+          else this.grants.delete(grant);
+      }
+    } finally {
+      this.#isWatching = false;
+    }
+  }
+
+  async #watchIdle(grant: Grant, idleMs: number): Promise<void> {
+    const { clock } = this.#options.ports;
+    for (let leftMs = idleMs; leftMs > 0; leftMs = idleMs - (clock.wallMs() - grant.lastActiveMs))
+      await this.#sleep(Math.min(leftMs, idleMs));
+    if (grant.isHeld) await this.#options.giveUp(grant, `nothing was done under it for ${idleMs} ms (option idleMs)`);
+  }
+
+  #releaseForgotten(grant: Grant): void {
+    if (!grant.isHeld) return;
+    const paths = grant.asked.map(({ path }) => path || ".").join(", ");
+    const message = `A lock on ${paths} was never released and nobody has it any more: it is released now.`;
+    this.#options.ports.host.warn(message);
+    this.#inBackground(this.#options.release(grant));
+  }
+
+  get #checkMs(): number {
+    if (this.#options.ports.disk.volume.kind === "local") return localCheckMs;
+    return Math.min(...[...this.grants].map(({ life }) => life.holder.leaseMs)) * networkCheckPart;
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await this.#options.ports.clock.sleep(ms, { background: true, signal: this.#options.closed });
+  }
+
+  /** It fails when the locks are closed, or when a hold cannot be released: that one ends with this process. */
+  #inBackground(work: Promise<void>): void {
+    work.catch(() => undefined);
+  }
+}

@@ -16,8 +16,11 @@ const large: ReadonlySet<string> = new Set([
   "chain: two sleepers and a collector",
   "chain: three sleepers and a collector",
   "chain: three machines with old caches",
-  "semaphore: three takers of a stale directory",
   "locks: upgrade against a waiter, with hints",
+  "locks: exact against exact, rolling and collected",
+  "locks: tree against tree, rolling and collected",
+  "locks: refresh against expiry, rolling and collected",
+  "locks: two upgrades against each other, rolling and collected",
   "redo: a late committer, rolling and collection",
   "redo: three that break and count",
 ]);

@@ -125,6 +125,13 @@ function isUnseen(operation: string, path: string, hearts: boolean): boolean {
   return path.startsWith(`${ground}/temp/`) || (isMaking && /^\/ground\/(holds|redo)\/./.test(path));
 }
 
+/** Nobody sweeps in these scenarios; and where no heart beats, beats do not change. */
+function isPermanent(path: string, hearts: boolean, isCollected: boolean): boolean {
+  if ([ground, root, `${ground}/table`].includes(path)) return true;
+  if (path.startsWith(`${ground}/holders/`)) return path.endsWith(".json") || !hearts;
+  return `${path}/`.startsWith(isCollected ? `${ground}/table/epochs/` : `${ground}/table/`);
+}
+
 /** What every scenario of locks shares. */
 export function lockScenario(
   scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>,
@@ -135,13 +142,7 @@ export function lockScenario(
       await disk.mkdir(ground);
       await disk.mkdir(root);
     },
-    isPermanent: (path) =>
-      path === ground ||
-      path === root ||
-      path === `${ground}/table` ||
-      // Nobody sweeps here; and where no heart beats, beats do not change.
-      (path.startsWith(`${ground}/holders/`) && (path.endsWith(".json") || scenario.beatsMax === undefined)) ||
-      `${path}/`.startsWith(isCollected ? `${ground}/table/epochs/` : `${ground}/table/`),
+    isPermanent: (path) => isPermanent(path, scenario.beatsMax !== undefined, isCollected),
     isUnseen: (operation, path) => isUnseen(operation, path, scenario.beatsMax !== undefined),
     check: neverTogether,
     ...scenario,
@@ -231,7 +232,25 @@ const shared = (path: string): LockRequest => ({ path, shared: true });
 const share: Volume = { kind: "network", type: "nfs4", mountOptions: [] };
 const hints = { quirks: { watch: "any time" }, troubles: { hint: 1 } } as const;
 
+/** The same while the table rolls with every append and somebody deletes old epochs. */
+function rolling(scenario: Scenario): Scenario {
+  const { name, about, actors, ...rest } = scenario;
+  return lockScenario({
+    ...rest,
+    name: `${name}, rolling and collected`,
+    about: `${about} Meanwhile old epochs of the table are deleted.`,
+    actors: { ...actors, col: collector({}) },
+    isPermanent: (path) => isPermanent(path, rest.beatsMax !== undefined, true),
+  });
+}
+
+/** All scenarios of path locks; those of two actors also with a table that rolls. */
 export function pathLockScenarios(options: LockScenarioOptions = {}): Scenario[] {
+  const rolled = steadyScenarios({ ...options, slotsPerEpoch: 1 });
+  return [...steadyScenarios(options), ...rolled.filter(({ actors }) => Object.keys(actors).length === 2).map(rolling)];
+}
+
+function steadyScenarios(options: LockScenarioOptions): Scenario[] {
   const of = (wanted: readonly (string | LockRequest)[], more: { readonly acquire?: AcquireManyOptions } = {}): Actor =>
     visitor(wanted, { ...options, ...more });
   return [
@@ -277,18 +296,6 @@ export function pathLockScenarios(options: LockScenarioOptions = {}): Scenario[]
       about: "One holds, two stand in line behind it in the order of their requests.",
       actors: { ada: of(["a"], waiting), bob: of(["a"], waiting), cleo: of(["a"], waiting) },
     }),
-    lockScenario(
-      {
-        name: "locks: two and a collector",
-        about: "The table rolls with every append, and old epochs are deleted meanwhile.",
-        actors: {
-          ada: visitor(["a"], { ...options, ...waiting, slotsPerEpoch: 1 }),
-          bob: visitor(["a"], { ...options, ...waiting, slotsPerEpoch: 1 }),
-          col: collector(options),
-        },
-      },
-      { isCollected: true },
-    ),
     lockScenario({
       name: "locks: one sleeps past its lease",
       about: "The other takes the lock when the lease is over; who slept learns it before it goes on.",

@@ -289,10 +289,14 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
       actors: { ada: worker(Name, directoryForm), bob: passerBy(Name) },
     }),
     scenario({
-      name: "semaphore: three takers of a stale directory",
-      about: "As before, with one more.",
+      name: "semaphore: two takers of a stale directory and a third on a free name",
+      about: "The third takes nothing over, but comes in whenever the name is free.",
       setup: plantStaleDirectory,
-      actors: { ada: passerBy(Name, directoryForm), bob: passerBy(Name, directoryForm), cleo: passerBy(Name) },
+      actors: {
+        ada: passerBy(Name, directoryForm),
+        bob: passerBy(Name, directoryForm),
+        cleo: passerBy(Name, { staleMs: null }),
+      },
     }),
     scenario({
       name: "semaphore: two machines with old caches and lost replies",

@@ -1,0 +1,5 @@
+// Which scenarios belong together: by the first word of their names.
+
+export function isOfLocks(name: string): boolean {
+  return /^(locks|redo|semaphore): /.test(name);
+}

@@ -50,7 +50,7 @@ export interface Disk {
   readFile(path: string, bytesMax: number): Promise<Uint8Array>;
 
   /**
-   * Whether the name can be opened now. True is the server's answer: an open of an existing name is always asked there (NFS close-to-open,
+   * Whether the name is there now. True is the file system's own answer: on a network mount it is found by an open, which is always asked of the server (NFS close-to-open,
    * SMB create). False may come from a cache of absent names and proves nothing. Other failures reject.
    */
   canOpen(path: string): Promise<boolean>;

@@ -61,10 +61,11 @@ describe.each([
   });
 
   it("rejects canOpen when the answer is neither yes nor no", async () => {
-    const path = join(makeScratch(), "a");
-    writeFileSync(path, "secret", { mode: 0o000 });
+    const directory = join(makeScratch(), "d");
+    mkdirSync(directory, { mode: 0o000 });
     const disk = new NodeDisk(local, calls);
-    await expect(asOrdinaryUser(() => disk.canOpen(path))).rejects.toMatchObject({ code: "NO_PERMISSION" });
+    const looking = asOrdinaryUser(() => disk.canOpen(join(directory, "a")));
+    await expect(looking).rejects.toMatchObject({ code: "NO_PERMISSION" });
   });
 
   it.runIf(process.platform === "linux")("reports a full device as DISK_FULL", async () => {

@@ -86,6 +86,11 @@ describe("the real host", () => {
     });
   });
 
+  it("calls a process dead whose number is larger than any process can have", async () => {
+    const host = await openNodeHost();
+    for (const pid of [2 ** 31, 2 ** 32 - 1]) expect(host.processState(pid, "")).toBe("dead");
+  });
+
   it("refuses numbers that would address a group of processes", async () => {
     const host = await openNodeHost();
     for (const pid of [0, -1, 1.5, Number.NaN]) {

@@ -59,15 +59,7 @@ export class NodeDisk implements Disk {
   }
 
   async canOpen(path: string): Promise<boolean> {
-    return attempt("open", path, async () => {
-      try {
-        await this.#calls.close(await this.#calls.open(path, "r"));
-        return true;
-      } catch (error) {
-        if (["ENOENT", "ENOTDIR", "ESTALE"].includes(findErrno(error) ?? "")) return false;
-        throw error;
-      }
-    });
+    return attempt("open", path, async () => this.#calls.isThere(path));
   }
 
   async open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {

@@ -1,6 +1,7 @@
 // The calls of Node that the disk is made of, in two tables of one shape: blocking for a local volume, through libuv's pool for any other.
 import * as fs from "node:fs";
 import { promisify } from "node:util";
+import { findErrno } from "./errno.ts";
 
 /** A value now or later: `await` takes both, and that is all that the disk has to know about the two tables. */
 type Answer<T> = T | Promise<T>;
@@ -16,6 +17,8 @@ export interface FileCalls {
   fsync(fd: number): Promise<void>;
   fstat(fd: number): Answer<fs.BigIntStats>;
   stat(path: string): Answer<fs.BigIntStats>;
+  /** Whether the name is there now, as the file system itself knows and not a cache of it. */
+  isThere(path: string): Answer<boolean>;
   /** Undefined when there is nothing. */
   lstat(path: string): Answer<fs.Stats | undefined>;
   realpath(path: string): Answer<string>;
@@ -45,9 +48,19 @@ export const pooledCalls: FileCalls = {
   fsync: promisify(fs.fsync),
   fstat: (fd) => promisify(fs.fstat)(fd, exact),
   stat: (path) => promisify(fs.stat)(path, exact),
+  // An open is asked of the server; a stat is answered from a cache.
+  isThere: async (path) => {
+    try {
+      await promisify(fs.close)(await promisify(fs.open)(path, "r"));
+      return true;
+    } catch (error) {
+      if (isAbsence(error)) return false;
+      throw error;
+    }
+  },
   lstat: (path) =>
     promisify(fs.lstat)(path).catch((error: unknown) => {
-      if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+      if (isAbsence(error)) return undefined;
       throw error;
     }),
   realpath: (path) => promisify(fs.realpath.native)(path),
@@ -65,6 +78,20 @@ export const pooledCalls: FileCalls = {
     return names;
   },
 };
+
+/** What Node itself does not take for absence: a file where a directory should be. */
+function withoutAbsence<T>(look: () => T | undefined): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (isAbsence(error)) return undefined;
+    throw error;
+  }
+}
+
+function isAbsence(error: unknown): boolean {
+  return ["ENOENT", "ENOTDIR", "ESTALE"].includes(findErrno(error) ?? "");
+}
 
 // Above this a copy takes longer than the way to the pool and back.
 const blockingBytesMax = 256 * 1024;
@@ -84,7 +111,9 @@ export const blockingCalls: FileCalls = {
   fsync: promisify(fs.fsync),
   fstat: (fd) => fs.fstatSync(fd, exact),
   stat: (path) => fs.statSync(path, exact),
-  lstat: (path) => fs.lstatSync(path, { throwIfNoEntry: false }),
+  // One system call instead of two, and no error to be made when it is absent.
+  isThere: (path) => withoutAbsence(() => fs.statSync(path, { throwIfNoEntry: false })) !== undefined,
+  lstat: (path) => withoutAbsence(() => fs.lstatSync(path, { throwIfNoEntry: false })),
   realpath: (path) => fs.realpathSync.native(path),
   readlink: (path) => fs.readlinkSync(path),
   link: (from, to) => fs.linkSync(from, to),

@@ -58,8 +58,12 @@ function mustBePid(pid: number): void {
   if (!Number.isSafeInteger(pid) || pid < 1) throw new RangeError(`not a process id: ${pid}`);
 }
 
+// No process that Node can see has a larger one; as a signed number it would address a group, or everybody.
+const pidMax = 2 ** 31 - 1;
+
 function processState(pid: number, startMark: string): "alive" | "dead" {
   mustBePid(pid);
+  if (pid > pidMax) return "dead";
   try {
     process.kill(pid, 0);
   } catch (error) {

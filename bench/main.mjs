@@ -1,21 +1,30 @@
 // Measures the mechanisms against named peers in one run: medians of interleaved rounds, ratios, and disk operations per call.
-//   npm run bench                 all groups
-//   npm run bench -- publish      one of them
+//   npm run bench                        all groups
+//   npm run bench -- publish             one of them
+//   npm run bench -- locks               all whose names begin with "locks:"
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { measure, print } from "./measure.mjs";
+import { measure } from "./measure.mjs";
 import { openBench } from "./place.mjs";
+import { printRates } from "./report.mjs";
 
 // Loaded late: the peers that they import may have to be installed first.
 const groups = {
   publish: async () => (await import("./groups/publish.mjs")).publishGroup,
   gate: async () => (await import("./groups/gate.mjs")).gateGroup,
   commit: async () => (await import("./groups/commit.mjs")).commitGroup,
+  "locks:uncontended": async () => (await import("./locks/uncontended.mjs")).uncontendedGroup,
+  "locks:hand-over": async () => (await import("./locks/hand-over.mjs")).handOverGroup,
+  "locks:crowd": async () => (await import("./locks/crowd.mjs")).crowdGroup,
+  "locks:scale": async () => (await import("./locks/scale.mjs")).scaleGroup,
+  "locks:waiting": async () => (await import("./locks/waiting.mjs")).waitingGroup,
 };
+const names = Object.keys(groups);
+const meant = (name, wish) => name === wish || name.startsWith(`${wish}:`);
 const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
-const unknown = wanted.filter((name) => !(name in groups));
+const unknown = wanted.filter((wish) => !names.some((name) => meant(name, wish)));
 if (unknown.length > 0) {
-  console.error(`There is no group ${unknown.join(", ")}; there are: ${Object.keys(groups).join(", ")}.`);
+  console.error(`There is no group ${unknown.join(", ")}; there are: ${names.join(", ")}.`);
   process.exit(2);
 }
 
@@ -25,12 +34,14 @@ if (!existsSync(new URL("node_modules", here)))
   execFileSync("npm", ["ci", "--silent"], { cwd: here, stdio: "inherit" });
 
 for (const [name, load] of Object.entries(groups)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  if (wanted.length > 0 && !wanted.some((wish) => meant(name, wish))) continue;
   const makeGroup = await load();
   const bench = await openBench();
   try {
     const group = await makeGroup(bench);
-    print(group, await measure(group.contenders, bench.counts));
+    // Most groups are calls to be repeated; the others know themselves what to do.
+    if (group.run === undefined) printRates(group, await measure(group.contenders, bench.counts));
+    else await group.run();
     await group.close?.();
   } finally {
     await bench.close();

@@ -1,40 +1,64 @@
-// Rounds in which the contenders take turns, so that a noisy moment hits all of them.
-const rounds = 9;
-const roundMs = 120;
+// Rounds in which the contenders take turns: many short ones, so that a noisy moment hits all of them.
+const rounds = 25;
+const roundMs = 45;
+/** Before the first round: what is compared are programs that have been running for a while. */
+const warmUpMs = 400;
 
-/** For each contender: the median of calls per second, and the disk operations of one call where they can be counted. */
+/**
+ * For each contender: calls per second in each round, what a call takes of this process's CPU, which says more than its time where others are busy, and the
+ * operations of one call where they can be counted.
+ */
 export async function measure(contenders, counts) {
-  const results = new Map(contenders.map(({ name }) => [name, { rates: [], operations: "" }]));
-  for (const { name, call } of contenders) {
-    await call();
+  const results = new Map(contenders.map(({ name }) => [name, { rates: [], calls: 0, cpuUs: 0 }]));
+  for (const { name, call, countedCall = call } of contenders) {
+    await countedCall();
     counts.reset();
-    await call();
-    results.get(name).operations = counts.describe();
+    await countedCall();
+    Object.assign(results.get(name), { operations: counts.describe(), operationsTotal: counts.total });
   }
+  for (const { call } of contenders) await repeat(call, warmUpMs);
   for (let round = 0; round < rounds; round++)
     for (const { name, call, callsPerRun = 1 } of contenders) {
-      const start = performance.now();
-      let calls = 0;
-      while (performance.now() - start < roundMs) {
-        await call();
-        calls += callsPerRun;
-      }
-      results.get(name).rates.push((1000 * calls) / (performance.now() - start));
+      const result = results.get(name);
+      const before = process.cpuUsage();
+      const { times, tookMs } = await repeat(call, roundMs);
+      const { user, system } = process.cpuUsage(before);
+      result.rates.push((1000 * times * callsPerRun) / tookMs);
+      result.cpuUs += user + system;
+      result.calls += times * callsPerRun;
     }
-  return new Map([...results].map(([name, { rates, operations }]) => [name, { perSecond: median(rates), operations }]));
+  return results;
 }
 
-export function print({ title, baseline, contenders }, results) {
-  console.log(`\n${title} (ratio to: ${baseline})`);
-  const base = results.get(baseline).perSecond;
-  for (const { name } of contenders) {
-    const { perSecond, operations } = results.get(name);
-    console.log(
-      `  ${name.padEnd(44)} ${(perSecond / base).toFixed(2).padStart(7)} ×  ${Math.round(perSecond).toString().padStart(8)}/s  ${operations}`,
-    );
-  }
+async function repeat(call, forMs) {
+  const start = performance.now();
+  let times = 0;
+  for (; performance.now() - start < forMs; times++) await call();
+  return { times, tookMs: performance.now() - start };
 }
 
-function median(values) {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+/** How much faster one was than another: the median over the rounds, because a disk that is ten times slower for a second is so for both. */
+export function ratioOf({ rates }, { rates: baseRates }) {
+  return median(rates.map((rate, round) => rate / baseRates[round]));
+}
+
+/** For each of the named calls: the median of what one takes, in milliseconds. */
+export async function timeCalls(calls, { callsPerRound }) {
+  const times = new Map(Object.keys(calls).map((name) => [name, []]));
+  for (let round = 0; round < rounds; round++)
+    for (const [name, call] of Object.entries(calls))
+      for (let i = 0; i < callsPerRound; i++) {
+        const start = performance.now();
+        await call();
+        times.get(name).push(performance.now() - start);
+      }
+  return new Map([...times].map(([name, each]) => [name, median(each)]));
+}
+
+export function median(values) {
+  return quantile(values, 0.5);
+}
+
+export function quantile(values, part) {
+  return [...values].sort((a, b) => a - b)[Math.floor(part * values.length)];
 }

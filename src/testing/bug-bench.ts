@@ -1,12 +1,16 @@
 // The bug bench: runs every known-wrong variant and tells whether the harness catches it, by what, and how fast. It measures the tests, not the code.
 import { explore, type Violation } from "./explorer/explore.ts";
+import { commitAnswerMutants } from "./mutants/commit-answers.ts";
 import { forgetfulChainMutants } from "./mutants/forgetful-chains.ts";
 import { gateMutants } from "./mutants/gate.ts";
 import { groupCommitMutants } from "./mutants/group-commit.ts";
 import { livenessMutants } from "./mutants/liveness.ts";
 import type { Mutant } from "./mutants/mutant.ts";
+import { pathLockMutants } from "./mutants/path-locks.ts";
 import { publishMutants } from "./mutants/publish.ts";
+import { redoMutants } from "./mutants/redo.ts";
 import { rollingChainMutants } from "./mutants/rolling-chain.ts";
+import { seedPathLockMutants } from "./mutants/seed-path-locks.ts";
 import { semaphoreMutants } from "./mutants/semaphore.ts";
 
 export const mutants: readonly Mutant[] = [
@@ -17,6 +21,10 @@ export const mutants: readonly Mutant[] = [
   ...gateMutants,
   ...groupCommitMutants,
   ...semaphoreMutants,
+  ...pathLockMutants,
+  ...commitAnswerMutants,
+  ...redoMutants,
+  ...seedPathLockMutants,
 ];
 
 export interface BenchResult {

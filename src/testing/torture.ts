@@ -47,7 +47,13 @@ export interface TortureResult extends TortureFigures {
 }
 
 /** Where nothing but a lease ends a hold, it is short, so that living holders lose it all the time. */
-const leaseMsOf: Readonly<Record<TorturePart, number>> = { chain: 1000, gate: 1000, locks: 1000, redo: 200 };
+const leaseMsOf: Readonly<Record<TorturePart, number>> = {
+  chain: 1000,
+  gate: 1000,
+  semaphore: 1000,
+  locks: 1000,
+  redo: 200,
+};
 const shortStopsMs = [
   [1, 30],
   [10, 100],

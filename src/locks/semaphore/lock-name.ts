@@ -144,7 +144,7 @@ export class LockName {
     });
   }
 
-  /** Young enough that nobody may take it before it is removed: half the time, and the other half for the pause of a busy machine. */
+  /** False while it is so young that nobody can take it before it is removed: half of the time, and the other half for the pause of a busy machine. */
   protected mustGuard({ since, isForAnother }: Claim): boolean {
     // As for `giveUpFor`.
     if (isForAnother) return true;

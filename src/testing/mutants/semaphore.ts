@@ -40,7 +40,7 @@ class GuardWithLease extends LockName {
 }
 
 /** Removes what it found stale, and creates on the free name; as the protocol says, and as most lock packages do. */
-class TakeoverByUnlink extends LockName {
+export class TakeoverByUnlink extends LockName {
   protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return { result: await action() };
   }
@@ -87,7 +87,7 @@ class ReleaseByReadThenUnlink extends LockName {
 }
 
 /** Keeps its lock young by writing it anew: emptied first, then filled. And takes an empty file for no lock. */
-class RefreshByTruncate extends LockName {
+export class RefreshByTruncate extends LockName {
   override async attempt(tag: string | undefined): Promise<Attempt> {
     const attempt = await super.attempt(tag);
     if ("claim" in attempt) await this.#refresh(attempt.claim);

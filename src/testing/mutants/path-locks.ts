@@ -1,0 +1,184 @@
+// Known-wrong variants of the lock table and of what is done to a hold in it: upgrade, transfer, and dropping what others hold.
+import type { Waiting } from "../../common.ts";
+import type { Life } from "../../durable/life.ts";
+import { unlinkIfThere } from "../../durable/directory.ts";
+import { holdfastError } from "../../errors.ts";
+import { blockersOf } from "../../locks/conflict.ts";
+import type { Grant } from "../../locks/grant.ts";
+import { LockTable } from "../../locks/lock-table.ts";
+import type { Request, Table } from "../../locks/request.ts";
+import { TablePathLocks } from "../../locks/table-path-locks.ts";
+import { changed, findOwn, loseIt, type WidthChange } from "../../locks/width.ts";
+import { brokenHolderScenarios } from "../scenarios/broken-holders.ts";
+import { changingHandsScenarios } from "../scenarios/changing-hands.ts";
+import { pathLockScenarios } from "../scenarios/path-locks.ts";
+import { scenarioNamed, type Mutant } from "./mutant.ts";
+
+type Judging = Parameters<LockTable["judge"]>[1];
+
+/** L3m: what it has judged dead is over for it, and the list need not say so. */
+class JudgementWithoutRecord extends LockTable {
+  readonly #buried = new Set<string>();
+
+  override async judge<R extends Request>(requests: readonly R[], options: Judging): Promise<R[]> {
+    const left: R[] = [];
+    for (const request of await this.standing(requests))
+      if ((await this.ground.stateOf(request.holder, options)) === "dead") this.#buried.add(request.id);
+      else left.push(request);
+    return left;
+  }
+
+  override async isOver(id: string): Promise<boolean> {
+    return this.#buried.has(id) || (await super.isOver(id));
+  }
+
+  override async drop(): Promise<void> {
+    // Nobody is told.
+  }
+}
+
+/** Condemns a request for ever, also when it has changed hands since it was judged. */
+class VerdictOnTheId extends LockTable {
+  protected override judgedIn({ id }: Request): string {
+    return id;
+  }
+}
+
+/** Removes the hold file of what it drops, and then says so in the list. */
+class FileBeforeRecord extends LockTable {
+  override async drop(requests: readonly Request[]): Promise<void> {
+    for (const { id } of requests) await unlinkIfThere(this.ground.ports.disk, this.holdFile(id));
+    await super.drop(requests);
+  }
+}
+
+/** Removes the hold file of what was dropped, and then completes what was committed under it. */
+class FileBeforeRedo extends LockTable {
+  override async finishDropped(request: Request, table: Table): Promise<void> {
+    await unlinkIfThere(this.ground.ports.disk, this.holdFile(request.id));
+    await super.finishDropped(request, table);
+  }
+}
+
+/** U1: widens the request where it stands, if those who hold now allow it. Who only waits is not asked. */
+class UpgradeInPlace extends TablePathLocks {
+  override async upgrade(grant: Grant, to: WidthChange): Promise<void> {
+    for (;;) {
+      let blockers: Request[] = [];
+      const entry = await this.table.append(({ requests, redos }, { fence, change }) => {
+        const mine = findOwn(requests, grant);
+        if (mine === undefined) return undefined;
+        const wider: Request = { ...mine, claims: changed(mine.claims, to), fence, change };
+        const holding = requests.filter((request) => blockersOf(requests, request).length === 0);
+        blockers = blockersOf([...holding.filter((request) => request !== mine), wider], wider);
+        if (blockers.length > 0) return undefined;
+        return { requests: requests.map((request) => (request === mine ? wider : request)), redos };
+      });
+      const mine = findOwn(entry?.state.requests ?? [], grant);
+      if (mine !== undefined) {
+        grant.claims = mine.claims;
+        grant.asked = changed(grant.asked, to);
+        grant.fence = mine.fence;
+        return;
+      }
+      if (blockers.length === 0) throw loseIt(grant);
+      if ((await this.table.judge(blockers, { once: true })).length > 0) throw refused(grant);
+    }
+  }
+}
+
+/** The hold goes on with the fence that it had, though others have come in between. */
+class UpgradeWithOldFence extends TablePathLocks {
+  override async upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void> {
+    const { fence } = grant;
+    await super.upgrade(grant, to, options);
+    grant.fence = fence;
+  }
+}
+
+/** Looks once whether it is offered; takes it then, whoever has it by now. */
+class ReceiveWithoutLookingAgain extends TablePathLocks {
+  protected override async takeOver(token: string, life: Life): Promise<Request> {
+    const id = token.slice(0, token.lastIndexOf("."));
+    const offered = (await this.table.read()).state.requests.find((request) => request.id === id);
+    if (offered?.transfer === undefined) throw holdfastError("NO_SUCH_TRANSFER", "It was taken.", { token });
+    const { transfer: _transfer, ...taken } = { ...offered, holder: life.holder.id };
+    await this.table.append(({ requests, redos }, { change }) => ({
+      requests: [...requests.filter((request) => request.id !== id), { ...taken, change }],
+      redos,
+    }));
+    return taken;
+  }
+}
+
+function refused({ asked, fence }: Grant): Error {
+  const path = asked.map((claim) => claim.path).join(", ");
+  return holdfastError("LOCK_TIMEOUT", `${path} with fence ${fence} cannot be upgraded now.`, {
+    path,
+    waitedMs: 0,
+    blockedBy: [],
+  });
+}
+
+const third = "broken: a commit that is not carried out, a breaker and a third";
+const together = /are inside together/;
+/** Who comes in with an older fence than one who was there before was let in beside or after a holder that excludes it. */
+const togetherOrLate = /are inside together|fence \d+ came after fence \d+/;
+const lost = /was acknowledged, and the log is|was refused, and happened all the same/;
+
+export const pathLockMutants: readonly Mutant[] = [
+  {
+    name: "locks: waiter that judges by itself (L3m)",
+    about: "It enters without an append, so that a sleeper's commit comes after its own.",
+    scenario: scenarioNamed(
+      brokenHolderScenarios({ TableClass: JudgementWithoutRecord }),
+      "broken: a committer that sleeps, and a waiter",
+    ),
+    breaks: lost,
+  },
+  {
+    name: "locks: upgrade in place (U1)",
+    about: "Who waits below enters when its own predecessor goes, beside the new tree lock.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ LocksClass: UpgradeInPlace }),
+      "hands: upgrade against one who only waits",
+    ),
+    breaks: together,
+  },
+  {
+    name: "locks: upgrade with the old fence",
+    about: "Who was inside in between had a higher one.",
+    scenario: scenarioNamed(pathLockScenarios({ LocksClass: UpgradeWithOldFence }), "locks: upgrade against a waiter"),
+    breaks: /fence \d+ came after fence \d+/,
+  },
+  {
+    name: "locks: verdict on the request, not on its state",
+    about: "What was received meanwhile is dropped like the offer that had lapsed.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ TableClass: VerdictOnTheId }),
+      "hands: a receiver, and one who finds the giver dead",
+    ),
+    breaks: togetherOrLate,
+  },
+  {
+    name: "locks: receive without looking again",
+    about: "Two read one offer, and both take it.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ LocksClass: ReceiveWithoutLookingAgain }),
+      "hands: two receivers of one token",
+    ),
+    breaks: /have received one hold/,
+  },
+  {
+    name: "locks: hold file removed before the drop is on record",
+    about: "A third one takes the file's absence for consent, while the holder still commits.",
+    scenario: scenarioNamed(brokenHolderScenarios({ TableClass: FileBeforeRecord }), third),
+    breaks: lost,
+  },
+  {
+    name: "locks: hold file removed before the redo is complete",
+    about: "A third one takes the file's absence for the end of all effects.",
+    scenario: scenarioNamed(brokenHolderScenarios({ TableClass: FileBeforeRedo }), third),
+    breaks: lost,
+  },
+];

@@ -1,0 +1,149 @@
+// Known-wrong ways to apply a committed change: each lets somebody who comes late touch what the next holder made.
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { LockTable } from "../../locks/lock-table.ts";
+import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo-apply.ts";
+import type { Redo, RedoStep } from "../../locks/redo-record.ts";
+import { brokenHolderScenarios, oldText } from "../scenarios/broken-holders.ts";
+import { scenarioNamed, type Mutant } from "./mutant.ts";
+
+/** Applies each step by `applyStep`, then marks the redo as done: what the variants have in common. */
+abstract class OtherwiseApplied extends LockTable {
+  protected override async apply(redo: Redo): Promise<void> {
+    const directory = redoDirectory(this.place, redo.id);
+    for (const [index, step] of redo.steps.entries()) await this.applyStep(step, `${directory}/${index}`);
+    await renameIfThere(this.disk, directory, doneDirectory(this.place, redo.id));
+  }
+
+  protected abstract applyStep(step: RedoStep, directory: string): Promise<void>;
+
+  protected get disk(): Disk {
+    return this.place.ports.disk;
+  }
+
+  protected target({ target }: RedoStep): string {
+    return targetOf(this.place, target);
+  }
+}
+
+/** R1: the record says which file is to go; if that one is there, it is unlinked. */
+class RemovalByIdentity extends OtherwiseApplied {
+  protected async applyStep(step: RedoStep): Promise<void> {
+    const bytes = await this.disk.readFile(this.target(step), 100).catch(() => undefined);
+    // Its text stands for the inode number that a record would have.
+    if (bytes !== undefined && Buffer.from(bytes).toString() === oldText)
+      await this.disk.unlink(this.target(step)).catch(() => undefined);
+  }
+}
+
+/** R3: from name to name. */
+class MoveByRename extends OtherwiseApplied {
+  protected async applyStep(step: RedoStep): Promise<void> {
+    if (step.kind === "move") await renameIfThere(this.disk, targetOf(this.place, step.source), this.target(step));
+  }
+}
+
+/** R6: a directory that is already there is as good as made. */
+class DirectoryByName extends OtherwiseApplied {
+  protected async applyStep(step: RedoStep): Promise<void> {
+    await this.disk.mkdir(this.target(step)).catch(() => undefined);
+  }
+}
+
+/** R2m: what is to go is moved into the step's directory and from there to the trash, and that is taken for done. */
+class EnteringTooSoon extends OtherwiseApplied {
+  protected override async apply(redo: Redo): Promise<void> {
+    for (const [index, step] of redo.steps.entries())
+      await this.applyStep(step, `${redoDirectory(this.place, redo.id)}/${index}`);
+  }
+
+  protected async applyStep(step: RedoStep, directory: string): Promise<void> {
+    await renameIfThere(this.disk, this.target(step), `${directory}/out`);
+    await renameIfThere(this.disk, `${directory}/out`, `${trashDirectory(this.place)}/${this.trashName()}`);
+  }
+
+  protected trashName(): string {
+    return Buffer.from(this.place.ports.random.bytes(16)).toString("hex");
+  }
+}
+
+/** R5m: all steps are done before the directories of all of them are removed. */
+class StepsTooSoon extends EnteringTooSoon {
+  protected override async apply(redo: Redo): Promise<void> {
+    await super.apply(redo);
+    const directory = redoDirectory(this.place, redo.id);
+    // What came into one since goes where it would have gone.
+    for (const [index, step] of redo.steps.entries())
+      for (;;)
+        try {
+          await this.disk.rmdir(`${directory}/${index}`);
+          break;
+        } catch (error) {
+          if (!hasErrno(error, "ENOTEMPTY")) break;
+          await this.applyStep(step, `${directory}/${index}`);
+        }
+    await renameIfThere(this.disk, directory, doneDirectory(this.place, redo.id));
+  }
+
+  protected override async applyStep(step: RedoStep, directory: string): Promise<void> {
+    if (step.kind === "in") await renameIfThere(this.disk, `${directory}/new`, this.target(step));
+    else await super.applyStep(step, directory);
+  }
+}
+
+async function renameIfThere(disk: Disk, from: string, to: string): Promise<void> {
+  try {
+    await disk.rename(from, to);
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT")) throw error;
+  }
+}
+
+function mutant(name: string, about: string, TableClass: typeof LockTable, scenario: string, breaks: RegExp): Mutant {
+  return {
+    name: `redo: ${name}`,
+    about,
+    scenario: scenarioNamed(brokenHolderScenarios({ TableClass }), scenario),
+    breaks,
+  };
+}
+
+const removal = "broken: a removal and the next writer";
+
+export const redoMutants: readonly Mutant[] = [
+  mutant(
+    "removal by comparing, then unlinking (R1)",
+    "Between the two the next holder completes the removal and writes a new file.",
+    RemovalByIdentity,
+    removal,
+    /what the next holder wrote is gone/,
+  ),
+  mutant(
+    "entering before the step directory is gone (R2m)",
+    "A late rename still finds a directory to move the next writer's file to.",
+    EnteringTooSoon,
+    removal,
+    /what the next holder wrote is gone/,
+  ),
+  mutant(
+    "move by rename from name to name (R3)",
+    "A late rename moves what the next holder has written under the old name.",
+    MoveByRename,
+    "broken: a move and the next writer",
+    /what the next holder wrote was moved away/,
+  ),
+  mutant(
+    "next step before the step directory is gone (R5m)",
+    "A late rename of the first step takes away what the second one has put there.",
+    StepsTooSoon,
+    "broken: a replacement in two steps",
+    /what was committed is lost/,
+  ),
+  mutant(
+    "directory made by name (R6)",
+    "Made late, it comes back after the next holder has removed it.",
+    DirectoryByName,
+    "broken: a new directory and its remover",
+    /came back/,
+  ),
+];

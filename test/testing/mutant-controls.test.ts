@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { explore } from "../../src/testing/explorer/explore.ts";
+import type { Scenario } from "../../src/testing/explorer/scenario.ts";
+import { SeedPathLocks, soundSteps } from "../../src/testing/mutants/seed-path-locks.ts";
+import { brokenHolderScenarios } from "../../src/testing/scenarios/broken-holders.ts";
+import { changingHandsScenarios } from "../../src/testing/scenarios/changing-hands.ts";
+import { seedLockScenarios } from "../../src/testing/scenarios/seed-locks.ts";
+
+/** Explores it to the end; tells which facts there were in any schedule. */
+async function factsOf(scenario: Scenario): Promise<Set<string>> {
+  const seen = new Set<string>();
+  const result = await explore({
+    ...scenario,
+    check: (facts) => {
+      for (const { actor, what } of facts) seen.add(`${actor} ${what}`);
+      scenario.check?.(facts);
+    },
+  });
+  expect(result.violation === undefined ? "" : `${result.violation.message}\n${result.violation.table}`).toBe("");
+  expect(result.exhausted).toBe(true);
+  return seen;
+}
+
+describe("where a mutant breaks a promise, a sound variant keeps it", () => {
+  for (const scenario of seedLockScenarios((context) => new SeedPathLocks(context, soundSteps)))
+    it(scenario.name, { timeout: 60_000 }, async () => {
+      const seen = await factsOf(scenario);
+      // A protocol that lets nobody in would be sound too.
+      expect([...seen].filter((fact) => fact.endsWith(" enter"))).not.toEqual([]);
+    });
+
+  for (const scenario of [...changingHandsScenarios(), ...brokenHolderScenarios()])
+    it(scenario.name, { timeout: 60_000 }, async () => {
+      expect((await factsOf(scenario)).size).toBeGreaterThan(0);
+    });
+});

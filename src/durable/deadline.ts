@@ -8,23 +8,38 @@ export interface DeadlineOptions extends Waiting {
   readonly timedOut: () => unknown;
 }
 
+/** Nobody sees it: it only ends a sleep. Given because an abort without a reason makes an error with a stack. */
+const over = "over";
+
 export class Deadline {
-  readonly signal: AbortSignal;
-  readonly #done = new AbortController();
+  readonly #over = new AbortController();
+  readonly #sleep = new AbortController();
+  readonly #sources: readonly AbortSignal[];
 
   constructor(clock: Clock, { timeoutMs = Infinity, signal, closed, timedOut }: DeadlineOptions) {
-    const timeout = new AbortController();
+    // By listeners that are taken back, and not by `AbortSignal.any`: that leaves something behind in each long-lived signal.
+    this.#sources = [closed, signal].filter((each) => each !== undefined);
+    for (const source of this.#sources) {
+      if (source.aborted) this.#over.abort(source.reason);
+      source.addEventListener("abort", this.#pass, { once: true });
+    }
     if (timeoutMs < Infinity)
-      clock.sleep(timeoutMs, { signal: this.#done.signal }).then(
-        () => timeout.abort(timedOut()),
+      clock.sleep(timeoutMs, { signal: this.#sleep.signal }).then(
+        () => this.#over.abort(timedOut()),
         () => undefined, // Cancelled: the wait is over.
       );
-    this.signal = AbortSignal.any([timeout.signal, closed, signal].filter((each) => each !== undefined));
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
   }
 
   cancel(): void {
-    this.#done.abort();
+    this.#sleep.abort(over);
+    for (const source of this.#sources) source.removeEventListener("abort", this.#pass);
   }
+
+  readonly #pass = (event: Event): void => this.#over.abort((event.target as AbortSignal).reason);
 }
 
 /** A number of milliseconds, or Infinity. RangeError. */

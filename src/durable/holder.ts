@@ -1,5 +1,5 @@
 // The record by which a holder is known to others, and where everything that belongs to it lies.
-import { countOf, objectOf, textOf } from "../format/decoding.ts";
+import { countOf, flagOf, objectOf, textOf } from "../format/decoding.ts";
 import type { RecordKind } from "../format/record.ts";
 
 export interface Holder {
@@ -15,6 +15,8 @@ export interface Holder {
   /** Silent for so long, it counts as dead. */
   readonly leaseMs: number;
   readonly bootId: string;
+  /** Whether it saw its disk as a local one: then its kernel is the only one that did. */
+  readonly isLocal: boolean;
   /** Which file its heartbeat is, as its own kernel sees it; empty when it could not lock it. */
   readonly beatIdentity: string;
 }
@@ -32,6 +34,7 @@ export const holderKind: RecordKind<Holder> = {
       version: textOf(fields.version),
       leaseMs: countOf(fields.leaseMs),
       bootId: textOf(fields.bootId),
+      isLocal: flagOf(fields.isLocal),
       beatIdentity: textOf(fields.beatIdentity),
     };
   },

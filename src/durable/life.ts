@@ -200,9 +200,21 @@ export class Life {
   }
 }
 
-function describe({ host }: Ports, id: string, { leaseMs, name }: LifeOptions, beatIdentity: string): Holder {
+function describe({ host, disk }: Ports, id: string, { leaseMs, name }: LifeOptions, beatIdentity: string): Holder {
   const { name: hostName, pid, startedAtMs, bootId } = host;
-  return { id, name, host: hostName, pid, startedAtMs, version: packageVersion, leaseMs, bootId, beatIdentity };
+  const isLocal = disk.volume.kind === "local";
+  return {
+    id,
+    name,
+    host: hostName,
+    pid,
+    startedAtMs,
+    version: packageVersion,
+    leaseMs,
+    bootId,
+    isLocal,
+    beatIdentity,
+  };
 }
 
 async function lockBeat(ports: Ports, path: string): Promise<OsLockFile | undefined> {

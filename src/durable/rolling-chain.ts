@@ -27,6 +27,15 @@ import { discard, stage, type Staging } from "./staging.ts";
 /** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
 
+/** What the slots of one epoch may take on the disk, about: each holds the whole state. */
+const epochBytes = 64 * 1024 * 1024;
+const slotsMax = 4096;
+const slotsMin = 64;
+
+function slotsFor(state: unknown): number {
+  return Math.max(slotsMin, Math.min(slotsMax, Math.floor(epochBytes / JSON.stringify(state).length)));
+}
+
 export interface RollingChainOptions<T> {
   /** Of the state. */
   readonly kind: RecordKind<T>;
@@ -36,7 +45,9 @@ export interface RollingChainOptions<T> {
    * went by and was collected. Undefined when it can no longer be known.
    */
   readonly counts: (state: T, id: string) => boolean | Promise<boolean | undefined>;
-  /** Default 4096. */
+  /** Throws when what `made` has new over `before` could not be read back. For large states of which little changes; default: all of it is read back. */
+  readonly check?: ((made: T, before: T) => void) | undefined;
+  /** Default: 4096, and fewer when the state is so large that they would take more than 64 MB. */
   readonly slotsPerEpoch?: number | undefined;
   /**
    * Default true. False on a local disk when nobody who saw a number survives a power cut (locks): the first one to open it under another boot then begins a
@@ -120,7 +131,9 @@ export class RollingChain<T> {
         continue;
       }
       // A new temp file each time: one that may have been linked must never be written again.
-      const bytes = encodeRecord(this.#slotKind, { id, number, state });
+      this.#options.check?.(state, view.state);
+      const isChecked = this.#options.check !== undefined;
+      const bytes = encodeRecord(this.#slotKind, { id, number, state }, { isChecked });
       const temp = await stage(this.staging, bytes, { sync, path });
       let won = false;
       try {
@@ -292,7 +305,7 @@ export class RollingChain<T> {
       bootId: this.#options.bootId,
       synced: this.#sync,
       from: previous === undefined ? 0 : previous.body.from + previous.body.slots,
-      slots: this.#options.slotsPerEpoch ?? 4096,
+      slots: this.#options.slotsPerEpoch ?? slotsFor(base),
       base,
     };
     // The directory of a loser is named nowhere and never will be: it is collected with its epoch's number.

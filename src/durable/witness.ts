@@ -79,10 +79,10 @@ export class Witness {
     return !/cifs|smb/.test(this.#ports.disk.volume.type);
   }
 
-  /** A local disk has one kernel at a time: nobody who wrote to it under another one is still there. */
-  #isOfAnotherBoot({ bootId }: Holder): boolean {
+  /** Two kernels cannot both have a disk of their own here: if both say so, the other one is gone. A client of ours would have seen a network mount. */
+  #isOfAnotherBoot({ bootId, isLocal }: Holder): boolean {
     const { disk, host } = this.#ports;
-    return disk.volume.kind === "local" && areTwoBoots(bootId, host.bootId);
+    return isLocal && disk.volume.kind === "local" && areTwoBoots(bootId, host.bootId);
   }
 
   /** The kernel frees a lock when its process dies. That is proof only of a process of this kernel, and of this very file. */

@@ -10,8 +10,8 @@ const networkCheckPart = 1 / 8;
 export interface HoldWatchOptions {
   readonly ports: Ports;
   readonly closed: AbortSignal;
-  /** Looks at the disk; loses the grant if it no longer stands. */
-  readonly check: (grant: Grant) => Promise<void>;
+  /** One look at the disk for all; loses those that no longer stand. */
+  readonly check: (grants: readonly Grant[]) => Promise<void>;
   readonly giveUp: (grant: Grant, why: string) => Promise<void>;
   readonly release: (grant: Grant) => Promise<void>;
 }
@@ -42,9 +42,8 @@ export class HoldWatch {
       while (this.grants.size > 0) {
         await this.#sleep(this.#checkMs);
         // A look that fails says nothing: each hold still has its own deadline.
-        for (const grant of [...this.grants])
-          if (grant.isHeld) await this.#options.check(grant).catch(() => undefined);
-          else this.grants.delete(grant);
+        for (const grant of [...this.grants]) if (!grant.isHeld) this.grants.delete(grant);
+        await this.#options.check([...this.grants]).catch(() => undefined);
       }
     } finally {
       this.#isWatching = false;

@@ -14,7 +14,7 @@ import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
-import { emptyTable, tableKind, type Request, type Table } from "./request.ts";
+import { checkTable, emptyTable, tableKind, type Request, type Table } from "./request.ts";
 
 /** Beyond twice as many requests as were found standing last time, and so many more, all of them are looked at. */
 const untidyMax = 32;
@@ -69,6 +69,7 @@ export class LockTable {
     table.#chain = await ChainClass.open<Table>(ground.staging, `${directory}/table`, {
       kind: tableKind,
       initial: emptyTable,
+      check: checkTable,
       counts: (state, id) => table.counts(state, id),
       slotsPerEpoch,
       // A lock need not survive a power cut, because its holder does not.

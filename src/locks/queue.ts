@@ -77,12 +77,10 @@ export async function waitFor(
   const bell = new Bell(table.ground.ports);
   // The last one first: it waits for those before it, so when it is over they mostly are too, and a hand-over wakes one waiter and not all.
   for (const blocker of [...blockers].reverse()) {
-    // At once, and not only at the first poll: who is dead already must not be waited for.
-    let isOver = (await table.isOver(blocker.id)) || !(await stillBlocks(table, request, blocker));
-    while (!isOver) {
+    const isOver = (): Promise<boolean> => table.isOver(blocker.id);
+    while ((await bell.ring(table.holdFile(blocker.id), isOver, signal)) === "poll") {
       life.mustGoOn();
-      const woken = await bell.ring(table.holdFile(blocker.id), () => table.isOver(blocker.id), signal);
-      isOver = woken === "over" || (woken === "poll" && !(await stillBlocks(table, request, blocker)));
+      if (!(await stillBlocks(table, request, blocker))) break;
     }
   }
   // After the last look, because it is acted on: who slept over it may have been dropped meanwhile.

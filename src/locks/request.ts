@@ -46,6 +46,13 @@ export const tableKind: RecordKind<Table> = {
   },
 };
 
+/** Throws when a request or redo that `before` does not have could not be read back from the disk. */
+export function checkTable(made: Table, before: Table): void {
+  const known = new Set<unknown>([...before.requests, ...before.redos]);
+  for (const request of made.requests) if (!known.has(request)) requestOf(JSON.parse(JSON.stringify(request)));
+  for (const redo of made.redos) if (!known.has(redo)) redoOf(JSON.parse(JSON.stringify(redo)));
+}
+
 function requestOf(value: unknown): Request {
   const { id, holder, claims, fence, sinceMs, change, tag, within, wants, transfer } = objectOf(value);
   return {

@@ -53,7 +53,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     this.#watch = new HoldWatch({
       ports: table.ground.ports,
       closed,
-      check: (grant) => this.check(grant, { isRefresh: false }),
+      check: (grants) => this.#checkAll(grants),
       giveUp: (grant, why) => this.#giveUp(grant, why),
       release: (grant) => this.release(grant),
     });
@@ -190,6 +190,21 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     if (findOwn(state.requests, grant) === undefined) throw loseIt(grant);
     grant.mustHold();
     if (isRefresh) grant.lastActiveMs = this.#clock.wallMs();
+  }
+
+  async #checkAll(grants: readonly Grant[]): Promise<void> {
+    if (grants.length === 0) return;
+    const { state } = await this.table.read();
+    const listed = new Map(state.requests.map((request) => [request.id, request]));
+    for (const grant of grants)
+      if (
+        grant.isHeld &&
+        findOwn(
+          [listed.get(grant.id)].filter((each) => each !== undefined),
+          grant,
+        ) === undefined
+      )
+        loseIt(grant);
   }
 
   async upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void> {

@@ -23,9 +23,16 @@ class JudgementWithoutRecord extends LockTable {
   override async judge<R extends Request>(requests: readonly R[], options: Judging): Promise<R[]> {
     const left: R[] = [];
     for (const request of await this.standing(requests))
-      if ((await this.ground.stateOf(request.holder, options)) === "dead") this.#buried.add(request.id);
+      if ((await this.ground.stateOf(request.holder, options)) === "dead") await this.#bury(request.id);
       else left.push(request);
     return left;
+  }
+
+  /** What it has committed so far is done. What it commits from now on comes too late, but nobody tells it so. */
+  async #bury(id: string): Promise<void> {
+    const { redos } = (await this.read()).state;
+    for (const redo of redos) if (redo.request === id) await this.complete(redo);
+    this.#buried.add(id);
   }
 
   override async isOver(id: string): Promise<boolean> {

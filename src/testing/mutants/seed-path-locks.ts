@@ -2,9 +2,9 @@
 import type { LockMode } from "../../common.ts";
 import { parentOf, unlinkIfThere } from "../../durable/directory.ts";
 import { areInConflict } from "../../locks/conflict.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
-import type { Ports } from "../../ports/ports.ts";
 import type { ActorContext } from "../explorer/scenario.ts";
 import { expireMs, lockRooms, seedLockScenarios, type FileLocks } from "../scenarios/seed-locks.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
@@ -43,24 +43,24 @@ interface Found {
 
 export class SeedPathLocks implements FileLocks {
   readonly #name: string;
-  readonly #ports: Ports;
   readonly #disk: Disk;
+  readonly #clock: Clock;
   readonly #steps: SeedSteps;
   #count = 0;
   /** What is held, and the very file that was made for it: whatever takes its name later, this stays the one. */
   #mine: Found | undefined;
   #made: DiskFile | undefined;
 
-  constructor({ name, ports }: Pick<ActorContext, "name" | "ports">, steps: SeedSteps) {
+  constructor({ name, ports: { disk, clock } }: ActorContext, steps: SeedSteps) {
     this.#name = name;
-    this.#ports = ports;
-    this.#disk = ports.disk;
+    this.#disk = disk;
+    this.#clock = clock;
     this.#steps = steps;
   }
 
   async acquire(path: string, mode: LockMode): Promise<boolean> {
     const file = await this.#fileOf(path, mode);
-    const mine = { file, path, mode, id: `${this.#name}-${++this.#count}`, sinceMs: this.#ports.clock.wallMs() };
+    const mine = { file, path, mode, id: `${this.#name}-${++this.#count}`, sinceMs: this.#clock.wallMs() };
     for (const other of await this.#conflicting(mine))
       if (!(await this.#isStale(other)) || !(await this.#removeStale(other))) return false;
     if (!(await this.#publish(mine))) return false;
@@ -75,7 +75,7 @@ export class SeedPathLocks implements FileLocks {
   async refresh(): Promise<boolean> {
     const mine = this.#mine;
     if (mine === undefined) return false;
-    const token = tokenOf({ ...mine, sinceMs: this.#ports.clock.wallMs() });
+    const token = tokenOf({ ...mine, sinceMs: this.#clock.wallMs() });
     switch (this.#steps.refresh) {
       case "empty and write":
         // The disk port cannot truncate; to everybody who reads it, a file of blanks is as empty.
@@ -100,8 +100,8 @@ export class SeedPathLocks implements FileLocks {
     if (mine === undefined) return;
     this.#mine = undefined;
     await this.#made?.close();
-    const isOurs = this.#steps.release === "by guard" ? await this.#winGuard(mine) : await this.#isMine(mine);
-    if (isOurs) await unlinkIfThere(this.#disk, mine.file);
+    if (await (this.#steps.release === "by guard" ? this.#winGuard(mine) : this.#isMine(mine)))
+      await unlinkIfThere(this.#disk, mine.file);
   }
 
   async #fileOf(path: string, mode: LockMode): Promise<string> {
@@ -124,11 +124,10 @@ export class SeedPathLocks implements FileLocks {
 
   /** The lock's own file, those of the trees above, and for a tree all that are in it (one level is enough here). */
   async #spots({ file, path, mode }: Found): Promise<Pick<Found, "file" | "path">[]> {
-    if (this.#steps.place === "apart")
-      return (await this.#disk.list(lockRooms.locks)).map((name) => ({
-        file: `${lockRooms.locks}/${name}`,
-        path: decodeURIComponent(name),
-      }));
+    if (this.#steps.place === "apart") {
+      const names = await this.#disk.list(lockRooms.locks);
+      return names.map((name) => ({ file: `${lockRooms.locks}/${name}`, path: decodeURIComponent(name) }));
+    }
     const spots = [{ file, path }];
     for (let above = parentOf(path); above !== "/"; above = parentOf(above))
       spots.push({ file: `${above}/.path.ovlock`, path: above });
@@ -152,7 +151,7 @@ export class SeedPathLocks implements FileLocks {
   }
 
   async #isStale({ file, sinceMs }: Found): Promise<boolean> {
-    if (this.#steps.age === "by clock") return this.#ports.clock.wallMs() - sinceMs > expireMs;
+    if (this.#steps.age === "by clock") return this.#clock.wallMs() - sinceMs > expireMs;
     const probe = `/temp/${this.#name}/probe`;
     await this.#disk.createFile(probe, new Uint8Array(), { sync: false });
     const [then, now] = [await orAbsent(this.#disk.stat(file)), await this.#disk.stat(probe)];
@@ -189,8 +188,7 @@ export class SeedPathLocks implements FileLocks {
     const temp = `/temp/${this.#name}/${mine.id}`;
     this.#made = await this.#disk.open(temp, "create");
     await this.#made.write(0, tokenOf(mine));
-    // It is there already, as a rule.
-    await this.#disk.mkdir(parentOf(mine.file)).catch(() => undefined);
+    await this.#disk.mkdir(parentOf(mine.file)).catch(() => undefined); // It is there already, as a rule.
     try {
       if (this.#steps.publish === "link") await this.#disk.link(temp, mine.file);
       else await this.#disk.rename(temp, mine.file);
@@ -229,9 +227,7 @@ function tokenOf({ id, sinceMs, mode }: Found): Uint8Array {
   return Buffer.from(`${id}:${String(sinceMs).padStart(19, "0")}:${mode === "tree" ? "T" : "E"}`);
 }
 
-function guardOf({ id }: Found): string {
-  return `${lockRooms.guards}/${id}`;
-}
+const guardOf = ({ id }: Found): string => `${lockRooms.guards}/${id}`;
 
 function mutant(name: string, about: string, wrong: Partial<SeedSteps>, scenario: string): Mutant {
   const scenarios = seedLockScenarios((context) => new SeedPathLocks(context, { ...soundSteps, ...wrong }));

@@ -9,7 +9,7 @@ import type { Ports } from "../../ports/ports.ts";
 import { actor, type Actor, type ActorContext } from "../explorer/scenario.ts";
 
 export const directory = "/store";
-export const path: number = `${directory}/job.lock`;
+export const path: string = `${directory}/job.lock`;
 const staleMs = 60_000;
 /** Older than `staleMs`, before the scenario begins. */
 export const agedMs = 200_000;

@@ -34,15 +34,12 @@ export function trashDirectory({ directory }: RedoPlace): string {
 
 /** Does what is left of it, whoever began. RESOURCE_BUSY when something cannot be renamed now: then nobody may go on. */
 export async function applyRedo(place: RedoPlace, redo: Redo): Promise<void> {
-  const { disk } = place.ports;
   const directory = redoDirectory(place, redo.id);
-  for (const [index, step] of redo.steps.entries()) await applyStep(place, step, `${directory}/${index}`);
-  // Before its record may be forgotten: what a power cut takes back could not be done again.
-  for (const parent of new Set(redo.steps.flatMap((step) => parentsOf(place, step))))
-    await syncNames(disk, parent).catch((error: unknown) => {
-      // Removed since by somebody who came after us: then we were slept past, and they have made it durable.
-      if (!hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) throw error;
-    });
+  for (const [index, step] of redo.steps.entries()) {
+    // That the step before is over must not be forgotten when this one has begun, or it would be done again to what this one made.
+    if (index > 0) await syncIfThere(place, directory);
+    await applyStep(place, step, `${directory}/${index}`);
+  }
   // The mark by which a committer that slept learns that it counted.
   await renameIfThere(place, directory, doneDirectory(place, redo.id));
 }
@@ -52,6 +49,8 @@ async function applyStep(place: RedoPlace, step: RedoStep, directory: string): P
   const { disk } = place.ports;
   for (let round = 0; round < roundsMax; round++) {
     await moveAlong(place, step, directory);
+    // Before anything says that it is done: what a power cut takes back must be done again.
+    for (const parent of parentsOf(place, step)) await syncIfThere(place, parent);
     try {
       await disk.rmdir(directory);
       return;
@@ -61,6 +60,15 @@ async function applyStep(place: RedoPlace, step: RedoStep, directory: string): P
     }
   }
   throw stuck(targetOf(place, step.target), "something keeps coming into the directory of its redo");
+}
+
+/** Gone means that somebody came after us: then we were slept past, and they have made it durable. */
+async function syncIfThere({ ports }: RedoPlace, directory: string): Promise<void> {
+  try {
+    await syncNames(ports.disk, directory);
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) throw error;
+  }
 }
 
 async function moveAlong(place: RedoPlace, step: RedoStep, directory: string): Promise<void> {
@@ -108,7 +116,7 @@ function newTrash(place: RedoPlace): string {
 
 function parentsOf(place: RedoPlace, step: RedoStep): string[] {
   const targets = step.kind === "move" ? [step.source, step.target] : [step.target];
-  return targets.map((target) => parentOf(targetOf(place, target)));
+  return [...new Set(targets.map((target) => parentOf(targetOf(place, target))))];
 }
 
 export function targetOf({ root }: RedoPlace, path: string): string {

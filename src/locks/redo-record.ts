@@ -21,10 +21,6 @@ export interface Redo {
   readonly steps: readonly RedoStep[];
 }
 
-export function pathsOf(step: RedoStep): string[] {
-  return step.kind === "move" ? [step.source, step.target] : [step.target];
-}
-
 export function redoOf(value: unknown): Redo {
   const { id, request, claims, steps } = objectOf(value);
   return { id: nameOf(id), request: textOf(request), claims: listOf(claims, claimOf), steps: listOf(steps, stepOf) };

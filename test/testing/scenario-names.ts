@@ -1,5 +1,5 @@
 // Which scenarios belong together: by the first word of their names.
 
 export function isOfLocks(name: string): boolean {
-  return /^(locks|redo|semaphore): /.test(name);
+  return /^(locks|hands|redo|broken|semaphore): /.test(name);
 }

@@ -2,7 +2,7 @@
 import { holdfastError } from "../../errors.ts";
 import { diskError } from "../disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../disk.ts";
-import { findErrno, toDiskError } from "./errno.ts";
+import { toDiskError } from "./errno.ts";
 import { blockingCalls, pooledCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
 import { withSharingRetry } from "./sharing-violation.ts";

@@ -66,7 +66,9 @@ export class World {
 
   constructor(scenario: Scenario) {
     this.scenario = scenario;
-    const volume = scenario.volume ?? { kind: "local", type: "simulated", mountOptions: [] };
+    // A disk that several machines have mounted is not a local one.
+    const isShared = new Set(Object.values(scenario.actors).map(({ machine = "m1" }) => machine)).size > 1;
+    const volume = scenario.volume ?? { kind: isShared ? "network" : "local", type: "simulated", mountOptions: [] };
     const { profile = "ext4-ordered", quirks = {} } = scenario;
     this.#server = new SimServer({ profile, quirks, volume, now: () => this.#nowMs });
     this.#osLocks = new SimOsLocks(quirks.osLocks);

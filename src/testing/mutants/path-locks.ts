@@ -44,6 +44,13 @@ class JudgementWithoutRecord extends LockTable {
   }
 }
 
+/** Waits for nobody. */
+class NobodyBlocks extends LockTable {
+  override async isOver(): Promise<boolean> {
+    return true;
+  }
+}
+
 /** Condemns a request for ever, also when it has changed hands since it was judged. */
 class VerdictOnTheId extends LockTable {
   protected override judgedIn({ id }: Request): string {
@@ -134,6 +141,12 @@ const togetherOrLate = /are inside together|fence \d+ came after fence \d+/;
 const lost = /was acknowledged, and the log is|was refused, and happened all the same/;
 
 export const pathLockMutants: readonly Mutant[] = [
+  {
+    name: "waiter that waits for nobody",
+    about: "It enters beside whoever is inside: the least that the scenarios must find.",
+    scenario: scenarioNamed(pathLockScenarios({ TableClass: NobodyBlocks }), "locks: exact against exact"),
+    breaks: /inside together/,
+  },
   {
     name: "locks: waiter that judges by itself (L3m)",
     about: "It enters without an append, so that a sleeper's commit comes after its own.",

@@ -1,6 +1,8 @@
 // All scenarios of the mechanisms, and which of them are small enough for every test run.
 import type { Scenario } from "../explorer/scenario.ts";
+import { brokenHolderScenarios } from "./broken-holders.ts";
 import { chainScenarios } from "./chain.ts";
+import { changingHandsScenarios } from "./changing-hands.ts";
 import { gateScenarios } from "./gate.ts";
 import { groundScenarios } from "./ground.ts";
 import { groupCommitScenarios } from "./group-commit.ts";
@@ -39,7 +41,9 @@ export function allScenarios(): ListedScenario[] {
     ...groundScenarios(),
     ...gateScenarios(),
     ...pathLockScenarios(),
+    ...changingHandsScenarios(),
     ...redoScenarios(),
+    ...brokenHolderScenarios(),
     ...groupCommitScenarios(),
     ...semaphoreScenarios(),
   ];

@@ -50,7 +50,8 @@ export function locker(
 /** Inside for one step, so that others can come in if nothing keeps them out. */
 export async function visit({ ports, note }: ActorContext, hold: PathHold, work?: () => Promise<void>): Promise<void> {
   note("enter", { claims: hold.requests, fence: hold.fence } satisfies Visit);
-  await (work?.() ?? ports.disk.canOpen(root));
+  // A name that is not there, or the step would be taken at once and nobody could come in meanwhile.
+  await (work?.() ?? ports.disk.canOpen(`${root}/inside`));
   note("leave");
 }
 
@@ -289,11 +290,13 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     lockScenario({
       name: "locks: two readers and a writer",
       about: "Readers may be inside together, the writer only alone.",
+      ...hints,
       actors: { ada: of([shared("a")]), bob: of(["a"], waiting), cleo: of([shared("a")]) },
     }),
     lockScenario({
       name: "locks: two wait for one",
       about: "One holds, two stand in line behind it in the order of their requests.",
+      ...hints,
       actors: { ada: of(["a"], waiting), bob: of(["a"], waiting), cleo: of(["a"], waiting) },
     }),
     lockScenario({

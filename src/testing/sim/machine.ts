@@ -11,7 +11,7 @@ export class Machine {
 
   constructor(name: string) {
     this.name = name;
-    this.bootId = `boot-of-${name}`;
+    this.bootId = bootIdOf(name);
   }
 
   /** What this machine remembers of `server`; one for all of its processes. */
@@ -24,4 +24,10 @@ export class Machine {
   describeCaches(): string {
     return `${this.#mounted?.cache.describe() ?? ""}|${this.wallOffsetMs}`;
   }
+}
+
+/** Of the form that a kernel gives out, so that two of them are two boots. */
+function bootIdOf(name: string): string {
+  const digits = Buffer.from(name).toString("hex").padEnd(12, "0").slice(0, 12);
+  return `00000000-0000-4000-8000-${digits}`;
 }

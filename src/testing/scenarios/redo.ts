@@ -140,6 +140,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
         cleo: locker(options, async (_context, locks) => void (await locks.break("count"))),
       },
     }),
+    twoStepsAndPowerCuts(options),
     moveAgainstWriter(options, brief),
     removeAgainstWriter(options, brief),
     lockScenario({
@@ -153,6 +154,35 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
       setup: withTree({}),
     }),
   ];
+}
+
+/** A file is replaced by another under another name, in two steps. */
+function twoStepsAndPowerCuts(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "redo: two steps and power cuts",
+    about:
+      "One file goes and another comes, together: whenever the power is cut, there is one of the two and not both.",
+    powerCuts: true,
+    isPermanent: () => false,
+    setup: withTree({ old: "old" }),
+    actors: {
+      ada: locker(options, async ({ ports, note }, locks) => {
+        const hold = await locks.acquireAll(["old", "new"]);
+        const draft = await locks.draft(hold);
+        await draft.out("old");
+        await draft.in("new", (path) => ports.disk.createFile(path, Buffer.from("new"), { sync: true }));
+        await draft.commit();
+        note("replaced");
+        await hold.release();
+      }),
+    },
+    audit: async (ports, facts) => {
+      await openLocks(ports);
+      const [old, fresh] = [await readText(ports.disk, "old"), await readText(ports.disk, "new")];
+      mustHold((old === "old") !== (fresh === "new"), `old is ${old ?? "gone"} and new is ${fresh ?? "not there"}`);
+      if (valuesOf(facts, "replaced").length > 0) mustHold(fresh === "new", "what was acknowledged is gone");
+    },
+  });
 }
 
 /** A tree with these files, and a ground. */

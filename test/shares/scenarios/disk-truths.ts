@@ -1,0 +1,165 @@
+// What the mechanisms take for granted of a share, asked of two real clients: each wrong answer would be a number won twice or a write lost.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Bed } from "../bed.ts";
+import { Hand } from "../hand.ts";
+import { openOfUnlinked } from "./open-of-unlinked.ts";
+import type { Report, Scenario } from "../scenario.ts";
+
+/** Two hands on two machines, and a directory of their own. */
+interface Pair {
+  readonly bed: Bed;
+  readonly here: Hand;
+  readonly there: Hand;
+  readonly directory: string;
+}
+
+const rounds = 12;
+/** What a path that is gone may answer. */
+const gone = ["ENOENT", "ESTALE"];
+
+function truth(name: string, about: string, ask: (pair: Pair, report: Report) => Promise<void>): Scenario {
+  return {
+    name: `disk-${name}`,
+    about,
+    async run(bed, report) {
+      const directory = await bed.directory(name);
+      const [here, there] = await Promise.all([Hand.open(bed, bed.guest(1)), Hand.open(bed, bed.guest(2))]);
+      try {
+        await ask({ bed, here, there, directory }, report);
+      } finally {
+        await Promise.all([here.close(), there.close()]);
+      }
+    },
+  };
+}
+
+export const diskTruths: readonly Scenario[] = [
+  openOfUnlinked,
+
+  truth(
+    "second-name",
+    "a file can be read by its second name at once, on the machine that linked it and on another",
+    async ({ here, there, directory }, report) => {
+      // A slot of a chain is the second name of a temp file. Who lost the race for it reads it next, maybe beside the one who won.
+      for (const [where, reader] of [
+        ["the same machine", here],
+        ["another machine", there],
+      ] as const) {
+        const answers = new Map<string, number>();
+        for (let round = 0; round < 3 * rounds; round++) {
+          const name = `${directory}/${where.replaceAll(" ", "-")}-${round}`;
+          await here.do("make", `${name}-temp`, "x");
+          await here.do("link", `${name}-temp`, name);
+          // Looked at by both names, by turns and at once.
+          const reads = [name, `${name}-temp`, name].map((path) => reader.try("readFile", path));
+          for (const { errno = "ok" } of await Promise.all(reads)) answers.set(errno, (answers.get(errno) ?? 0) + 1);
+        }
+        report.note(`read on ${where}: ${[...answers].map(([answer, count]) => `${answer} ${count}`).join(", ")}`);
+        report.must(answers.size === 1 && answers.has("ok"), `a second name could not be read on ${where}`);
+      }
+    },
+  ),
+
+  truth(
+    "link-into-removed",
+    "nothing can be linked into a directory that another machine has emptied and removed",
+    async ({ here, there, directory }, report) => {
+      const answers = new Set<string>();
+      for (let round = 0; round < rounds; round++) {
+        const [epoch, temp] = [`${directory}/epoch-${round}`, `${directory}/temp-${round}`];
+        await here.do("mkdir", epoch);
+        await here.do("make", temp, "x");
+        // It knows the directory well: it has linked into it, and listed it.
+        await here.do("link", temp, `${epoch}/1`);
+        await here.do("readdir", epoch);
+        await there.do("unlink", `${epoch}/1`);
+        await there.do("rmdir", epoch);
+        const { errno = "it worked" } = await here.try("link", temp, `${epoch}/2`);
+        answers.add(errno);
+        report.must(gone.includes(errno), `link into a removed directory: ${errno}`);
+      }
+      report.note(`answers: ${[...answers].join(", ")}`);
+    },
+  ),
+
+  truth(
+    "late-rename",
+    "a rename whose request arrives after its target directory was removed fails, and leaves the file where it was",
+    async ({ bed, here, there, directory }, report) => {
+      const answers = new Set<string>();
+      for (let round = 0; round < 4; round++) {
+        const [step, file] = [`${directory}/step-${round}`, `${directory}/file-${round}`];
+        await here.do("mkdir", step);
+        await here.do("make", file, "x");
+        await here.do("readdir", step);
+        await bed.guest(1).delay(1500);
+        const renamed = here.try("rename", file, `${step}/in`);
+        // The order is on its way to the guest at once; its request to the server is what waits.
+        await sleep(700);
+        const { errno: removed } = await there.try("rmdir", step);
+        report.must(removed === undefined, `the directory could not be removed: ${removed}`);
+        const { errno = "it worked", ms } = await renamed;
+        await bed.guest(1).heal();
+        answers.add(`${errno} after ${Math.round(ms)} ms`);
+        report.must(gone.includes(errno), `rename into a removed directory: ${errno}`);
+        const names = await there.do<string[]>("readdir", directory);
+        report.must(names.includes(`file-${round}`), `the file of round ${round} is gone`);
+      }
+      report.note(`answers: ${[...answers].join(", ")}`);
+    },
+  ),
+
+  truth(
+    "absence-by-polling",
+    "how soon a released hold is seen to be gone, by stat and by open",
+    async ({ here, there, directory }, report) => {
+      for (const how of ["stat", "open"] as const) {
+        const late: number[] = [];
+        for (let round = 0; round < 6; round++) {
+          const path = `${directory}/${how}-${round}`;
+          await there.do("make", path, "x");
+          const absence = here.do<{ ms: number } | undefined>("awaitAbsence", how, path, 20, 40_000);
+          await sleep(500);
+          await there.do("unlink", path);
+          const unlinkedMs = performance.now();
+          await absence;
+          late.push(Math.round(performance.now() - unlinkedMs));
+        }
+        report.note(`by ${how}, every 20 ms: ${late.join(", ")} ms after the unlink`);
+        if (how === "open") report.must(Math.max(...late) < 1000, "an open saw a removed file for more than a second");
+      }
+    },
+  ),
+
+  {
+    ...truth(
+      "two-mounts",
+      "two mounts of one share on one machine: whether they look like one, and whether locks work between them",
+      async ({ bed, here, there, directory }, report) => {
+        const name = directory.slice(directory.lastIndexOf("/") + 1);
+        const second = "/mnt/second";
+        await bed.server.mount(bed.guest(1), second, bed.kind === "smb" ? "nosharesock,nobrl" : "nosharecache,nolock");
+        try {
+          const line = (await bed.guest(1).shell("mount")).split("\n").find((each) => each.includes(` ${second} `));
+          report.note(line ?? "no second mount");
+          await here.do("make", `${directory}/lock`, "x");
+          const device = async (path: string): Promise<number> => (await here.do<{ dev: number }>("stat", path)).dev;
+          const isOneDevice = (await device(directory)) === (await device(`${second}/${name}`));
+          report.note(`st_dev of the two is ${isOneDevice ? "the same" : "different"}`);
+          const [one, two] = [
+            await here.do<number>("open", `${directory}/lock`, "r+"),
+            await here.do<number>("open", `${second}/${name}/lock`, "r+"),
+          ];
+          const first = await here.do<boolean>("tryLock", one);
+          const both = await here.do<boolean>("tryLock", two);
+          const other = await there.do<number>("open", `${directory}/lock`, "r+");
+          report.note(`locked by the first: ${first}; then also by the second: ${both}`);
+          report.note(`and by another machine: ${String(await there.do<boolean>("tryLock", other))}`);
+          report.must(!(both && isOneDevice), "two mounts that look like one both gave out the lock");
+        } finally {
+          await bed.guest(1).shell(`umount -l ${second}`);
+        }
+      },
+    ),
+  },
+];

@@ -1,0 +1,99 @@
+// Three machines that work on one folder: in peace, and while machines die, sleep and are cut off. One pair of scenarios for each part of the torture.
+import { setTimeout as sleep } from "node:timers/promises";
+import { tortureParts, type TorturePart } from "../../../src/testing/torture-report.ts";
+import type { Bed } from "../bed.ts";
+import { faultsOf, type Fault } from "../faults.ts";
+import type { Report, Scenario } from "../scenario.ts";
+import { WorkCrew } from "../work-crew.ts";
+
+const leaseMs = 5000;
+/** What the guests may take beyond the lease until everybody who is well gets on. */
+const graceMs = 10_000;
+const firstWinMsMax = 60_000;
+const shownMax = 10;
+
+/** The gate is for one machine, and says so on a share. */
+const parts = tortureParts.filter((part) => part !== "gate");
+
+export const workScenarios: readonly Scenario[] = parts.flatMap((part) => [inPeace(part), underFaults(part)]);
+
+function inPeace(part: TorturePart): Scenario {
+  return {
+    name: `${part}-in-peace`,
+    about: "three machines work on one folder: no number is won twice, nothing acknowledged is missing",
+    isLoad: true,
+    async run(bed, report) {
+      await withCrew(bed, part, report, async (crew) => {
+        const before = crew.wins;
+        await sleep(bed.secondsOfLoad * 1000);
+        report.note(`${Math.round((crew.wins - before) / bed.secondsOfLoad)} a second, all machines together`);
+      });
+    },
+  };
+}
+
+function underFaults(part: TorturePart): Scenario {
+  return {
+    name: `${part}-under-faults`,
+    about:
+      "the same while machines are killed, paused, cut off past every lease, lose packets, and the server restarts",
+    isLoad: true,
+    async run(bed, report) {
+      await withCrew(bed, part, report, async (crew) => {
+        const untilMs = performance.now() + bed.secondsOfLoad * 1000;
+        const faults = faultsOf(bed, leaseMs);
+        // Each at least once, and each time with another victim.
+        for (let round = 0; round < faults.length || performance.now() < untilMs; round++) {
+          const fault = faults[round % faults.length];
+          if (fault !== undefined) await suffer(bed, crew, fault, round, report);
+          if (crew.isOver) break;
+        }
+      });
+    },
+  };
+}
+
+/** One fault to one machine, from its beginning until all get on again. */
+async function suffer(bed: Bed, crew: WorkCrew, fault: Fault, round: number, report: Report): Promise<void> {
+  const victim = bed.guest((round % bed.guests.length) + 1);
+  const what = `${fault.name} ${victim.name}`;
+  const startMs = performance.now();
+  const during = fault.run(victim, crew);
+  // Its failure is told when it is awaited.
+  during.catch(() => undefined);
+  // Those who are well may be held up by the server and by the lease of the victim, but by nothing else.
+  const others = bed.guests.filter((guest) => guest !== victim);
+  const survivors = fault.sparesOthers ? await crew.waitForWins(others, leaseMs + graceMs) : undefined;
+  await during;
+  const seconds = Math.round((performance.now() - startMs) / 100) / 10;
+  const back = await crew.waitForWins(bed.guests, bed.server.leaseMs + leaseMs + graceMs);
+  report.note(`${what}: others after ${survivors?.took ?? "–"}; mended after ${seconds} s; all ${back.took} later`);
+  if (back.stuck.length > 0 || (survivors?.stuck.length ?? 0) > 0) await bed.collect(what);
+  // Otherwise the wait was given up, and the reason is told at the end.
+  if (crew.isOver) return;
+  for (const name of survivors?.stuck ?? []) report.violate(`${what}: ${name} did not get on within lease + 10 s`);
+  for (const name of back.stuck) report.violate(`${what}: ${name} does not get on afterwards`);
+}
+
+async function withCrew(
+  bed: Bed,
+  part: TorturePart,
+  report: Report,
+  action: (crew: WorkCrew) => Promise<void>,
+): Promise<void> {
+  const directory = await bed.directory(part);
+  const crew = new WorkCrew(bed, { part, directory, leaseMs, sabotage: bed.sabotage });
+  try {
+    for (const guest of bed.guests) crew.start(guest);
+    const { stuck } = await crew.waitForWins(bed.guests, firstWinMsMax);
+    if (stuck.length === 0) await action(crew);
+    else if (!crew.isOver) report.violate(`nothing was done in ${firstWinMsMax} ms by ${stuck.join(", ")}`);
+    await crew.finish();
+  } finally {
+    await crew.kill();
+  }
+  await crew.audit();
+  report.note(crew.summary);
+  for (const violation of crew.violations.slice(0, shownMax)) report.violate(violation);
+  for (const failure of crew.failures.slice(0, shownMax)) report.fail(failure);
+}

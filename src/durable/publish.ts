@@ -1,5 +1,6 @@
 // Publish: a file appears under its name complete and durable, or not at all.
 import { holdfastError, isHoldfastError } from "../errors.ts";
+import { randomName } from "../format/id.ts";
 import { hasErrno, isOutcomeUnknown } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import { parentOf, syncNames } from "./directory.ts";
@@ -85,6 +86,26 @@ export async function linkOnce(
       if (tries >= triesMax) throw hasErrno(error, "ESTALE") ? error : outcomeUnknown(target, error);
     }
   }
+}
+
+/**
+ * Whether `path` is there, as the server of a share knows: a second name for it can be made only if it is. An open may be answered by a client that has it open
+ * already, though another machine has removed it.
+ */
+export async function canLinkFrom(staging: Staging, path: string): Promise<boolean> {
+  const { disk, random } = staging;
+  const temp = `${await staging.directory()}/${randomName(random.bytes(16))}`;
+  try {
+    await disk.link(path, temp);
+  } catch (error) {
+    // A name of ours alone: it can only have been made by this very request, whose first answer was lost.
+    if (!hasErrno(error, "EEXIST")) {
+      if (hasErrno(error, "ENOENT", "ESTALE")) return false;
+      throw error;
+    }
+  }
+  await discard(staging, temp);
+  return true;
 }
 
 async function renameOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<void> {

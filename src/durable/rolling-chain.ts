@@ -21,7 +21,7 @@ import {
   slotKind,
 } from "./epoch.ts";
 import type { Epoch, Slot, View } from "./epoch.ts";
-import { linkOnce } from "./publish.ts";
+import { canLinkFrom, linkOnce } from "./publish.ts";
 import { discard, stage, type Staging } from "./staging.ts";
 
 /** A race that is lost so often is no race any more. */
@@ -180,7 +180,9 @@ export class RollingChain<T> {
 
   /** Whether everything in this epoch still counts. Only "yes" proves anything. */
   protected async isOpen(view: View<T>): Promise<boolean> {
-    return await this.staging.disk.canOpen(`${this.#pathOf(view)}/open`);
+    const path = `${this.#pathOf(view)}/open`;
+    const { disk } = this.staging;
+    return disk.volume.kind === "local" ? await disk.canOpen(path) : await canLinkFrom(this.staging, path);
   }
 
   /**

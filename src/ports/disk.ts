@@ -51,7 +51,8 @@ export interface Disk {
 
   /**
    * Whether the name is there now. True is the file system's own answer: on a network mount it is found by an open, which is always asked of the server (NFS close-to-open,
-   * SMB create). False may come from a cache of absent names and proves nothing. Other failures reject.
+   * SMB create). False may come from a cache of absent names and proves nothing; nor does true, if somebody on this machine has the file open
+   * (measured on NFS and SMB): a share is asked by a link. Other failures reject.
    */
   canOpen(path: string): Promise<boolean>;
 

@@ -60,6 +60,24 @@ describe.each([
     await expect(asOrdinaryUser(() => disk.canOpen(join(root, "a")))).resolves.toBe(false);
   });
 
+  it("asks again by name when a share says that a handle is stale, and tells when it goes on saying so", async () => {
+    const path = join(makeScratch(), "a");
+    writeFileSync(path, "text");
+    const stale = Object.assign(new Error("Unknown system error -116"), { code: "Unknown system error -116" });
+    let times = 0;
+    const fail = (): never => {
+      times++;
+      throw stale;
+    };
+    const once = { ...calls, fstat: (fd: number) => (times === 0 ? fail() : calls.fstat(fd)) };
+    expect(Buffer.from(await new NodeDisk(local, once).readFile(path, 100)).toString()).toBe("text");
+    times = 0;
+    await expect(new NodeDisk(local, { ...calls, isThere: fail }).canOpen(path)).rejects.toMatchObject({
+      errno: "ESTALE",
+    });
+    expect(times).toBe(3);
+  });
+
   it("rejects canOpen when the answer is neither yes nor no", async () => {
     const directory = join(makeScratch(), "d");
     mkdirSync(directory, { mode: 0o000 });

@@ -2,7 +2,7 @@
 import { holdfastError } from "../../errors.ts";
 import { diskError } from "../disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../disk.ts";
-import { toDiskError } from "./errno.ts";
+import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, pooledCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
 import { withSharingRetry } from "./sharing-violation.ts";
@@ -46,20 +46,22 @@ export class NodeDisk implements Disk {
   }
 
   async readFile(path: string, bytesMax: number): Promise<Uint8Array> {
-    return attempt("read", path, async () => {
-      const fd = await this.#calls.open(path, "r");
-      return this.#closing(fd, async () => {
-        const { kind, size } = fileStatOf(await this.#calls.fstat(fd));
-        if (kind === "directory") throw diskError("EISDIR", "read", path);
-        if (size > bytesMax) throw diskError("EFBIG", "read", path);
-        // No further than the size of just after the open: a file that grows meanwhile cannot make this read endless.
-        return readUpTo(this.#calls, fd, 0, size);
-      });
-    });
+    return attempt("read", path, () =>
+      withFreshHandle(async () => {
+        const fd = await this.#calls.open(path, "r");
+        return this.#closing(fd, async () => {
+          const { kind, size } = fileStatOf(await this.#calls.fstat(fd));
+          if (kind === "directory") throw diskError("EISDIR", "read", path);
+          if (size > bytesMax) throw diskError("EFBIG", "read", path);
+          // No further than the size of just after the open: a file that grows meanwhile cannot make this read endless.
+          return readUpTo(this.#calls, fd, 0, size);
+        });
+      }),
+    );
   }
 
   async canOpen(path: string): Promise<boolean> {
-    return attempt("open", path, async () => this.#calls.isThere(path));
+    return attempt("open", path, () => withFreshHandle(async () => this.#calls.isThere(path)));
   }
 
   async open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {
@@ -146,6 +148,20 @@ export class NodeDisk implements Disk {
     }
     await this.#calls.close(fd);
     return result;
+  }
+}
+
+/** How often a share is asked again by name when it says that a handle is stale. */
+const staleTriesMax = 3;
+
+/** A share may answer with a handle of something that another machine has replaced a moment ago (ESTALE): asked again by name, it looks anew. Only for what changes nothing. */
+async function withFreshHandle<T>(look: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await look();
+    } catch (error) {
+      if (tries >= staleTriesMax || findErrno(error) !== "ESTALE") throw error;
+    }
   }
 }
 

@@ -90,7 +90,7 @@ function withoutAbsence<T>(look: () => T | undefined): T | undefined {
 }
 
 function isAbsence(error: unknown): boolean {
-  return ["ENOENT", "ENOTDIR", "ESTALE"].includes(findErrno(error) ?? "");
+  return ["ENOENT", "ENOTDIR"].includes(findErrno(error) ?? "");
 }
 
 // Above this a copy takes longer than the way to the pool and back.

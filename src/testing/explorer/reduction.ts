@@ -31,7 +31,10 @@ function areIndependent(a: TakenStep, b: TakenStep, scenario: Scenario): boolean
 }
 
 function shareCaches(a: string, b: string, { quirks, actors }: Scenario): boolean {
-  return Boolean(quirks?.staleListings || quirks?.staleAbsence) && actors[a]?.machine === actors[b]?.machine;
+  return (
+    Boolean(quirks?.staleListings || quirks?.staleAbsence || quirks?.stalePresence) &&
+    actors[a]?.machine === actors[b]?.machine
+  );
 }
 
 function conflict(a: Touch, b: Touch): boolean {

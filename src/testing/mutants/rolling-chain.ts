@@ -24,6 +24,13 @@ class ChainWithoutCheck<T> extends RollingChain<T> {
   }
 }
 
+/** Asks by an open also on a share, where a client may answer from a handle that somebody has. */
+class ChainAskingByOpen<T> extends RollingChain<T> {
+  protected override async isOpen(view: View<T>): Promise<boolean> {
+    return await this.staging.disk.canOpen(`/table/${view.epoch.body.directory}/open`);
+  }
+}
+
 /** Deletes the slots of an old epoch before its `open` file. */
 class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
   protected override async removeEpoch(directory: string): Promise<boolean> {
@@ -140,6 +147,15 @@ export const rollingChainMutants: readonly Mutant[] = [
       ),
       errors: { errnos: ["ESTALE"], operations: ["unlink"] },
     },
+    breaks: /is lost|won twice/,
+  },
+  {
+    name: "asking by an open on a share",
+    about: "The client says that the file is there, because somebody beside us has it open; the server has removed it.",
+    scenario: scenarioNamed(
+      rollingChainScenarios({ ChainClass: ChainAskingByOpen }),
+      "chain: a sleeper whose client believes in what is gone",
+    ),
     breaks: /is lost|won twice/,
   },
   {

@@ -222,6 +222,18 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     ),
     rollingScenario(
       {
+        name: "chain: a sleeper whose client believes in what is gone",
+        about: "Its machine had the `open` file of the epoch open before another machine collected the epoch.",
+        volume: share,
+        profile: "share",
+        quirks: { stalePresence: true },
+        troubles: { stale: 2 },
+        actors: { ada: { ...appender(1, one), machine: "m1" }, col: { ...collector(1, one), machine: "m2" } },
+      },
+      { ...one, collected: true, entriesMeanwhile: 3 },
+    ),
+    rollingScenario(
+      {
         name: "chain: three machines with old caches",
         about: "Listings and absent names come from caches, while epochs are collected.",
         volume: share,

@@ -18,6 +18,8 @@ export class ClientCache {
   readonly #listings = new Map<string, readonly string[]>();
   /** Names that were absent when this machine last looked. */
   readonly #absences = new Set<string>();
+  /** Names that this machine has opened. */
+  readonly #opened = new Set<string>();
   /** The directory that this machine last found under a path. */
   readonly #directories = new Map<string, DirectoryNode>();
 
@@ -26,9 +28,9 @@ export class ClientCache {
   readonly mayBeOld: boolean;
 
   constructor(server: SimServer) {
-    const { staleListings, staleAbsence, directoryHandles } = server.quirks;
+    const { staleListings, staleAbsence, stalePresence, directoryHandles } = server.quirks;
     this.#server = server;
-    this.mayBeOld = Boolean(staleListings || staleAbsence || directoryHandles);
+    this.mayBeOld = Boolean(staleListings || staleAbsence || stalePresence || directoryHandles);
   }
 
   /** Asks the server, and remembers which directories it found. */
@@ -65,6 +67,15 @@ export class ClientCache {
   isWronglyAbsent(path: string): boolean {
     if (!this.#server.quirks.staleAbsence || this.#server.find(path) === undefined) return false;
     return prefixesOf(path).some((prefix) => this.#absences.has(prefix));
+  }
+
+  opened(path: string): void {
+    if (this.#server.quirks.stalePresence) this.#opened.add(path);
+  }
+
+  /** Whether this machine may say, without asking, that `path` is there although it is gone. */
+  isWronglyPresent(path: string): boolean {
+    return this.#opened.has(path) && this.#server.find(path) === undefined;
   }
 
   /** A request that needed these names, or made those, was answered: from now on this machine believes what was true then. */
@@ -137,7 +148,8 @@ export class ClientCache {
       .map((path) => [path, this.findOldDirectory(path)] as const)
       .flatMap(([path, old]) => (old === undefined ? [] : [`${path}=${this.#server.pathOf(old) ?? ""}`]))
       .sort();
-    return `${listings.join(";")}|${[...this.#absences].sort().join()}|${directories.join()}`;
+    const opened = [...this.#opened].filter((path) => this.isWronglyPresent(path));
+    return `${listings.join(";")}|${[...this.#absences].sort().join()}|${directories.join()}|${opened.sort().join()}`;
   }
 
   /** Forgets that anything on the way to `path` was absent, as far as it is there; returns the first that is not. */

@@ -85,7 +85,11 @@ export class SimDisk implements Disk {
         touches: [this.#looks(path)],
         needs: [path],
         settledBy: path,
-        run: (at) => void at.node(path),
+        run: (at) => {
+          at.node(path);
+          this.#cache.opened(path);
+        },
+        remembered: () => (this.#cache.isWronglyPresent(path) ? { answer: undefined } : undefined),
       });
       return true;
     } catch (error) {

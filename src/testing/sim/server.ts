@@ -12,6 +12,8 @@ export interface Quirks {
   readonly staleListings?: boolean;
   /** A machine may be told that a name is absent because it was when that machine last looked. */
   readonly staleAbsence?: boolean;
+  /** A machine may be told that a name which it has opened before is still there, though another machine has removed it. */
+  readonly stalePresence?: boolean;
   /** A machine may act through the directory that it once found under a path, although another machine moved or removed it. */
   readonly directoryHandles?: boolean;
   /** What is written through a handle reaches the server, and with it other machines, at a sync or close, however late. */

@@ -1,4 +1,5 @@
 // One simulated machine: its clock, its boot, and the file system client through which all of its processes reach the server.
+import { createHash } from "node:crypto";
 import { ClientCache } from "./client-cache.ts";
 import type { SimServer } from "./server.ts";
 
@@ -28,6 +29,6 @@ export class Machine {
 
 /** Of the form that a kernel gives out, so that two of them are two boots. */
 function bootIdOf(name: string): string {
-  const digits = Buffer.from(name).toString("hex").padEnd(12, "0").slice(0, 12);
+  const digits = createHash("sha1").update(name).digest("hex").slice(0, 12);
   return `00000000-0000-4000-8000-${digits}`;
 }

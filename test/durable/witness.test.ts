@@ -181,6 +181,15 @@ describe("proof of death", () => {
     expect(await witness.look(holder)).toBe("dead");
   });
 
+  it("is had of an earlier boot on a local disk, but not of one that came to it over the network", async () => {
+    const bootId = "01234567-89ab-4def-8123-456789abcdef";
+    expect(await witness.look({ ...holder, bootId, isLocal: false })).toBe("alive");
+    expect(await witness.look({ ...holder, bootId: "derived-1700000000", isLocal: true })).toBe("alive");
+    const local = new World();
+    const here = new Witness(local.ports("here"), layout);
+    expect(await here.look({ ...holder, bootId, isLocal: true })).toBe("dead");
+  });
+
   it("is not had of another boot: a lock may not reach to another kernel", async () => {
     world.kill("ada");
     const other = new Witness(world.ports("wit", "machine of wit"), layout);

@@ -14,7 +14,7 @@ const processes = 8;
 
 describe("a counter that eight processes read, change and write under one semaphore", () => {
   test("loses no update, though holders are killed inside and others stopped anywhere", async () => {
-    const result = await torture({ part: "semaphore", seconds: 15, processes, seed: 5 });
+    const result = await torture({ part: "semaphore", seconds: 20, processes, seed: 5 });
     expect(result.violations).toEqual([]);
     expect(result.appends).toBeGreaterThan(50);
     // Whoever is killed inside leaves a lock that the next one takes over.

@@ -6,15 +6,19 @@ import { holdfastError } from "../errors.ts";
 import { describeBlockers, lockTimeout } from "./blocking.ts";
 import type { Claim } from "./claim.ts";
 import { conflictingOf, conflictsWith } from "./conflict.ts";
-import { Grant } from "./grant.ts";
-import { Line } from "./line.ts";
+import { Grant, type PassedRequest } from "./grant.ts";
+import { Line, type Entered } from "./line.ts";
 import type { Keys } from "./lock-key.ts";
 import type { LockTable } from "./lock-table.ts";
 import { enqueue, waitFor, type Queued } from "./queue.ts";
-import type { Request } from "./request.ts";
+import { fenceOf, type Request } from "./request.ts";
 
 /** A path that leads elsewhere each time it is looked at is no path. */
 const resolvingsMax = 10;
+
+/** So often, and for so long, a request is passed on within its process while others of this process wait for the same; then other processes have their turn. */
+const passesMax = 16;
+const passingMsMax = 50;
 
 /** What a wait rejects with when the time is up; then the answer says who was in the way. */
 const expired: unique symbol = Symbol("expired");
@@ -43,7 +47,7 @@ export class Entrance {
   readonly #table: LockTable;
   readonly #keys: Keys;
   readonly #closed: AbortSignal;
-  readonly #line = new Line();
+  readonly #line = new Line<PassedRequest>();
 
   constructor(table: LockTable, keys: Keys, closed: AbortSignal) {
     this.#table = table;
@@ -78,7 +82,11 @@ export class Entrance {
 
   async #leave(grant: Grant): Promise<void> {
     grant.release();
-    if (!grant.isCovered) await this.#table.release(grant.id);
+    try {
+      if (!grant.isCovered) await this.#table.release(grant.id);
+    } finally {
+      grant.place?.leave();
+    }
   }
 
   async #claims(asked: readonly Claim[]): Promise<Claim[]> {
@@ -89,37 +97,70 @@ export class Entrance {
 
   /** What a hold covers needs no request: whoever would conflict with it conflicts with that hold. Only its siblings do not, and they wait here. */
   async #enterWithin(parent: Grant, ask: Ask): Promise<Grant> {
-    const leave = await this.#enterLine(parent.line, ask);
+    const place = await this.#enterLine(parent.line, ask);
     try {
       parent.mustHold();
     } catch (error) {
-      leave();
+      place.leave();
       throw error;
     }
     const { asked, claims, life, tag } = ask;
     const { id, fence } = parent;
     const sinceMs = this.#clock.wallMs();
     const grant = new Grant({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered: true });
-    grant.onOver.push(leave);
+    grant.place = place;
     return grant;
   }
 
   async #enterLineAndTable(ask: Ask): Promise<Grant> {
     // Whoever says what he is within stands in the table at once, where the others can see for whom he waits.
-    const leave = ask.parent === undefined ? await this.#enterLine(this.#line, ask) : undefined;
+    if (ask.parent !== undefined) return await this.#enterTable(ask);
+    const place = await this.#enterLine(this.#line, ask);
     try {
-      const grant = await this.#enterTable(ask);
-      if (leave !== undefined) grant.onOver.push(leave);
+      const grant = place.passed === undefined ? await this.#enterTable(ask) : await this.#takeOn(ask, place.passed);
+      grant.place = place;
       return grant;
     } catch (error) {
-      leave?.();
+      place.leave();
       throw error;
     }
   }
 
-  async #enterLine(line: Line, ask: Ask): Promise<() => void> {
-    const leave = line.tryEnter(ask.claims);
-    if (leave !== undefined) return leave;
+  /**
+   * Leaves the request of a grant that is over to the next caller of this process who waits for the same, without asking the table: nobody else can have come in as
+   * long as its hold file stands. True when somebody has it now.
+   */
+  async passOn({ id, life, place, claims, fence, turn, requestedMs }: Grant): Promise<boolean> {
+    if (place === undefined || !place.hasNext() || this.#closed.aborted || life.isOver) return false;
+    // What was widened or narrowed meanwhile is no longer what the next one waits for.
+    if (claims !== place.claims || turn + 1 >= passesMax) return false;
+    if (this.#clock.monotonicMs() - requestedMs > passingMsMax) return false;
+    const number = (fence - turn) / fenceOf({ fence: 1 });
+    const passed: PassedRequest = { id, life, number, turn: turn + 1, requestedMs };
+    if (!(await this.stands(id))) return false;
+    return (place as Entered<PassedRequest>).passOn(passed);
+  }
+
+  protected async stands(id: string): Promise<boolean> {
+    return await this.#table.ground.ports.disk.canOpen(this.#table.holdFile(id));
+  }
+
+  async #takeOn({ asked, claims, tag }: Ask, { id, life, number, turn, requestedMs }: PassedRequest): Promise<Grant> {
+    const fence = fenceOf({ fence: number }, turn);
+    const grant = new Grant({ id, life, asked, claims, fence, sinceMs: this.#clock.wallMs(), tag, turn, requestedMs });
+    try {
+      this.#closed.throwIfAborted();
+      life.mustGoOn();
+      return grant;
+    } catch (error) {
+      await this.#table.release(id).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #enterLine<T>(line: Line<T>, ask: Ask): Promise<Entered<T>> {
+    const place = line.tryEnter(ask.claims);
+    if (place !== undefined) return place;
     if (this.#leftMs(ask) <= 0) throw await this.#timedOut(ask, await this.#whoConflicts(ask));
     return await this.#waiting(
       ask,
@@ -148,8 +189,18 @@ export class Entrance {
       await this.#table.release(request.id).catch(() => undefined);
       throw error;
     }
-    const { id, fence } = request;
-    return new Grant({ id, life, asked, claims, fence, sinceMs: this.#clock.wallMs(), tag, parent });
+    const [sinceMs, requestedMs] = [this.#clock.wallMs(), this.#clock.monotonicMs()];
+    return new Grant({
+      id: request.id,
+      life,
+      asked,
+      claims,
+      fence: fenceOf(request),
+      sinceMs,
+      tag,
+      parent,
+      requestedMs,
+    });
   }
 
   async #waitInTable(queued: Queued, ask: Ask): Promise<void> {

@@ -3,7 +3,7 @@ import type { Life } from "../durable/life.ts";
 import { holdfastError } from "../errors.ts";
 import type { Claim } from "./claim.ts";
 import { covers } from "./conflict.ts";
-import { Line } from "./line.ts";
+import { Line, type Entered } from "./line.ts";
 import type { Redo } from "./redo-record.ts";
 
 export interface GrantFacts {
@@ -19,6 +19,18 @@ export interface GrantFacts {
   readonly parent?: Grant | undefined;
   /** It has no request of its own. */
   readonly isCovered?: boolean;
+  /** How often its request was passed on before, and since when this process has it. */
+  readonly turn?: number;
+  readonly requestedMs?: number;
+}
+
+/** What is left to the next caller of this process who wants the same: a request that holds. */
+export interface PassedRequest {
+  readonly id: string;
+  readonly life: Life;
+  readonly number: number;
+  readonly turn: number;
+  readonly requestedMs: number;
 }
 
 export class Grant {
@@ -38,13 +50,30 @@ export class Grant {
   readonly inner: Set<Grant> = new Set();
   /** Where those wait for each other that this one covers. */
   readonly line: Line = new Line();
-  /** What is to be done once when it is over: leaving a line, mostly. */
+  /** Its place in a line of this process; left by whoever releases it, and when it is lost. */
+  place: Entered<PassedRequest> | Entered<never> | undefined;
+  /** What is to be done once when it is over. */
   readonly onOver: (() => void)[] = [];
+  readonly turn: number;
+  /** By the monotonic clock. */
+  readonly requestedMs: number;
   #state: "held" | "released" | "lost" = "held";
   #reason: unknown;
   #signal: AbortController | undefined;
 
-  constructor({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered = false }: GrantFacts) {
+  constructor({
+    id,
+    life,
+    asked,
+    claims,
+    fence,
+    sinceMs,
+    tag,
+    parent,
+    isCovered = false,
+    turn = 0,
+    requestedMs = 0,
+  }: GrantFacts) {
     this.id = id;
     this.life = life;
     this.asked = asked;
@@ -55,6 +84,8 @@ export class Grant {
     this.tag = tag;
     this.parent = parent;
     this.isCovered = isCovered;
+    this.turn = turn;
+    this.requestedMs = requestedMs;
     parent?.inner.add(this);
   }
 
@@ -80,6 +111,7 @@ export class Grant {
     if (this.#state !== "held") return;
     this.#reason = reason;
     this.#end("lost");
+    this.place?.leave();
     this.#signal?.abort(reason);
     for (const grant of this.inner) grant.lose(reason);
   }

@@ -2,58 +2,102 @@
 import { blockersOf, type Claimant } from "./conflict.ts";
 import type { Claim } from "./claim.ts";
 
-interface Place extends Claimant {
+interface Place<T> extends Claimant {
   /** Set while it waits. */
-  enter?: (() => void) | undefined;
+  enter?: ((passed: T | undefined) => void) | undefined;
 }
 
-export class Line {
-  #places: Place[] = [];
+/** A place in the line that is not waited for any more. */
+export interface Entered<T> {
+  readonly claims: readonly Claim[];
+  /** What whoever was before it has left to it. */
+  readonly passed: T | undefined;
+  leave(): void;
+  /** Whether somebody waits to whom it could be passed on. */
+  hasNext(): boolean;
+  /** Leaves, and leaves `value` to the next who waits for this place alone and wants the same. False when there is none: then nothing has changed. */
+  passOn(value: T): boolean;
+}
+
+export class Line<T = never> {
+  #places: Place<T>[] = [];
   #count = 0;
 
-  /** In at once, or not at all. What is returned leaves. */
-  tryEnter(claims: readonly Claim[]): (() => void) | undefined {
+  /** In at once, or not at all. */
+  tryEnter(claims: readonly Claim[]): Entered<T> | undefined {
     const place = this.#newPlace(claims);
     if (blockersOf(this.#places, place).length > 0) return undefined;
     this.#places.push(place);
-    return () => this.#leave(place);
+    return this.#entered(place, undefined);
   }
 
   /** In when every earlier one that conflicts has left; rejects with the signal's reason and is out of the line. */
-  async enter(claims: readonly Claim[], signal: AbortSignal): Promise<() => void> {
+  async enter(claims: readonly Claim[], signal: AbortSignal): Promise<Entered<T>> {
     signal.throwIfAborted();
     const place = this.#newPlace(claims);
     this.#places.push(place);
-    const leave = (): void => this.#leave(place);
-    if (blockersOf(this.#places, place).length > 0) await this.#wait(place, signal);
-    return leave;
+    const isFree = blockersOf(this.#places, place).length === 0;
+    return this.#entered(place, isFree ? undefined : await this.#wait(place, signal));
   }
 
-  async #wait(place: Place, signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
+  #entered(place: Place<T>, passed: T | undefined): Entered<T> {
+    return {
+      claims: place.claims,
+      passed,
+      leave: () => this.#leave(place),
+      hasNext: () => this.#findNext(place) !== undefined,
+      passOn: (value) => this.#passOn(place, value),
+    };
+  }
+
+  async #wait(place: Place<T>, signal: AbortSignal): Promise<T | undefined> {
+    return await new Promise<T | undefined>((resolve, reject) => {
       const giveUp = (): void => {
         this.#leave(place);
         reject(signal.reason as Error);
       };
       signal.addEventListener("abort", giveUp, { once: true });
-      place.enter = () => {
+      place.enter = (passed) => {
+        place.enter = undefined;
         signal.removeEventListener("abort", giveUp);
-        resolve();
+        resolve(passed);
       };
     });
   }
 
-  #newPlace(claims: readonly Claim[]): Place {
+  #newPlace(claims: readonly Claim[]): Place<T> {
     return { id: String(this.#count++), claims };
   }
 
-  #leave(place: Place): void {
+  #leave(place: Place<T>): void {
+    if (!this.#places.includes(place)) return;
     this.#places = this.#places.filter((other) => other !== place);
     for (const waiting of this.#places)
-      if (waiting.enter !== undefined && blockersOf(this.#places, waiting).length === 0) {
-        const { enter } = waiting;
-        waiting.enter = undefined;
-        enter();
-      }
+      if (waiting.enter !== undefined && blockersOf(this.#places, waiting).length === 0) waiting.enter(undefined);
   }
+
+  #passOn(place: Place<T>, value: T): boolean {
+    const next = this.#findNext(place);
+    if (next === undefined) return false;
+    this.#places = this.#places.filter((other) => other !== place);
+    next.enter?.(value);
+    return true;
+  }
+
+  /** The first who waits for it, and no other: nobody is overtaken. */
+  #findNext(place: Place<T>): Place<T> | undefined {
+    const next = this.#places.find(
+      (other) => other.enter !== undefined && blockersOf(this.#places, other).includes(place),
+    );
+    if (next === undefined || blockersOf(this.#places, next).length > 1) return undefined;
+    return wantTheSame(place, next) ? next : undefined;
+  }
+}
+
+function wantTheSame({ claims: mine }: Claimant, { claims: theirs }: Claimant): boolean {
+  if (mine.length !== theirs.length) return false;
+  return mine.every(({ path, mode, shared }, index) => {
+    const other = theirs[index];
+    return other?.path === path && other.mode === mode && other.shared === shared;
+  });
 }

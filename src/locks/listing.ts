@@ -5,7 +5,7 @@ import { isWithin } from "../format/path-key.ts";
 import { describeClaim, holderOf } from "./blocking.ts";
 import { areInConflict, blockersOf, conflictsWith } from "./conflict.ts";
 import type { HeldLock } from "./path-locks.ts";
-import type { Request } from "./request.ts";
+import { fenceOf, type Request } from "./request.ts";
 
 /** One for each claim that is held now by one of `requests`, which all stand. */
 export async function describeHeld(
@@ -24,7 +24,7 @@ export async function describeHeld(
       .map((claim) => ({
         ...describeClaim(request, claim, infoOf(request)),
         holdId: request.id,
-        fence: request.fence,
+        fence: fenceOf(request, request.turn),
         waiting: waiting.flatMap((other) =>
           other.claims
             .filter((wanted) => areInConflict(wanted, claim))

@@ -36,7 +36,7 @@ export async function enqueue(
   options: { readonly wait: boolean },
 ): Promise<Queued | Refused> {
   const { claims, life, tag, within } = wanted;
-  const sinceMs = table.ground.ports.clock.wallMs();
+  const sinceMs = Math.floor(table.ground.ports.clock.wallMs());
   for (;;) {
     life.mustGoOn();
     let blockers: Request[] = [];
@@ -83,8 +83,9 @@ export async function waitFor(
       if (!(await stillBlocks(table, request, blocker))) break;
     }
   }
-  // After the last look, because it is acted on: who slept over it may have been dropped meanwhile.
+  // After the last look, because it is acted on: who slept over it may have been dropped meanwhile, and so may who was broken.
   life.mustGoOn();
+  if (await table.isOver(request.id)) throw dropped(request);
 }
 
 async function stillBlocks(table: LockTable, request: Request, blocker: Request): Promise<boolean> {

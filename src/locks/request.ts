@@ -17,11 +17,21 @@ export interface Request extends Claimant {
   /** The append that changed it last: settles the doubt of its author. */
   readonly change: string;
   readonly tag?: string;
+  /** How often it was passed on within its process before it was transferred. */
+  readonly turn?: number;
   readonly within?: string;
   /** What its holder waits to become. Two that wait for each other are a deadlock. */
   readonly wants?: Width;
   /** It waits for whoever has the secret. */
   readonly transfer?: Transfer;
+}
+
+/** A request may be passed on so often within its process, each time with a higher fence. */
+const turnsMax = 65_536;
+
+/** The fence of the hold that a request gives, the `turn`th time. */
+export function fenceOf({ fence }: Pick<Request, "fence">, turn = 0): number {
+  return fence * turnsMax + turn;
 }
 
 export interface Transfer {
@@ -54,7 +64,7 @@ export function checkTable(made: Table, before: Table): void {
 }
 
 function requestOf(value: unknown): Request {
-  const { id, holder, claims, fence, sinceMs, change, tag, within, wants, transfer } = objectOf(value);
+  const { id, holder, claims, fence, sinceMs, change, tag, turn, within, wants, transfer } = objectOf(value);
   return {
     id: textOf(id),
     holder: textOf(holder),
@@ -63,6 +73,7 @@ function requestOf(value: unknown): Request {
     sinceMs: countOf(sinceMs),
     change: textOf(change),
     ...(tag === undefined ? {} : { tag: textOf(tag) }),
+    ...(turn === undefined ? {} : { turn: countOf(turn) }),
     ...(within === undefined ? {} : { within: textOf(within) }),
     ...(wants === undefined ? {} : { wants: widthOf(wants) }),
     ...(transfer === undefined ? {} : { transfer: transferOf(transfer) }),

@@ -14,7 +14,7 @@ import { Mirror } from "./mirror.ts";
 import { KeptHold, type HoldKeeper, type PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLocks } from "./path-locks.ts";
 import { RedoDraft, settleRedos } from "./redo.ts";
-import type { Request } from "./request.ts";
+import { fenceOf, type Request } from "./request.ts";
 import { handOver, takeOver } from "./transfer.ts";
 import { changed, findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
 
@@ -30,6 +30,7 @@ export interface TablePathLocksOptions {
   readonly interop?: boolean | undefined;
   /** What they run on: the real ones, or known-wrong variants. */
   readonly TableClass?: typeof LockTable | undefined;
+  readonly EntranceClass?: typeof Entrance | undefined;
   readonly keys?: Keys | undefined;
 }
 
@@ -49,7 +50,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     this.#keys = keys;
     this.#options = options;
     const closed = this.#closed.signal;
-    this.#entrance = new Entrance(table, keys, closed);
+    this.#entrance = new (options.EntranceClass ?? Entrance)(table, keys, closed);
     this.#watch = new HoldWatch({
       ports: table.ground.ports,
       closed,
@@ -126,8 +127,9 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   async receive(token: string, { signal }: Cancel = {}): Promise<PathHold> {
     signal?.throwIfAborted();
     const life = await this.#life();
-    const { id, claims, fence, sinceMs, tag } = await this.takeOver(token, life);
-    const grant = new Grant({ id, life, asked: claims, claims, fence, sinceMs, tag });
+    const request = await this.takeOver(token, life);
+    const { id, claims, sinceMs, tag, turn } = request;
+    const grant = new Grant({ id, life, asked: claims, claims, fence: fenceOf(request, turn), sinceMs, tag });
     return await this.#giveOut(grant, { startMs: 0 });
   }
 
@@ -138,19 +140,15 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async break(path: string): Promise<HeldLock[]> {
     const key = await this.#keys.keyOf(this.#keys.clean(path));
-    const broken = new Map<string, HeldLock>();
-    // Again until nobody holds it: one that was handed over meanwhile is held by another.
-    for (;;) {
-      const requests = await this.#standing();
-      const evicted = holdersOf(requests, key);
-      if (evicted.length === 0) return [...broken.values()];
-      const shown = await describeHeld(this.table.ground, requests, () => true);
-      for (const lock of shown)
-        if (evicted.some(({ id }) => id === lock.holdId)) broken.set(`${lock.holdId} ${lock.path}`, lock);
-      await this.table.drop(evicted);
-      for (const grant of this.#watch.grants)
-        if (evicted.some(({ id }) => id === grant.id)) grant.lose(grant.lost("it was broken"));
-    }
+    const requests = await this.#standing();
+    const evicted = new Set(holdersOf(requests, key).map(({ id }) => id));
+    const shown = await describeHeld(this.table.ground, requests, () => true);
+    // Again while one of them stands: it may have changed hands just now, and then the verdict was about what it was before. Whoever comes in after them stays.
+    const ofThem = ({ id }: Request): boolean => evicted.has(id);
+    for (let left = requests.filter(ofThem); left.length > 0; left = (await this.#standing()).filter(ofThem))
+      await this.table.drop(left);
+    for (const grant of this.#watch.grants) if (evicted.has(grant.id)) grant.lose(grant.lost("it was broken"));
+    return shown.filter(({ holdId }) => evicted.has(holdId));
   }
 
   /** A change of the tree under `hold`: prepared unseen, committed in one step. */
@@ -178,10 +176,16 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     if (this.#mirror !== undefined && !grant.isCovered) await this.#mirror.hide(grant);
     this.#watch.grants.delete(grant);
     const wasHeld = grant.release();
-    if (grant.isCovered) return;
-    // Also when it was lost: nothing will be done under it any more, and others need not find that out by themselves.
-    const removal = this.table.release(grant.id);
-    await (wasHeld ? removal : removal.catch(() => undefined));
+    try {
+      if (grant.isCovered) return;
+      // Foreign programs would not see it change hands.
+      if (wasHeld && this.#mirror === undefined && (await this.#entrance.passOn(grant))) return;
+      // Also when it was lost: nothing will be done under it any more, and others need not find that out by themselves.
+      const removal = this.table.release(grant.id);
+      await (wasHeld ? removal : removal.catch(() => undefined));
+    } finally {
+      grant.place?.leave();
+    }
   }
 
   async check(grant: Grant, { isRefresh }: { readonly isRefresh: boolean }): Promise<void> {
@@ -232,6 +236,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     await this.#mirror?.leave(grant);
     this.#watch.grants.delete(grant);
     grant.release();
+    grant.place?.leave();
     return token;
   }
 

@@ -28,7 +28,12 @@ export async function handOver(
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
     const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
-    return { requests: requests.map((request) => (request === mine ? { ...mine, change, transfer } : request)), redos };
+    return {
+      requests: requests.map((request) =>
+        request === mine ? { ...mine, change, turn: grant.turn, transfer } : request,
+      ),
+      redos,
+    };
   });
   if (entry === undefined) {
     await unlinkIfThere(disk, file);

@@ -8,7 +8,7 @@ import type { Claim, Width } from "./claim.ts";
 import { conflictingOf, conflictsWith, covers } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
-import type { Request, Table } from "./request.ts";
+import { fenceOf, type Request, type Table } from "./request.ts";
 
 /** What a caller may ask for: what it leaves out stays as it is. */
 export type WidthChange = LockMode | { readonly mode?: LockMode | undefined; readonly shared?: boolean | undefined };
@@ -100,7 +100,7 @@ async function settle(table: LockTable, grant: Grant, state: Table, to: WidthCha
   if (mine === undefined) throw loseIt(grant);
   grant.claims = mine.claims;
   grant.asked = changed(grant.asked, to);
-  grant.fence = mine.fence;
+  grant.fence = fenceOf(mine);
   // What somebody committed below before he died is done before anything is done there under the wider hold.
   await table.completeOrphans(state, (redo) => conflictsWith(mine.claims, redo.claims));
   grant.mustHold();

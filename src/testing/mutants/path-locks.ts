@@ -5,6 +5,7 @@ import { unlinkIfThere } from "../../durable/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { blockersOf } from "../../locks/conflict.ts";
 import type { Grant } from "../../locks/grant.ts";
+import { Entrance } from "../../locks/entrance.ts";
 import { LockTable } from "../../locks/lock-table.ts";
 import type { Request, Table } from "../../locks/request.ts";
 import { TablePathLocks } from "../../locks/table-path-locks.ts";
@@ -47,6 +48,13 @@ class JudgementWithoutRecord extends LockTable {
 /** Waits for nobody. */
 class NobodyBlocks extends LockTable {
   override async isOver(): Promise<boolean> {
+    return true;
+  }
+}
+
+/** Passes a hold on without a look whether it still stands. */
+class BlindEntrance extends Entrance {
+  protected override async stands(): Promise<boolean> {
     return true;
   }
 }
@@ -141,6 +149,15 @@ const togetherOrLate = /are inside together|fence \d+ came after fence \d+/;
 const lost = /was acknowledged, and the log is|was refused, and happened all the same/;
 
 export const pathLockMutants: readonly Mutant[] = [
+  {
+    name: "hold passed on without a look",
+    about: "Somebody has broken it, and another is inside.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ EntranceClass: BlindEntrance }),
+      "hands: two callers of one process, another process, and a breaker",
+    ),
+    breaks: /inside together|came after a higher one/,
+  },
   {
     name: "waiter that waits for nobody",
     about: "It enters beside whoever is inside: the least that the scenarios must find.",

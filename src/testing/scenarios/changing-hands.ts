@@ -1,6 +1,15 @@
 // Small scenarios of holds that change: one that is widened while somebody only waits, and one that is handed over to whoever comes for it.
 import type { PathHold } from "../../locks/path-hold.ts";
-import { actor, mustHold, type Actor, type ActorContext, type Scenario } from "../explorer/scenario.ts";
+import type { TablePathLocks } from "../../locks/table-path-locks.ts";
+import {
+  actor,
+  mustHold,
+  valuesOf,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../explorer/scenario.ts";
 import {
   insiders,
   lockScenario,
@@ -42,8 +51,67 @@ function receiver(options: LockScenarioOptions): Actor {
   });
 }
 
+/** One of several callers of a process. It tells them apart by their fences, which no two have. */
+async function callOnce(context: ActorContext, locks: TablePathLocks): Promise<void> {
+  await orTold(context, async () => {
+    const hold = await locks.acquire("a", { timeoutMs: Infinity });
+    context.note("in", hold.fence);
+    await context.ports.disk.canOpen(`${root}/inside`);
+    context.note("out", hold.fence);
+    await hold.release();
+  });
+}
+
+/** Never two at once; and whoever was passed a hold that somebody had broken before was let in wrongly. */
+function oneAtATime(facts: readonly Fact[]): void {
+  const last = facts.at(-1);
+  const isBreaking = facts.filter(({ what }) => what === "breaking" || what === "broken").length === 1;
+  // Meanwhile somebody may come in beside the one who is being put out.
+  if (last?.what !== "in" || isBreaking) return;
+  const inside = new Set<number>();
+  for (const { what, value } of facts) {
+    if (what === "in") inside.add(value as number);
+    else if (what === "out") inside.delete(value as number);
+    // Whoever is inside then is out; it learns so when it asks.
+    else if (what === "broken" || what === "killed") inside.clear();
+  }
+  mustHold(inside.size <= 1, `fences ${[...inside].join(" and ")} are inside together`);
+  const fences = valuesOf<number>(facts, "in");
+  mustHold(Math.max(...fences) === last.value, `fence ${String(last.value)} came after a higher one`);
+}
+
+/** Two callers of one process pass a hold on, while another process waits and a third breaks it. */
+function passingOn(options: LockScenarioOptions): Scenario {
+  const caller = (times: number): Actor =>
+    actor({
+      prepare: ({ ports }) => openLocks(ports, options),
+      run: async (context, locks) => {
+        await Promise.all(Array.from({ length: times }, () => callOnce(context, locks)));
+      },
+    });
+  return lockScenario({
+    name: "hands: two callers of one process, another process, and a breaker",
+    about:
+      "The second caller gets what the first one had, without asking the table; unless somebody broke it meanwhile.",
+    actors: {
+      ada: caller(2),
+      bob: caller(1),
+      cleo: actor({
+        prepare: ({ ports }) => openLocks(ports, options),
+        run: async ({ note }, locks) => {
+          note("breaking");
+          await locks.break("a");
+          note("broken");
+        },
+      }),
+    },
+    check: oneAtATime,
+  });
+}
+
 export function changingHandsScenarios(options: LockScenarioOptions = {}): Scenario[] {
   return [
+    passingOn(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

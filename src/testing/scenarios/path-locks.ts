@@ -16,7 +16,10 @@ export const root = "/tree";
 export const shortLeaseMs = 400;
 const longLeaseMs = 100 * shortLeaseMs;
 
-export interface LockScenarioOptions extends Pick<TablePathLocksOptions, "TableClass" | "slotsPerEpoch"> {
+export interface LockScenarioOptions extends Pick<
+  TablePathLocksOptions,
+  "EntranceClass" | "TableClass" | "slotsPerEpoch"
+> {
   /** Default: so long that nobody dies of silence. */
   readonly leaseMs?: number | undefined;
   /** What the scenarios run on: the real ones, or a known-wrong variant. */

@@ -13,11 +13,21 @@ const names = ["store lock", "path lock", "semaphore", "proper-lockfile, retry 1
 const baseline = "proper-lockfile, retry 10 ms";
 const target = { ratioMin: 10, shareMin: 0.5 };
 
+/** One caller a process: each hand-over is one between processes. Sixteen: what a server does that answers requests. */
+const crowds = [1, 16];
+
 export async function crowdGroup({ directory }) {
-  return { run: () => run(directory) };
+  return {
+    run: async () => {
+      for (const callers of crowds) {
+        mkdirSync(`${directory}/${callers}`);
+        await run(`${directory}/${callers}`, callers);
+      }
+    },
+  };
 }
 
-async function run(directory) {
+async function run(directory, callers) {
   const entrants = names.map((name, index) => ({
     name,
     directory: `${directory}/${index}`,
@@ -31,11 +41,13 @@ async function run(directory) {
       mkdirSync(directory);
       for (const worker of workers) await worker.ask("open", { name, directory });
     }
-    for (let round = 0; round < rounds; round++) for (const entrant of entrants) await playRound(workers, entrant);
+    for (let round = 0; round < rounds; round++)
+      for (const entrant of entrants) await playRound(workers, entrant, callers);
   } finally {
     await endWorkers(workers);
   }
-  const title = `locks: ${processes} processes on one, each counting in a file (ratio to: ${baseline})`;
+  const who = `${processes} processes on one, ${callers === 1 ? "one caller" : `${callers} callers`} each`;
+  const title = `locks: ${who}, counting in a file (ratio to: ${baseline})`;
   const base = median(entrants.find(({ name }) => name === baseline).rates);
   printTable(
     title,
@@ -43,12 +55,14 @@ async function run(directory) {
   );
 }
 
-async function playRound(workers, entrant) {
+async function playRound(workers, entrant, callers) {
   const { name, directory } = entrant;
   // Time for the order to reach all of them.
   const fromMs = monotonicMs() + 50;
   const untilMs = fromMs + roundMs;
-  const each = await Promise.all(workers.map((worker) => worker.ask("contend", { name, directory, fromMs, untilMs })));
+  const each = await Promise.all(
+    workers.map((worker) => worker.ask("contend", { name, directory, callers, fromMs, untilMs })),
+  );
   for (const [index, { count, cpuMs }] of each.entries()) {
     entrant.counts[index] += count;
     entrant.cpuMs += cpuMs;

@@ -29,25 +29,28 @@ const tasks = {
 
   open: async ({ name, directory }) => void (await open(name, directory)),
 
-  /** Takes it as often as it can, and counts in a file what only the holder may change. How often it did, and by how much time of a core. */
-  async contend({ name, directory, fromMs, untilMs }) {
+  /** `callers` take it as often as they can, and count in a file what only the holder may change. How often they did, and by how much time of a core. */
+  async contend({ name, directory, callers, fromMs, untilMs }) {
     const lock = await open(name, directory);
     const fd = openSync(`${directory}/counter`, constants.O_RDWR | constants.O_CREAT);
     const counter = new BigUint64Array(1);
     let count = 0;
     await sleep(fromMs - monotonicMs());
     const before = process.cpuUsage();
-    while (monotonicMs() < untilMs) {
-      const release = await lock.acquire();
-      // Those who wait when the time is up still get it, one after another.
-      if (monotonicMs() < untilMs) {
-        readSync(fd, counter, 0, 8, 0);
-        counter[0]++;
-        writeSync(fd, counter, 0, 8, 0);
-        count++;
+    const call = async () => {
+      while (monotonicMs() < untilMs) {
+        const release = await lock.acquire();
+        // Those who wait when the time is up still get it, one after another.
+        if (monotonicMs() < untilMs) {
+          readSync(fd, counter, 0, 8, 0);
+          counter[0]++;
+          writeSync(fd, counter, 0, 8, 0);
+          count++;
+        }
+        await release();
       }
-      await release();
-    }
+    };
+    await Promise.all(Array.from({ length: callers }, call));
     closeSync(fd);
     return { count, cpuMs: cpuMsSince(before) };
   },

@@ -1,4 +1,5 @@
 // How long somebody waits: until his time is up, his signal aborts, or what he waits for is closed.
+import { setMaxListeners } from "node:events";
 import type { Waiting } from "../common.ts";
 import type { Clock } from "../ports/clock.ts";
 
@@ -21,6 +22,8 @@ export class Deadline {
     this.#sources = [closed, signal].filter((each) => each !== undefined);
     for (const source of this.#sources) {
       if (source.aborted) this.#over.abort(source.reason);
+      // Many may wait under one signal, and each takes its listener back: no leak to warn of.
+      setMaxListeners(0, source);
       source.addEventListener("abort", this.#pass, { once: true });
     }
     if (timeoutMs < Infinity)

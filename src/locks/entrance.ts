@@ -17,8 +17,8 @@ import { fenceOf, type Request } from "./request.ts";
 const resolvingsMax = 10;
 
 /** So often, and for so long, a request is passed on within its process while others of this process wait for the same; then other processes have their turn. */
-const passesMax = 16;
-const passingMsMax = 50;
+const passesMax = 64;
+const passingMsMax = 20;
 
 /** What a wait rejects with when the time is up; then the answer says who was in the way. */
 const expired: unique symbol = Symbol("expired");

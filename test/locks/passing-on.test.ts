@@ -14,7 +14,7 @@ it("lets one in at a time, with fences that grow, and lets other processes in be
   let inside = 0;
   await Promise.all(
     all.flatMap((locks, who) =>
-      Array.from({ length: 100 }, async () => {
+      Array.from({ length: 300 }, async () => {
         const hold = await locks.acquire("x", { timeoutMs: 60_000 });
         expect(++inside).toBe(1);
         entered.push({ who, fence: hold.fence });
@@ -24,17 +24,17 @@ it("lets one in at a time, with fences that grow, and lets other processes in be
       }),
     ),
   );
-  expect(entered).toHaveLength(200);
+  expect(entered).toHaveLength(600);
   expect(entered.map(({ fence }) => fence)).toEqual([...entered].map(({ fence }) => fence).sort((a, b) => a - b));
   // Both wait from the beginning, so no run of one of them is longer than what it may pass on.
   let run = 0;
   let longest = 0;
-  for (const [index, { who }] of entered.slice(0, 100).entries()) {
+  for (const [index, { who }] of entered.slice(0, 300).entries()) {
     run = index > 0 && entered[index - 1]?.who === who ? run + 1 : 1;
     longest = Math.max(longest, run);
   }
   expect(longest).toBeGreaterThan(1);
-  expect(longest).toBeLessThanOrEqual(32);
+  expect(longest).toBeLessThanOrEqual(128);
 });
 
 it("is not done with a hold that somebody broke, nor with one that was changed", async () => {

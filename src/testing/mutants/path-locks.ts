@@ -45,10 +45,10 @@ class JudgementWithoutRecord extends LockTable {
   }
 }
 
-/** Waits for nobody. */
+/** Waits for nobody: what others hold is over, as far as it is concerned. */
 class NobodyBlocks extends LockTable {
-  override async isOver(): Promise<boolean> {
-    return true;
+  override async isOver(id: string): Promise<boolean> {
+    return !id.startsWith((await this.ground.life()).holder.id);
   }
 }
 

@@ -135,8 +135,7 @@ export class Entrance {
     // What was widened or narrowed meanwhile is no longer what the next one waits for.
     if (claims !== place.claims || turn + 1 >= passesMax) return false;
     if (this.#clock.monotonicMs() - requestedMs > passingMsMax) return false;
-    const number = (fence - turn) / fenceOf({ fence: 1 });
-    const passed: PassedRequest = { id, life, number, turn: turn + 1, requestedMs };
+    const passed: PassedRequest = { id, life, fence: fence + 1, turn: turn + 1, requestedMs };
     if (!(await this.stands(id))) return false;
     return (place as Entered<PassedRequest>).passOn(passed);
   }
@@ -145,15 +144,13 @@ export class Entrance {
     return await this.#table.ground.ports.disk.canOpen(this.#table.holdFile(id));
   }
 
-  async #takeOn({ asked, claims, tag }: Ask, { id, life, number, turn, requestedMs }: PassedRequest): Promise<Grant> {
-    const fence = fenceOf({ fence: number }, turn);
-    const grant = new Grant({ id, life, asked, claims, fence, sinceMs: this.#clock.wallMs(), tag, turn, requestedMs });
+  async #takeOn({ asked, claims, tag }: Ask, passed: PassedRequest): Promise<Grant> {
     try {
       this.#closed.throwIfAborted();
-      life.mustGoOn();
-      return grant;
+      passed.life.mustGoOn();
+      return new Grant({ ...passed, asked, claims, sinceMs: this.#clock.wallMs(), tag });
     } catch (error) {
-      await this.#table.release(id).catch(() => undefined);
+      await this.#table.release(passed.id).catch(() => undefined);
       throw error;
     }
   }

@@ -28,7 +28,8 @@ export interface GrantFacts {
 export interface PassedRequest {
   readonly id: string;
   readonly life: Life;
-  readonly number: number;
+  /** For the one who gets it. */
+  readonly fence: number;
   readonly turn: number;
   readonly requestedMs: number;
 }

@@ -4,7 +4,7 @@
 // request from the list by an append before he removes the file, and must complete what was committed under it: judgement is a record. So a hold
 // file that is gone means that its owner will commit nothing more and that all he has committed is done. Its name is never used again, so that
 // its absence cannot be an old answer: nobody has looked for it before it was there.
-import { ensureDirectory, removeTree, unlinkIfThere } from "../durable/directory.ts";
+import { ensureDirectory, unlinkIfThere } from "../durable/directory.ts";
 import type { Ground } from "../durable/ground.ts";
 import { RollingChain, type AppendOptions, type RollingEntry } from "../durable/rolling-chain.ts";
 import { discard, stage } from "../durable/staging.ts";
@@ -12,6 +12,7 @@ import type { HolderState } from "../durable/witness.ts";
 import { isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import { findLeftovers, removeLeftover, type Leftover } from "./leftovers.ts";
 import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
 import { checkTable, emptyTable, tableKind, type Request, type Table } from "./request.ts";
@@ -206,7 +207,7 @@ export class LockTable {
     await ground.sweep();
     const { state } = await this.read();
     await this.judge(state.requests, { once: true });
-    const leftovers = await this.#namesOfTheDead();
+    const leftovers = await findLeftovers(ground);
     if (this.#condemned.size === 0 && leftovers.length === 0 && state.redos.length === 0) return;
     // Also when there is nothing to drop: only what our own append says is surely the newest.
     const entry = await this.append((table) => table);
@@ -224,11 +225,7 @@ export class LockTable {
         if (!isHoldfastError(error)) throw error;
         needed.add(redo.request);
       }
-    for (const { id, path, isTree } of leftovers) {
-      if (needed.has(id)) continue;
-      if (isTree) await removeTree(this.ground.ports.disk, path);
-      else await unlinkIfThere(this.ground.ports.disk, path);
-    }
+    for (const leftover of leftovers) if (!needed.has(leftover.id)) await removeLeftover(this.ground, leftover);
   }
 
   async collect(): Promise<number> {
@@ -287,8 +284,9 @@ export class LockTable {
   #forgetWhatLeft({ requests, redos }: Table): void {
     const listed = new Set([...requests, ...redos].map(({ id }) => id));
     for (const set of [this.#gone, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
-    // Dropped by now, or changed since it was judged.
-    this.#condemned.clear();
+    // Dropped by now, or changed since it was judged. What another task has condemned after this append was made is still to be dropped.
+    const standing = new Map(requests.map((request) => [request.id, this.judgedIn(request)]));
+    for (const [id, judged] of this.#condemned) if (standing.get(id) !== judged) this.#condemned.delete(id);
   }
 
   /** Processes that ended leave requests that nobody else may ever meet: now and then all are looked at. */
@@ -317,27 +315,4 @@ export class LockTable {
   transferFile(id: string): string {
     return `${this.holdFile(id)}.transfer`;
   }
-
-  /** Of holders that are declared dead: whatever they wanted to append is in the list by now, or will never count. */
-  async #namesOfTheDead(): Promise<Leftover[]> {
-    const { disk } = this.ground.ports;
-    const { directory } = this.ground.layout;
-    const leftovers: Leftover[] = [];
-    for (const room of ["holds", "redo", "done"])
-      for (const name of await disk.list(`${directory}/${room}`)) {
-        const id = name.replace(/\.transfer$/, "");
-        const [holder = ""] = id.split(".");
-        if (await disk.canOpen(this.ground.layout.deathRecord(holder)))
-          leftovers.push({ id, path: `${directory}/${room}/${name}`, isTree: room !== "holds" });
-      }
-    return leftovers;
-  }
-}
-
-/** A file or directory whose maker is dead. */
-interface Leftover {
-  /** Of the request or redo that it belongs to. */
-  readonly id: string;
-  readonly path: string;
-  readonly isTree: boolean;
 }

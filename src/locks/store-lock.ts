@@ -6,6 +6,7 @@ import { Ground } from "../durable/ground.ts";
 import { decideGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
 import type { Ports } from "../ports/ports.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
+import { workUnder } from "./work-under.ts";
 
 /** Of the one lock in the table. */
 const lockKey = ".store.lock";
@@ -50,19 +51,6 @@ export async function createStoreLock(
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-async function workUnder<T>(hold: Hold, work: (hold: Hold) => Promise<T>): Promise<T> {
-  let result: T;
-  try {
-    result = await work(hold);
-  } catch (error) {
-    // The error of the work is the one that matters; what could not be released ends with this process.
-    await hold.release().catch(() => undefined);
-    throw error;
-  }
-  await hold.release();
-  return result;
 }
 
 async function openExcluder(ports: Ports, directory: string): Promise<{ gate: GateKind; excluder: Excluder }> {

@@ -17,6 +17,7 @@ import { RedoDraft, settleRedos } from "./redo.ts";
 import { fenceOf, type Request } from "./request.ts";
 import { handOver, takeOver } from "./transfer.ts";
 import { changed, findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
+import { workUnder } from "./work-under.ts";
 
 const tagLengthMax = 1000;
 
@@ -112,16 +113,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       wanted.map((each) => ({ ...each, mode: each.mode ?? mode, shared: each.shared ?? shared })),
       options,
     );
-    let result: T;
-    try {
-      result = await work(hold);
-    } catch (error) {
-      // The error of the work is the one that matters; what could not be released is released by the end of this process at the latest.
-      await hold.release().catch(() => undefined);
-      throw error;
-    }
-    await hold.release();
-    return result;
+    return await workUnder(hold, work);
   }
 
   async receive(token: string, { signal }: Cancel = {}): Promise<PathHold> {

@@ -21,6 +21,11 @@ beforeEach(async () => {
 });
 afterEach(() => world.end());
 
+/** A request stands in the list behind another. */
+async function somebodyWaits(): Promise<void> {
+  while ((await a.list()).flatMap(({ waiting }) => waiting).length === 0) await sleep(5);
+}
+
 async function failureOf(action: Promise<unknown>): Promise<unknown> {
   return await action.then(
     () => undefined,
@@ -145,7 +150,7 @@ describe("a hold", () => {
     await symlink("one", join(world.root, "link"));
     const first = await a.acquire("one/f");
     const waiting = b.acquire("link/f", { timeoutMs: 10_000 });
-    await sleep(50);
+    await somebodyWaits();
     await rm(join(world.root, "link"));
     await symlink("two", join(world.root, "link"));
     await first.release();
@@ -247,7 +252,7 @@ describe("waiting", () => {
   it("ends when the locks are closed", async () => {
     const hold = await a.acquire("x");
     const waiting = failureOf(b.acquire("x", { timeoutMs: Infinity }));
-    await sleep(50);
+    await somebodyWaits();
     await b.close();
     expect(await waiting).toMatchObject({ code: "CLOSED" });
     await expect(b.acquire("y")).rejects.toMatchObject({ code: "CLOSED" });
@@ -306,7 +311,7 @@ describe("re-entry", () => {
   it("that could never end is refused: DEADLOCK, for the one who closes the circle", async () => {
     const [x, y] = [await a.acquire("x"), await b.acquire("y")];
     const waiting = a.acquire("y", { within: x, timeoutMs: 20_000 });
-    while ((await a.list()).flatMap((lock) => lock.waiting).length === 0) await sleep(5);
+    await somebodyWaits();
     const error = await failureOf(b.acquire("x", { within: y, timeoutMs: 20_000 }));
     expect(error).toMatchObject({ code: "DEADLOCK" });
     expect((error as HoldfastErrorOf<"DEADLOCK">).cycle.length).toBeGreaterThan(0);
@@ -342,7 +347,7 @@ describe("changing a hold", () => {
     await expect(hold.upgrade("tree")).rejects.toMatchObject({ code: "LOCK_TIMEOUT", blockedBy: [{ path: "dir/x" }] });
     await expect(hold.upgrade("tree", { timeoutMs: 150 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
     const waiting = hold.upgrade("tree", { timeoutMs: 20_000 });
-    await sleep(20);
+    while (!(await b.table.read()).state.requests.some(({ wants }) => wants !== undefined)) await sleep(5);
     await below.release();
     await waiting;
     expect(await b.tryAcquire("dir/x")).toBe(undefined);
@@ -363,7 +368,7 @@ describe("changing a hold", () => {
   it("is refused with DEADLOCK while somebody waits for this very hold", async () => {
     const hold = await a.acquire("x", { shared: true });
     const waiting = b.acquire("x", { timeoutMs: 20_000 });
-    while ((await a.list()).flatMap((lock) => lock.waiting).length === 0) await sleep(5);
+    await somebodyWaits();
     await expect(hold.upgrade({ shared: false }, { timeoutMs: 20_000 })).rejects.toMatchObject({ code: "DEADLOCK" });
     await hold.release();
     await (await waiting).release();

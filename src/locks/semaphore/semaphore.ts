@@ -16,6 +16,7 @@ import { Patience } from "./patience.ts";
 import type { OwnHold, Place, Places } from "./place.ts";
 import type { Taken } from "./sight.ts";
 import { sweepTemps } from "./temp.ts";
+import { workUnder } from "../work-under.ts";
 
 export interface SemaphoreStatus {
   /** Something is there, stale or not. */
@@ -81,17 +82,7 @@ export class PortsSemaphore {
 
   /** Releases in every case; an error of `work` arrives unchanged. Whoever works long minds `hold.signal`. */
   async withLock<T>(work: (hold: SemaphoreHold) => Promise<T>, options: Acquiring = {}): Promise<T> {
-    const hold = await this.acquire(options);
-    let result: T;
-    try {
-      result = await work(hold);
-    } catch (error) {
-      // What the work says is what the caller has to know; a lock that could not be released ends with this process.
-      await hold.release().catch(() => undefined);
-      throw error;
-    }
-    await hold.release();
-    return result;
+    return await workUnder(await this.acquire(options), work);
   }
 
   async status(): Promise<SemaphoreStatus> {

@@ -11,12 +11,12 @@ beforeEach(async () => {
 afterEach(() => world.end());
 
 it("drops what one task has condemned, though another task's append came in between", async () => {
-  let before: ((call: number) => Promise<void>) | undefined;
+  const hook: { before?: (call: number) => Promise<void> } = {};
   let calls = 0;
   const tamper = (ports: Ports): Ports => {
     const { disk } = ports;
     const link: Disk["link"] = async (from, to) => {
-      await before?.(++calls);
+      await hook.before?.(++calls);
       await disk.link(from, to);
     };
     return { ...ports, disk: new Proxy(disk, { get: (_, name) => (name === "link" ? link : bound(disk, name)) }) };
@@ -27,7 +27,7 @@ it("drops what one task has condemned, though another task's append came in betw
   const secondBegun = signalled();
   const firstDone = signalled();
   // The first append wins the number that both try for, and is over before the second one hears that it has lost.
-  before = async (call) => {
+  hook.before = async (call) => {
     if (call === 1) await secondBegun.promise;
     if (call !== 2) return;
     secondBegun.resolve();

@@ -17,7 +17,15 @@ import {
   type Fact,
   type Scenario,
 } from "../explorer/scenario.ts";
-import { locker, lockScenario, openLocks, orTold, root, shortLeaseMs, type LockScenarioOptions } from "./path-locks.ts";
+import {
+  locker,
+  lockScenario,
+  openLocks,
+  orTold,
+  root,
+  shortLeaseMs,
+  type LockScenarioOptions,
+} from "./lock-actors.ts";
 
 /** What a file says that somebody else is to remove, move or replace. */
 export const oldText = "old";

@@ -19,7 +19,7 @@ import {
   visit,
   visitor,
   type LockScenarioOptions,
-} from "./path-locks.ts";
+} from "./lock-actors.ts";
 
 const tokenFile = `${root}/token`;
 const expiresMs = 1_000_000;

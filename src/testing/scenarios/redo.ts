@@ -15,7 +15,7 @@ import {
   root,
   shortLeaseMs,
   type LockScenarioOptions,
-} from "./path-locks.ts";
+} from "./lock-actors.ts";
 
 async function readText(disk: Disk, path: string): Promise<string | undefined> {
   try {

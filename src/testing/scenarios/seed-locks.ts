@@ -2,7 +2,7 @@
 import type { LockMode } from "../../common.ts";
 import { removeTree } from "../../durable/directory.ts";
 import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../explorer/scenario.ts";
-import { insiders } from "./path-locks.ts";
+import { insiders } from "./lock-actors.ts";
 
 /** What a protocol of lock files has to offer, for one path at a time. */
 export interface FileLocks {

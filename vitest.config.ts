@@ -1,6 +1,9 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
+  // The examples import the package as its users do; here that means the sources, so that they can be tested without a build.
+  resolve: { alias: { "holdfast/events": fileURLToPath(new URL("src/events/index.ts", import.meta.url)) } },
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Two cores are the smallest machine that the suite must pass on; the process tests keep both busy by themselves.

@@ -63,3 +63,32 @@ export interface Sequencing {
   readonly time: string;
 }
 export type SequencedEvent<E extends NewEvent = NewEvent> = E & Sequencing;
+
+/** A long-running loop: consumer, adopter, exporter. Disposing drains it. */
+export interface Running extends AsyncDisposable {
+  /** Resolves when the loop has ended by `stop` or its signal; rejects when it could not go on. */
+  readonly done: Promise<void>;
+  /** Takes nothing new, waits for what is in hand, at most `drainMs` (default 30_000), then lets go of the rest. */
+  stop(options?: { drainMs?: number | undefined }): Promise<void>;
+}
+
+export interface Problem {
+  readonly severity: "damage" | "leftover" | "note";
+  readonly path: string;
+  readonly line?: number;
+  readonly byte?: number;
+  readonly what: string;
+  readonly remedy: string;
+  readonly repaired: boolean;
+}
+/** What `verify` and `fsck` answer, for every format. */
+export interface VerifyReport {
+  readonly ok: boolean;
+  readonly checked: number;
+  readonly problems: readonly Problem[];
+}
+export interface VerifyOptions extends Cancel {
+  /** Moves damage aside; never deletes. Default false. */
+  repair?: boolean | undefined;
+  onProgress?: ((done: number, total: number) => void) | undefined;
+}

@@ -19,7 +19,7 @@ export interface ErrorFacts {
   NO_PERMISSION: { readonly path: string };
   IO_ERROR: { readonly path: string; readonly errno?: string };
   /** The request left this process and no answer came: it may have happened. Repeating it with the same id or key is safe. */
-  OUTCOME_UNKNOWN: { readonly path: string };
+  OUTCOME_UNKNOWN: { readonly path: string; readonly ids?: readonly string[] };
   CLOSED: {};
   // locks
   LOCK_TIMEOUT: { readonly path: string; readonly waitedMs: number; readonly blockedBy: readonly BlockingLock[] };

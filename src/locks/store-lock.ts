@@ -16,20 +16,25 @@ export interface StoreLockOptions {
   timeoutMs?: number | undefined;
 }
 
+export interface StoreHold extends Hold {
+  /** Whether anybody waits: time to hand over. True also where nobody can tell, as between machines. */
+  isContended(): Promise<boolean>;
+}
+
 export interface StoreLock extends AsyncDisposable {
   readonly path: string;
   /** How it excludes here. Recorded in the directory, so that all processes of all machines use the same; who cannot, refuses (UNSUPPORTED_DISK). */
   readonly gate: GateKind;
-  tryAcquire(): Promise<Hold | undefined>;
+  tryAcquire(): Promise<StoreHold | undefined>;
   /** LOCK_TIMEOUT naming path, time and option. */
-  acquire(options?: Waiting): Promise<Hold>;
-  withLock<T>(work: (hold: Hold) => Promise<T>, options?: Waiting): Promise<T>;
+  acquire(options?: Waiting): Promise<StoreHold>;
+  withLock<T>(work: (hold: StoreHold) => Promise<T>, options?: Waiting): Promise<T>;
   close(): Promise<void>;
 }
 
 /** What a store lock is made of: an OS lock on one machine, a lock in a table between several. */
 type Excluder = Pick<StoreLock, "tryAcquire" | "close"> & {
-  readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<Hold>;
+  readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<StoreHold>;
 };
 
 export async function createStoreLock(
@@ -39,7 +44,7 @@ export async function createStoreLock(
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
   const { gate, excluder } = await openExcluder(ports, directory);
-  const acquire = (options: Waiting = {}): Promise<Hold> =>
+  const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();
   return {
@@ -79,8 +84,17 @@ async function openTableGate(ground: Ground, directory: string): Promise<Exclude
   const keys = { clean: () => path, keyOf: async () => lockKey };
   const locks = await TablePathLocks.open(ground, { root: directory, keys, ownsGround: true });
   return {
-    tryAcquire: () => locks.tryAcquire(path),
-    acquire: (options) => locks.acquire(path, options),
+    tryAcquire: async () => {
+      const hold = await locks.tryAcquire(path);
+      return hold === undefined ? undefined : storeHold(hold);
+    },
+    acquire: async (options) => storeHold(await locks.acquire(path, options)),
     close: () => locks.close(),
   };
+}
+
+function storeHold(hold: Hold): StoreHold {
+  const { signal, acquiredAt } = hold;
+  const release = (): Promise<void> => hold.release();
+  return { signal, acquiredAt, release, isContended: async () => true, [Symbol.asyncDispose]: release };
 }

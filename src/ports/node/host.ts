@@ -17,8 +17,12 @@ export async function openNodeHost(): Promise<Host> {
     startMark: startMarkOf(process.pid),
     processState,
     startMarkOf,
-    warn: (message) => process.emitWarning(message, "HoldfastWarning"),
+    warn,
   };
+}
+
+export function warn(message: string): void {
+  process.emitWarning(message, "HoldfastWarning");
 }
 
 /** macOS and Windows are written from their documentation and were not run. */

@@ -3,7 +3,7 @@ import type { Ports } from "../ports.ts";
 import { nodeClock } from "./clock.ts";
 import { openNodeDisk } from "./disk.ts";
 import { createNodeHeart } from "./heart.ts";
-import { openNodeHost } from "./host.ts";
+import { openNodeHost, warn as warnNode } from "./host.ts";
 import { createNodeOsLock } from "./os-lock.ts";
 import { nodeRandom } from "./random.ts";
 import { createNodeWatch } from "./watch.ts";
@@ -21,3 +21,10 @@ export async function openNodePorts(directory: string): Promise<Ports> {
     watch: createNodeWatch(disk.volume),
   };
 }
+
+/** What a world in memory takes from this one. */
+export const nodeMemoryBase: Pick<Ports, "clock" | "random"> & { readonly warn: (message: string) => void } = {
+  clock: nodeClock,
+  random: nodeRandom,
+  warn: warnNode,
+};

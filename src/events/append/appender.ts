@@ -1,0 +1,264 @@
+// Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import type { StoreHold, StoreLock } from "../../locks/store-lock.ts";
+import type { Ports } from "../../ports/ports.ts";
+import type { Appended } from "../event-store.ts";
+import type { IndexedLine } from "../find/indexed-line.ts";
+import { encodeLine, tipAfter } from "../log/line.ts";
+import type { EventReader } from "../log/event-reader.ts";
+import { TenureLost, type Publisher, type Tenure } from "../log/publisher.ts";
+import type { Tip } from "../log/tip.ts";
+import { indexedEvent, type LogView } from "../log/view.ts";
+import type { AppendRequest, Call } from "./call.ts";
+import { Judge, type Verdict } from "./judge.ts";
+
+/** How long the gate is kept while others wait for it: a hand-over costs more than a batch. */
+const quantumMs = 20;
+const batchCallsMax = 1024;
+const batchBytesMax = 4 * 1024 * 1024;
+/** A disk that hangs must not eat the memory too. */
+const queueMax = 100_000;
+/** Whoever loses so often is not unlucky. */
+const tenuresLostMax = 100;
+
+export interface AppenderParts {
+  readonly ports: Ports;
+  readonly lock: StoreLock;
+  readonly publisher: Publisher;
+  readonly view: LogView;
+  readonly reader: EventReader;
+}
+
+export class Appender {
+  readonly #parts: AppenderParts;
+  #queue: Call[] = [];
+  #flushing: Promise<void> | undefined;
+  #tenuresLost = 0;
+
+  constructor(parts: AppenderParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when it is durable. Once its batch is formed it is no longer cancelled: then the outcome is told. */
+  async append(request: AppendRequest): Promise<Appended> {
+    request.signal?.throwIfAborted();
+    if (this.#queue.length >= queueMax)
+      throw holdfastError("TOO_LARGE", `${queueMax} appends are waiting already.`, {
+        limit: queueMax,
+        actual: this.#queue.length + 1,
+      });
+    const deadlineMs = this.#parts.ports.clock.monotonicMs() + request.timeoutMs;
+    return await new Promise<Appended>((resolve, reject) => {
+      const call: Call = { ...request, deadlineMs, resolve, reject };
+      this.#queue.push(call);
+      if (request.signal !== undefined) this.#letCancel(call, request.signal);
+      this.#flushing ??= this.#flush();
+    });
+  }
+
+  /** Resolves when all that was queued is answered. */
+  async drained(): Promise<void> {
+    while (this.#flushing !== undefined) await this.#flushing;
+  }
+
+  #letCancel(call: Call, signal: AbortSignal): void {
+    const cancel = (): void => {
+      const index = this.#queue.indexOf(call);
+      if (index < 0) return;
+      this.#queue.splice(index, 1);
+      call.reject(signal.reason);
+    };
+    signal.addEventListener("abort", cancel, { once: true });
+  }
+
+  async #flush(): Promise<void> {
+    // Callers of this very moment join the first batch.
+    await Promise.resolve();
+    while (this.#queue.length > 0) {
+      try {
+        const hold = await this.#enter();
+        if (hold !== undefined) await this.#workUnder(hold);
+      } catch (error) {
+        // Nothing of these was written; who comes later tries again.
+        for (const call of this.#queue.splice(0)) call.reject(error);
+      }
+    }
+    this.#flushing = undefined;
+  }
+
+  /** The gate; undefined when nobody wants it any more. Each caller waits only as long as he said. */
+  async #enter(): Promise<StoreHold | undefined> {
+    const { lock, ports } = this.#parts;
+    const nowMs = ports.clock.monotonicMs();
+    const waitMs = Math.min(...this.#queue.map(({ deadlineMs }) => deadlineMs)) - nowMs;
+    try {
+      return await lock.acquire({ timeoutMs: Math.max(0, waitMs) });
+    } catch (error) {
+      if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw error;
+      const lateMs = ports.clock.monotonicMs();
+      const isLate = ({ deadlineMs }: Call): boolean => deadlineMs <= lateMs;
+      for (const call of this.#queue.filter(isLate)) call.reject(this.#timedOut(call, error));
+      this.#queue = this.#queue.filter((call) => !isLate(call));
+      return undefined;
+    }
+  }
+
+  async #workUnder(hold: StoreHold): Promise<void> {
+    const { clock } = this.#parts.ports;
+    const handOverMs = clock.monotonicMs() + quantumMs;
+    let tenure: Tenure | undefined;
+    try {
+      do tenure = await this.#writeBatch(tenure, this.#nextBatch());
+      while (this.#queue.length > 0 && (clock.monotonicMs() < handOverMs || !(await hold.isContended())));
+    } finally {
+      // In this order: no call to the disk is under way when the next one comes in.
+      await tenure?.close();
+      await hold.release();
+    }
+  }
+
+  #nextBatch(): Call[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { content, retag } of this.#queue) {
+      bytes += content.length;
+      if (count >= batchCallsMax || (count > 0 && bytes > batchBytesMax)) break;
+      count++;
+      // Whoever comes after it is judged by the new tags, so they have to be there.
+      if (retag !== undefined) break;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  /** Answers all of `batch`, or puts back into the queue what has to be judged again. The tenure to go on with, if any. */
+  async #writeBatch(tenure: Tenure | undefined, batch: readonly Call[]): Promise<Tenure | undefined> {
+    const { publisher, view } = this.#parts;
+    let current = tenure;
+    try {
+      if (current === undefined) await view.advance(await publisher.tip());
+      let judged = await this.#judge(batch);
+      if (hasAccepted(judged)) {
+        current ??= await publisher.begin();
+        // A dead writer has left something, or another was faster than our look.
+        if (isElsewhere(view.tip, current.published)) {
+          await view.advance(current.published);
+          judged = await this.#judge(batch);
+        }
+      }
+      if (current === undefined || !hasAccepted(judged)) judged.calls.forEach(answer);
+      else if (!(await this.#publish(current, judged))) return undefined;
+      return current;
+    } catch (error) {
+      await current?.close();
+      // Whatever it was, nothing of this batch was written.
+      for (const call of batch) call.reject(error);
+      return undefined;
+    }
+  }
+
+  async #judge(batch: readonly Call[]): Promise<Judged> {
+    const { view, reader, ports } = this.#parts;
+    const time = new Date(ports.clock.wallMs()).toISOString();
+    const judge = new Judge(view, reader, time);
+    const calls: JudgedCall[] = [];
+    for (const call of batch) calls.push({ call, verdict: judge.tryJudge(call) ?? (await judge.judge(call)) });
+    return { time, calls };
+  }
+
+  /** Writes what was accepted, and answers. False when the tenure is over. */
+  async #publish(tenure: Tenure, { time, calls }: Judged): Promise<boolean> {
+    const accepted = calls.filter(isAccepted).map(({ call }) => call);
+    const from = tenure.end;
+    const { bytes, lines, next } = encode(from, accepted, time);
+    try {
+      await tenure.publish(bytes, next, this.#queue.length === 0);
+    } catch (error) {
+      await tenure.close();
+      this.#answerAfter(error, calls);
+      return false;
+    }
+    this.#tenuresLost = 0;
+    for (const { retag } of accepted) if (retag !== undefined) this.#parts.view.retags.add(retag);
+    this.#parts.view.addOwn(from, next, lines);
+    calls.forEach(answer);
+    return true;
+  }
+
+  /** The batch failed. Whoever was answered by what it would have written is judged again. */
+  #answerAfter(error: unknown, calls: readonly JudgedCall[]): void {
+    const mayRepeat = error instanceof TenureLost && ++this.#tenuresLost < tenuresLostMax;
+    const again: Call[] = [];
+    for (const judged of calls) {
+      const { call, verdict } = judged;
+      if (verdict.kind === "accepted") {
+        if (mayRepeat) again.push(call);
+        else call.reject(withIds(error, call));
+      } else if (verdict.needsBatch) again.push(call);
+      else answer(judged);
+    }
+    this.#queue.unshift(...again);
+  }
+
+  #timedOut({ timeoutMs }: Call, cause: unknown): Error {
+    const { path } = this.#parts.lock;
+    const message = `${path} is held by another writer; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
+    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy: [] }, cause);
+  }
+}
+
+interface JudgedCall {
+  readonly call: Call;
+  readonly verdict: Verdict;
+}
+
+interface Judged {
+  /** Of all events that this batch writes. */
+  readonly time: string;
+  readonly calls: readonly JudgedCall[];
+}
+
+function isAccepted({ verdict }: JudgedCall): boolean {
+  return verdict.kind === "accepted";
+}
+
+function hasAccepted({ calls }: Judged): boolean {
+  return calls.some(isAccepted);
+}
+
+function answer({ call, verdict }: JudgedCall): void {
+  if (verdict.kind === "refused") call.reject(verdict.error);
+  else call.resolve(verdict.appended);
+}
+
+function isElsewhere(one: Tip, other: Tip): boolean {
+  return one.segment !== other.segment || one.length !== other.length;
+}
+
+interface Encoded {
+  readonly bytes: Uint8Array;
+  readonly lines: readonly IndexedLine[];
+  readonly next: Tip;
+}
+
+function encode(from: Tip, calls: readonly Call[], time: string): Encoded {
+  let next = from;
+  let text = "";
+  const lines: IndexedLine[] = [];
+  for (const { content, heads, retag } of calls) {
+    const first = next.position + 1;
+    const line = encodeLine(content, first, time, next.crc);
+    const { segment, length: offset } = next;
+    lines.push({ segment, offset, bytes: line.bytes, first, events: heads.map(indexedEvent) });
+    text += line.text;
+    next = tipAfter(next, { events: heads, retag }, line);
+  }
+  return { bytes: Buffer.from(text), lines, next };
+}
+
+/** So that the caller can append the very same events again, which is safe. */
+function withIds(error: unknown, { heads }: Call): unknown {
+  if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) return error;
+  const ids = heads.map(({ id }) => id);
+  const message = `It is not known whether these events were appended: ${error.message} Append them again with the same ids.`;
+  return holdfastError("OUTCOME_UNKNOWN", message, { path: error.path, ids }, error);
+}

@@ -1,0 +1,22 @@
+// One append call on its way: what it wants to write, under which condition, and who waits for the answer.
+import type { Appended } from "../event-store.ts";
+import type { EventBody, EventHead, Retag } from "../log/line.ts";
+import type { Items } from "../query.ts";
+
+export interface AppendRequest {
+  /** All of its line that does not depend on its place. */
+  readonly content: string;
+  readonly heads: readonly EventHead[];
+  readonly bodies: readonly EventBody[];
+  readonly condition?: { readonly items: Items; readonly after: number } | undefined;
+  readonly retag?: Retag | undefined;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Call extends AppendRequest {
+  /** By the monotonic clock: when it stops waiting for the gate. */
+  readonly deadlineMs: number;
+  readonly resolve: (appended: Appended) => void;
+  readonly reject: (error: unknown) => void;
+}

@@ -1,0 +1,118 @@
+// Judging a batch: each call in the order of the queue, against what is published and against those that were accepted before it.
+import { isDeepStrictEqual } from "node:util";
+import { holdfastError } from "../../errors.ts";
+import type { Appended } from "../event-store.ts";
+import type { EventReader, StoredEvent } from "../log/event-reader.ts";
+import type { EventHead } from "../log/line.ts";
+import type { LogView } from "../log/view.ts";
+import type { Call } from "./call.ts";
+import { PendingEvents } from "./pending.ts";
+
+/** Enough to decide again; a caller who wants all of them reads. */
+const conflictsMax = 100;
+
+export type Verdict =
+  | { readonly kind: "accepted"; readonly appended: Appended }
+  /** `needsBatch`: it rests on what the batch has not written yet, so it is told when the batch is durable, and judged again when it fails. */
+  | { readonly kind: "repeated"; readonly appended: Appended; readonly needsBatch: boolean }
+  | { readonly kind: "refused"; readonly error: Error; readonly needsBatch: boolean };
+
+export class Judge {
+  readonly #view: LogView;
+  readonly #reader: EventReader;
+  readonly #time: string;
+  readonly #pending = new PendingEvents();
+  readonly #head: number;
+  #position: number;
+
+  /** The view must be at the end of the log, and stay there until the batch is written. */
+  constructor(view: LogView, reader: EventReader, time: string) {
+    this.#view = view;
+    this.#reader = reader;
+    this.#time = time;
+    this.#head = view.tip.position;
+    this.#position = this.#head;
+  }
+
+  /** Undefined when it takes a look at the disk: then `judge` does it. So most calls of a batch are judged without a promise. */
+  tryJudge(call: Call): Verdict | undefined {
+    const { heads, condition } = call;
+    if (heads.some(({ given }) => given === true)) return undefined;
+    if (condition !== undefined) {
+      if (!this.#view.isClear(condition.items, condition.after)) return undefined;
+      if (this.#pending.matching(condition.items).length > 0) return undefined;
+    }
+    return this.#accept(call);
+  }
+
+  async judge(call: Call): Promise<Verdict> {
+    // Before the condition: a call that is made again after a lost answer would be refused because of itself.
+    const known = await this.#findKnown(call);
+    if (known !== undefined) return known;
+    const conflicts = await this.#conflictsOf(call);
+    if (conflicts.length === 0) return this.#accept(call);
+    const decoded = await Promise.all(conflicts.slice(0, conflictsMax).map((event) => this.#reader.decode(event)));
+    const positions = decoded.map(({ position }) => position);
+    const message = `The append condition failed: ${conflicts.length} event(s) match it, at position ${positions.slice(0, 5).join(", ")}${positions.length > 5 ? ", …" : ""}. Read again and decide again.`;
+    const error = holdfastError("APPEND_CONDITION_FAILED", message, { conflicts: decoded });
+    const needsBatch = conflicts.every(({ position }) => position > this.#head);
+    return { kind: "refused", error, needsBatch };
+  }
+
+  #accept(call: Call): Verdict {
+    const first = this.#position + 1;
+    for (const [index, head] of call.heads.entries()) {
+      const body = call.bodies[index];
+      if (body !== undefined) this.#pending.add(++this.#position, this.#time, head, body);
+    }
+    return { kind: "accepted", appended: { first, last: this.#position, repeated: false } };
+  }
+
+  /** What is to be said of a call whose ids are there already; undefined when none is. */
+  async #findKnown({ heads, bodies }: Call): Promise<Verdict | undefined> {
+    const found: StoredEvent[] = [];
+    for (const [index, head] of heads.entries()) {
+      if (head.given !== true) continue;
+      const event = this.#pending.findById(head.id) ?? (await this.#findById(head.id));
+      if (event === undefined) continue;
+      if (!isEqual(event, { head, body: bodies[index] })) return reused(event, "with other content");
+      found.push(event);
+    }
+    const [one] = found;
+    if (one === undefined) return undefined;
+    const first = Math.min(...found.map(({ position }) => position));
+    const inOrder = found.every(({ position }, index) => position === first + index);
+    if (found.length !== heads.length || !inOrder) return reused(one, "in another append");
+    const appended = { first, last: first + found.length - 1, repeated: true };
+    return { kind: "repeated", appended, needsBatch: appended.last > this.#head };
+  }
+
+  async #findById(id: string): Promise<StoredEvent | undefined> {
+    for await (const position of this.#view.idCandidates(id)) {
+      const event = await this.#reader.get(position);
+      if (event.head.id === id) return event;
+    }
+    return undefined;
+  }
+
+  async #conflictsOf({ condition }: Call): Promise<StoredEvent[]> {
+    if (condition === undefined) return [];
+    const { items, after } = condition;
+    const conflicts: StoredEvent[] = [];
+    if (!this.#view.isClear(items, after))
+      for await (const event of this.#reader.read(items, { after, upTo: this.#head }, false))
+        if (conflicts.push(event) > conflictsMax) return conflicts;
+    return [...conflicts, ...this.#pending.matching(items).filter(({ position }) => position > after)];
+  }
+}
+
+function isEqual(event: StoredEvent, { head, body }: { readonly head: EventHead; readonly body: unknown }): boolean {
+  // Tags may have been added since, and what is stored went through JSON.
+  const isTagged = head.tags.every((tag) => event.head.tags.includes(tag));
+  return event.head.type === head.type && isTagged && isDeepStrictEqual(event.body, JSON.parse(JSON.stringify(body)));
+}
+
+function reused({ head: { id }, position }: StoredEvent, how: string): Verdict {
+  const message = `The event id ${JSON.stringify(id)} is at position ${position} already, ${how}. An id names one event for ever.`;
+  return { kind: "refused", error: holdfastError("EVENT_ID_REUSED", message, { id, position }), needsBatch: false };
+}

@@ -1,0 +1,100 @@
+// Decide: read what a decision rests on, decide, and append under the condition that nothing of it has changed; again if it has.
+import type { Cancel, NewEvent } from "../../common.ts";
+import { isHoldfastError } from "../../errors.ts";
+import type { Random } from "../../ports/random.ts";
+import type { AppendCondition, Appended, EventStore } from "../event-store.ts";
+import { accessOf } from "../log-access.ts";
+import type { Models, StatesOf } from "./model.ts";
+import { StatesReader } from "./states.ts";
+
+const backoffMsFirst = 10;
+const backoffMsMax = 1_000;
+
+/** Events to append (none: nothing is written), or events and a result for the caller. Throw to refuse. */
+export type Decision<E extends NewEvent, R = unknown> =
+  E | readonly E[] | { readonly events: readonly E[]; readonly result: R };
+
+/** E as it stands in a decision's `return`: `const D` keeps literal types, and makes the lists in `data` readonly on the way. */
+export type Written<E extends NewEvent> = E extends unknown
+  ? Omit<E, "data"> & { data: ReadonlyData<E["data"]> }
+  : never;
+type ReadonlyData<T> = unknown extends T
+  ? T
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : { readonly [K in keyof T]: ReadonlyData<T[K]> };
+
+export type ResultOf<D> = D extends { readonly events: readonly unknown[]; readonly result: infer R } ? R : undefined;
+
+export interface Decided<R> {
+  readonly result: R;
+  /** Absent when the decision was to write nothing. */
+  readonly appended?: Appended;
+  readonly attempts: number;
+}
+
+export interface DecideOptions extends Cancel {
+  /** After a conflict. Default 5, with back-off and jitter. */
+  retries?: number | undefined;
+}
+
+/**
+ * One read for all models, one condition from all of them, again on conflict.
+ * What the decision throws is passed on untouched, and nothing is written. APPEND_CONDITION_FAILED when the last retry has met a conflict too. The decision may run several times: it
+ * only decides, and has no effect of its own. It may change the states that it gets.
+ */
+export async function decide<E extends NewEvent, const M extends Models, const D extends Decision<Written<E>>>(
+  store: EventStore<E>,
+  models: M,
+  decision: (states: StatesOf<M>, context: { readonly attempt: number; readonly head: number }) => D | Promise<D>,
+  { retries = 5, signal }: DecideOptions = {},
+): Promise<Decided<ResultOf<D>>> {
+  if (!(retries >= 0)) throw new RangeError(`retries must be 0 or more, not ${retries}.`);
+  const { clock, random } = accessOf(store).ports;
+  const reader = new StatesReader(store as unknown as EventStore, models);
+  for (let attempt = 1; ; attempt++) {
+    signal?.throwIfAborted();
+    const { states, head } = await reader.read({ signal });
+    const decided = await decision(states as StatesOf<M>, { attempt, head });
+    const { events, result } = partsOf<E, ResultOf<D>>(decided as Decision<E, ResultOf<D>>);
+    if (events.length === 0) return { result, attempts: attempt };
+    try {
+      const appended = await store.append(events, { condition: conditionOf<E>(reader, head), signal });
+      return { result, appended, attempts: attempt };
+    } catch (error) {
+      if (attempt > retries || !isHoldfastError(error, "APPEND_CONDITION_FAILED")) throw error;
+    }
+    await clock.sleep(backoffMs(attempt, random), { signal });
+  }
+}
+
+/** Without models a decision rests on nothing, and nothing can be in its way. */
+function conditionOf<E extends NewEvent>(
+  { query }: StatesReader,
+  after: number,
+): AppendCondition<E["type"]> | undefined {
+  return query === undefined ? undefined : { failIfEventsMatch: query, after };
+}
+
+/** Full jitter: those who have met in one conflict do not meet in the next. */
+function backoffMs(attempt: number, random: Random): number {
+  return random.fraction() * Math.min(backoffMsMax, backoffMsFirst * 2 ** attempt);
+}
+
+/** TypeError for what is no decision: a forgotten `return` must not look like the decision to write nothing. */
+function partsOf<E extends NewEvent, R>(
+  decision: Decision<E, R>,
+): { readonly events: readonly E[]; readonly result: R } {
+  // By `ResultOf`, the result of a decision that names none is undefined.
+  const nothing = undefined as R;
+  if (isList(decision)) return { events: decision, result: nothing };
+  if (typeof decision === "object" && decision !== null) {
+    if ("type" in decision) return { events: [decision], result: nothing };
+    if (isList(decision.events)) return { events: decision.events, result: decision.result };
+  }
+  throw new TypeError("A decision gives an event, a list of events or { events, result }; to write nothing, give [].");
+}
+
+function isList<E>(value: E | readonly E[]): value is readonly E[] {
+  return Array.isArray(value);
+}

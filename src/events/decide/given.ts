@@ -1,0 +1,102 @@
+// Given, when, then: tests of decisions in a few lines, in memory, with any test runner.
+import type { NewEvent } from "../../common.ts";
+import type { EventStore } from "../event-store.ts";
+import type { Decided } from "./decide.ts";
+import { checkEqual, factsOf, refusalFits, shown, told, unexpected, type Facts, type Refusal } from "./expectation.ts";
+
+export interface Given<E extends NewEvent> {
+  /** Runs at once. It may do anything with the store: decide, append, let two deciders race. */
+  when<R>(act: (store: EventStore<E>) => R | Promise<R>): Outcome<E, R>;
+}
+
+/** What came of it. Each check is a promise that must be awaited, and on which further ones can be chained: `.thenEvents([…]).thenResult(7)`. */
+export interface Outcome<E extends NewEvent, R> {
+  /** It appended exactly these, in this order. Compared by type, data and tags; tags are a set. */
+  thenEvents(expected: readonly E[]): Checked<E, R>;
+  /** It went well and appended nothing. */
+  thenNothing(): Checked<E, R>;
+  /** The result of the decision; of a function that returns something else than `decide` does, what it returned. */
+  thenResult(expected: ResultIn<R>): Checked<E, R>;
+  /** It threw, and appended nothing. */
+  thenRefuses(expected?: Refusal): Checked<E, R>;
+}
+export type Checked<E extends NewEvent, R> = Promise<void> & Outcome<E, R>;
+export type ResultIn<R> = R extends Decided<infer Result> ? Result : R;
+
+/** What has happened before, on a store that is empty. */
+export function givenOn<E extends NewEvent>(events: readonly E[], store: EventStore<E>): Given<E> {
+  return { when: (act) => outcomeOf(run(store, events, act)) };
+}
+
+interface Ran<R> {
+  readonly appended: readonly Facts[];
+  readonly ended: { readonly value: R } | { readonly error: unknown };
+}
+
+async function run<E extends NewEvent, R>(
+  store: EventStore<E>,
+  events: readonly E[],
+  act: (store: EventStore<E>) => R | Promise<R>,
+): Promise<Ran<R>> {
+  if (events.length > 0) await store.append(events);
+  const after = await store.head();
+  const ended = await endOf(async () => await act(store));
+  const appended: Facts[] = [];
+  for await (const event of store.read("all", { after })) appended.push(factsOf(event));
+  return { appended, ended };
+}
+
+async function endOf<R>(act: () => Promise<R>): Promise<Ran<R>["ended"]> {
+  try {
+    return { value: await act() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function outcomeOf<E extends NewEvent, R>(
+  ran: Promise<Ran<R>>,
+  before: Promise<void> = Promise.resolve(),
+): Outcome<E, R> {
+  const and = (check: (ran: Ran<R>) => void): Checked<E, R> => {
+    const checked = before.then(async () => check(await ran));
+    return Object.assign(checked, outcomeOf<E, R>(ran, checked));
+  };
+  return {
+    thenEvents: (expected) =>
+      and(({ appended, ended }) => {
+        if ("error" in ended) throw refused(`these events:\n${shown(expected.map(factsOf))}`, ended.error);
+        checkEqual("The events that were appended are not the expected ones.", appended, expected.map(factsOf));
+      }),
+    thenNothing: () =>
+      and(({ appended, ended }) => {
+        if ("error" in ended) throw refused("that nothing happens", ended.error);
+        checkEqual("Nothing was to be appended.", appended, []);
+      }),
+    thenResult: (expected) =>
+      and(({ ended }) => {
+        if ("error" in ended) throw refused(`the result:\n${shown(expected)}`, ended.error);
+        checkEqual("The result is not the expected one.", resultOf(ended.value), expected);
+      }),
+    thenRefuses: (expected) =>
+      and(({ appended, ended }) => {
+        if (!("error" in ended))
+          throw unexpected(`Expected a refusal, but these events were appended:\n${shown(appended)}`);
+        if (expected !== undefined && !refusalFits(expected, ended.error))
+          throw unexpected(
+            `Expected a refusal that fits ${shown(expected)}, but it was: ${told(ended.error)}`,
+            ended.error,
+          );
+        checkEqual("It refused, but not before it had appended something.", appended, []);
+      }),
+  };
+}
+
+function refused(what: string, error: unknown): Error {
+  return unexpected(`Expected ${what}\nbut it was refused: ${told(error)}`, error);
+}
+
+function resultOf(value: unknown): unknown {
+  const isDecided = typeof value === "object" && value !== null && "attempts" in value && "result" in value;
+  return isDecided ? value.result : value;
+}

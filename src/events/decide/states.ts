@@ -1,0 +1,138 @@
+// The states of a decision's models at one head: found by one read for all of them, and carried on from attempt to attempt.
+import type { Cancel } from "../../common.ts";
+import type { EventStore } from "../event-store.ts";
+import { accessOf, type LogAccess } from "../log-access.ts";
+import { itemsOf, matches, type Items, type Query, type QueryItem } from "../query.ts";
+import type { DecisionModel, Models } from "./model.ts";
+import { findTagChecksum } from "./past.ts";
+import { Snapshot } from "./snapshot.ts";
+import { findCopy } from "./state-copy.ts";
+
+/** One model on its way to the head. */
+interface Folding {
+  readonly name: string;
+  readonly model: DecisionModel<unknown>;
+  readonly items: Items;
+  readonly snapshot: Snapshot | undefined;
+  state: unknown;
+  /** Everything up to here is in the state. */
+  position: number;
+  /** Since the snapshot, or since the beginning. */
+  folded: number;
+}
+
+/** Where the next attempt can go on; `tagChecksum` says what it was read under. */
+interface Reached {
+  readonly states: ReadonlyMap<string, unknown>;
+  readonly position: number;
+  readonly tagChecksum: string;
+}
+
+export interface ReadStates {
+  readonly states: Readonly<Record<string, unknown>>;
+  readonly head: number;
+}
+
+export class StatesReader {
+  readonly #store: EventStore;
+  readonly #access: LogAccess;
+  readonly #foldings: readonly Folding[];
+  #reached: Reached | undefined;
+
+  constructor(store: EventStore, models: Models) {
+    this.#store = store;
+    this.#access = accessOf(store);
+    this.#foldings = Object.entries(models).map(([name, model]) => ({
+      name,
+      model,
+      items: itemsOf(model.query),
+      snapshot: model.snapshot && new Snapshot(this.#access, model.query, model.snapshot),
+      state: undefined,
+      position: 0,
+      folded: 0,
+    }));
+  }
+
+  /** All that the models rest on; undefined when there are none. */
+  get query(): Query | undefined {
+    return this.#foldings.length === 0 ? undefined : unionOf(this.#foldings);
+  }
+
+  /** The states as of now. After the first call it reads only what has come since, unless tags were added meanwhile or a state cannot be copied. */
+  async read({ signal }: Cancel): Promise<ReadStates> {
+    // Before the events: an event that comes while we read is beyond it, and a conflict. Also right when nothing matches.
+    const head = await this.#store.head();
+    // Before the events as well: if tags come while we read, the next look differs from this one, and nothing goes on from what was read.
+    const tagChecksum = await findTagChecksum(this.#access);
+    await this.#begin(head, tagChecksum);
+    await this.#foldUpTo(head, signal);
+    await this.#keep(tagChecksum);
+    this.#remember(head, tagChecksum);
+    return { states: Object.fromEntries(this.#foldings.map(({ name, state }) => [name, state])), head };
+  }
+
+  async #begin(head: number, tagChecksum: string | undefined): Promise<void> {
+    const reached = this.#reached;
+    if (reached !== undefined && reached.tagChecksum === tagChecksum) {
+      for (const folding of this.#foldings) {
+        folding.state = reached.states.get(folding.name);
+        folding.position = reached.position;
+      }
+      return;
+    }
+    for (const folding of this.#foldings) {
+      const kept = tagChecksum === undefined ? undefined : await folding.snapshot?.find({ head, tagChecksum });
+      // A copy: what an `apply` adds to it in place would otherwise be there at the beginning of the next decision.
+      folding.state = kept === undefined ? structuredClone(folding.model.initial) : kept.state;
+      folding.position = kept?.position ?? 0;
+      folding.folded = 0;
+    }
+  }
+
+  /** One read; with snapshots one more for each position that one of them has, so that what a model has folded is not read again for its sake. */
+  async #foldUpTo(head: number, signal: AbortSignal | undefined): Promise<void> {
+    const starts = [...new Set(this.#foldings.map(({ position }) => position))].sort((one, other) => one - other);
+    for (const [index, after] of starts.entries()) {
+      const upTo = Math.min(starts[index + 1] ?? head, head);
+      if (after >= upTo) continue;
+      const active = this.#foldings.filter(({ position }) => position <= after);
+      for await (const event of this.#store.read(unionOf(active), { after, upTo, signal }))
+        for (const folding of active) {
+          if (!matches(folding.items, event)) continue;
+          folding.state = folding.model.fold(folding.state, event);
+          folding.folded++;
+        }
+      for (const folding of active) folding.position = upTo;
+    }
+  }
+
+  async #keep(tagChecksum: string | undefined): Promise<void> {
+    const due = this.#foldings.filter(({ snapshot, folded }) => snapshot?.isDue(folded));
+    // Tags that came while we read are in some of these states and not in others.
+    if (due.length === 0 || tagChecksum === undefined || (await findTagChecksum(this.#access)) !== tagChecksum) return;
+    for (const folding of due) {
+      await folding.snapshot?.keep(folding, tagChecksum);
+      folding.folded = 0;
+    }
+  }
+
+  /** Before the decision sees the states, which it may change as it likes. */
+  #remember(position: number, tagChecksum: string | undefined): void {
+    this.#reached = undefined;
+    if (tagChecksum === undefined) return;
+    const states = new Map<string, unknown>();
+    for (const { name, state } of this.#foldings) {
+      const copy = findCopy(state);
+      // All or none: this one has to be folded from the beginning again.
+      if (copy === undefined) return;
+      states.set(name, copy.state);
+    }
+    this.#reached = { states, position, tagChecksum };
+  }
+}
+
+function unionOf(foldings: readonly Folding[]): Query {
+  const items = new Map<string, QueryItem>();
+  for (const item of foldings.flatMap(({ items }) => items)) items.set(JSON.stringify(item), item);
+  return [...items.values()];
+}

@@ -1,0 +1,36 @@
+// The content of an index file for one segment, from the index of that segment in memory.
+import type { ActiveIndex } from "./active-index.ts";
+import type { IndexContent, StoredKey, StoredLine } from "./index-writer.ts";
+import { compareHashes } from "./key-hash.ts";
+
+export function contentOf(index: ActiveIndex): IndexContent {
+  return {
+    keyCount: index.chains.keyCount,
+    lineCount: index.lines.length,
+    // One list: it is all in memory anyway.
+    lines: async function* () {
+      yield linesOf(index);
+    },
+    keys: async function* () {
+      yield keysOf(index);
+    },
+  };
+}
+
+function* linesOf({ first: origin, lines }: ActiveIndex): Generator<StoredLine> {
+  for (let index = 0; index < lines.length; index++) {
+    const { first, offset, bytes } = lines.at(index);
+    yield { first: first - origin, segment: 0, offset, bytes };
+  }
+}
+
+function* keysOf({ chains }: ActiveIndex): Generator<StoredKey> {
+  const keys = Array.from({ length: chains.keyCount }, (_, key) => ({ key, ...chains.hashOf(key) }));
+  for (const { key, high, low } of keys.sort(compareHashes)) {
+    const positions = new Uint32Array(chains.countOf(key));
+    let index = positions.length;
+    for (let entry = chains.newestOf(key); entry !== 0; entry = chains.previousOf(entry))
+      positions[--index] = chains.eventOf(entry);
+    yield { high, low, count: positions.length, positions: [positions] };
+  }
+}

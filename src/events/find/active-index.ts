@@ -1,0 +1,144 @@
+// The index of the segment that is still being written: in memory only, because what may still change has no valid copy on disk.
+import type { Items } from "../query.ts";
+import type { IndexedEvent, IndexedLine, LinePlace, Range } from "./indexed-line.ts";
+import { KeyChains } from "./key-chains.ts";
+import { hashId, hashItems, hashOf, type HashedItem, type KeyHash } from "./key-hash.ts";
+import { LineTable } from "./line-table.ts";
+
+/** Alternatives, by their numbers in the chains; never empty. */
+type KeyClause = readonly number[];
+/** What to walk, and what else must hold for what is found there. */
+interface Walk {
+  readonly driver: KeyClause;
+  readonly others: readonly KeyClause[];
+}
+
+/** Positions are given out by hash: the caller confirms each against its line. None is ever missing. */
+export class ActiveIndex {
+  readonly first: number;
+  readonly chains: KeyChains = new KeyChains();
+  readonly lines: LineTable;
+
+  constructor(first: number) {
+    this.first = first;
+    this.lines = new LineTable(first);
+  }
+
+  /** `first - 1` when it is empty. */
+  get last(): number {
+    return this.first + this.chains.eventCount - 1;
+  }
+
+  /** RangeError for a line that does not follow: every position after it would be wrong. */
+  add(line: IndexedLine): void {
+    if (line.events.length === 0) return;
+    if (line.first !== this.last + 1)
+      throw new RangeError(`A line with position ${line.first} does not follow position ${this.last}.`);
+    this.lines.add(line);
+    for (const event of line.events) this.chains.addEvent(keysOf(event));
+  }
+
+  /** In order, without duplicates; newest first when `backwards`. */
+  candidates(items: Items, range: Range, backwards: boolean): Iterable<number> {
+    return this.#candidates(hashItems(items), range, backwards);
+  }
+
+  idCandidates(id: string): Iterable<number> {
+    return this.#candidates(hashId(id), { after: this.first - 1, upTo: this.last }, false);
+  }
+
+  /** Whether there may be a match beyond `after`. False costs one look per key, however long the log is. */
+  hasCandidate(items: Items, after: number): boolean {
+    if (after >= this.last) return false;
+    const afterEvent = after - this.first;
+    return hashItems(items).some((item) => {
+      if (item.length === 0) return true;
+      const walk = this.#findWalk(item, afterEvent);
+      return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
+    });
+  }
+
+  /** RangeError for a position that is not here. */
+  placeOf(position: number): LinePlace {
+    if (!(position >= this.first && position <= this.last))
+      throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
+    return this.lines.getLine(position);
+  }
+
+  #candidates(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
+    const after = Math.max(range.after, this.first - 1);
+    const upTo = Math.min(range.upTo, this.last);
+    if (items.some((item) => item.length === 0)) return counted(after, upTo, backwards);
+    const walks = items
+      .map((item) => this.#findWalk(item, after - this.first))
+      .filter((walk): walk is Walk => walk !== undefined);
+    const [walk] = walks;
+    if (walk === undefined) return [];
+    // As the chain runs: whoever wants only the newest few pays for those.
+    if (backwards && walks.length === 1 && walk.driver.length === 1) return this.#positions(walk, after, upTo);
+    const found = Uint32Array.from(this.#union(walks, after - this.first, upTo - this.first)).sort();
+    return this.#distinct(backwards ? found.reverse() : found);
+  }
+
+  /** Undefined when nothing after the event can match: each clause needs a key that was seen since. */
+  #findWalk(item: HashedItem, afterEvent: number): Walk | undefined {
+    const clauses: KeyClause[] = [];
+    let driver = 0;
+    let driverCost = Infinity;
+    for (const clause of item) {
+      const keys = this.#recentKeys(clause, afterEvent);
+      if (keys.length === 0) return undefined;
+      const cost = keys.reduce((sum, key) => sum + this.chains.countOf(key), 0);
+      if (cost < driverCost) [driver, driverCost] = [clauses.length, cost];
+      clauses.push(keys);
+    }
+    return { driver: clauses[driver] as KeyClause, others: clauses.toSpliced(driver, 1) };
+  }
+
+  #recentKeys(clause: readonly KeyHash[], afterEvent: number): number[] {
+    const keys: number[] = [];
+    for (const hash of clause) {
+      const key = this.chains.find(hash);
+      if (key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent) keys.push(key);
+    }
+    return keys;
+  }
+
+  /** Key by key, each newest first. */
+  *#events({ driver, others }: Walk, after: number, upTo: number): Generator<number, void> {
+    const { chains } = this;
+    for (const key of driver)
+      for (let entry = chains.newestOf(key); entry !== 0; entry = chains.previousOf(entry)) {
+        const event = chains.eventOf(entry);
+        if (event <= after) break;
+        if (event <= upTo && others.every((keys) => keys.some((other) => chains.has(event, other)))) yield event;
+      }
+  }
+
+  *#union(walks: readonly Walk[], after: number, upTo: number): Generator<number> {
+    for (const walk of walks) yield* this.#events(walk, after, upTo);
+  }
+
+  *#positions(walk: Walk, after: number, upTo: number): Generator<number> {
+    for (const event of this.#events(walk, after - this.first, upTo - this.first)) yield this.first + event;
+  }
+
+  *#distinct(events: Uint32Array): Generator<number> {
+    let before = -1;
+    for (const event of events) {
+      if (event !== before) yield this.first + event;
+      before = event;
+    }
+  }
+}
+
+function* keysOf({ type, tags, givenId }: IndexedEvent): Generator<KeyHash> {
+  yield hashOf("type", type);
+  for (const tag of tags) yield hashOf("tag", tag);
+  if (givenId !== undefined) yield hashOf("id", givenId);
+}
+
+function* counted(after: number, upTo: number, backwards: boolean): Generator<number> {
+  if (backwards) for (let position = upTo; position > after; position--) yield position;
+  else for (let position = after + 1; position <= upTo; position++) yield position;
+}

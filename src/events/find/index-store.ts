@@ -1,0 +1,111 @@
+// Where the indexes of one log are: files that all processes share, or memory where nothing can be written.
+import type { Staging } from "../../durable/staging.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import type { IndexTarget } from "./block-stream.ts";
+import { openIndexFile, publishIndexFile, removeCovered } from "./index-file.ts";
+import type { Coverage } from "./index-header.ts";
+import { writeIndex } from "./index-writer.ts";
+import { MemoryImage, MemoryImages } from "./memory-image.ts";
+import { mergedContentOf } from "./merged-content.ts";
+import { SealedIndex } from "./sealed-index.ts";
+import { imageOf, type ScanSegment } from "./segment-image.ts";
+import type { SealedSegment } from "./indexed-line.ts";
+import type { Span } from "./span.ts";
+import { UnusableIndex } from "./unusable-index.ts";
+
+export interface IndexStoreOptions {
+  readonly staging: Staging;
+  /** Made when the first index is written. */
+  readonly directory: string;
+  readonly logId: string;
+  readonly scan: ScanSegment;
+  /** Called after each segment that was read, and often during a merge, so that others get their turn on the thread. */
+  readonly pause?: (() => Promise<void>) | undefined;
+}
+
+export class IndexStore {
+  /** False after a failed write, until somebody says that it is worth trying again. */
+  isWritable = true;
+  #isClosed = false;
+  readonly #options: IndexStoreOptions;
+  readonly #images = new MemoryImages();
+
+  constructor(options: IndexStoreOptions) {
+    this.#options = options;
+  }
+
+  async findFile(span: Span): Promise<SealedIndex | undefined> {
+    try {
+      return await openIndexFile(this.#options.staging.disk, this.#pathOf(span), span.name, this.#coverageOf(span));
+    } catch (error) {
+      if (error instanceof UnusableIndex) return undefined;
+      throw error;
+    }
+  }
+
+  /** Reads the segment, and writes its index if it can; `inMemory` when the disk is not to be trusted with it. */
+  async makeIndex(span: Span, { inMemory }: { readonly inMemory: boolean }): Promise<SealedIndex> {
+    const { logId, scan, pause } = this.#options;
+    const make = (): Promise<Uint8Array> => imageOf(logId, span.segments[0] as SealedSegment, scan);
+    const bytes = await make();
+    await pause?.();
+    const isWritten = !inMemory && (await this.#write(span, (write) => write(0, bytes)));
+    const written = isWritten ? await this.findFile(span) : undefined;
+    return written ?? SealedIndex.open(new MemoryImage(this.#images, bytes, make), this.#coverageOf(span));
+  }
+
+  /** False when it cannot be written. UnusableIndex when one of `parts` cannot be read. */
+  async merge(span: Span, parts: readonly SealedIndex[]): Promise<boolean> {
+    const { pause } = this.#options;
+    return this.#write(span, async (write) => {
+      const content = await mergedContentOf(parts);
+      await writeIndex(this.#coverageOf(span), content, async (offset, bytes) => {
+        // A large merge takes a minute, which nobody who closes has to wait for.
+        if (this.#isClosed) throw closed();
+        await write(offset, bytes);
+        await pause?.();
+      });
+    });
+  }
+
+  /** Removes the files of the parts of these. */
+  async removeParts(spans: readonly Span[]): Promise<void> {
+    const { staging, directory } = this.#options;
+    try {
+      await removeCovered(staging.disk, directory, spans);
+    } catch (error) {
+      // They take room and nothing else; the next build tries again.
+      if (!isHoldfastError(error)) throw error;
+    }
+  }
+
+  /** Ends a merge that is under way. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #write(span: Span, fill: (write: IndexTarget["write"]) => Promise<void>): Promise<boolean> {
+    if (!this.isWritable) return false;
+    try {
+      await publishIndexFile(this.#options.staging, this.#pathOf(span), fill);
+      return true;
+    } catch (error) {
+      // No permission, a full disk, a lost answer: an index is a convenience, and no reason to refuse to read or to append.
+      if (!isHoldfastError(error)) throw error;
+      this.isWritable = false;
+      return false;
+    }
+  }
+
+  #pathOf({ name }: Span): string {
+    return `${this.#options.directory}/${name}.idx`;
+  }
+
+  #coverageOf({ segments }: Span): Coverage {
+    return { logId: this.#options.logId, segments };
+  }
+}
+
+export function closed(): Error {
+  return holdfastError("CLOSED", "This log is closed. Open it again.", {});
+}

@@ -1,0 +1,50 @@
+// A subscription: all matching events from a position on, in order, each once, and then those that come.
+import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
+import type { EventStore } from "../event-store.ts";
+import type { LogAccess } from "../log-access.ts";
+import { itemsOf, type Matching, type Query } from "../query.ts";
+
+export interface SubscribeOptions extends Cancel {
+  /** Exclusive. Default 0. */
+  after?: number | undefined;
+}
+
+/**
+ * Never skips and never repeats: each round reads up to a head, and the next one begins there. An abort ends the iteration quietly, as `break` does: it is the only
+ * way to end it from outside, so it is no failure. (A wait that was to bring something rejects when it is aborted; here nothing was promised.)
+ */
+export function subscribe<E extends NewEvent, const Q extends Query<E["type"]>>(
+  store: Pick<EventStore<E>, "read">,
+  access: Pick<LogAccess, "waitBeyond">,
+  query: Q,
+  { after = 0, signal }: SubscribeOptions = {},
+): AsyncGenerator<SequencedEvent<Matching<E, Q>>, void, undefined> {
+  // Mistakes are told where they are made, not at the first event.
+  itemsOf(query);
+  if (!(Number.isSafeInteger(after) && after >= 0))
+    throw new RangeError(`after must be a whole number from 0, not ${after}.`);
+  return follow(store, access, query, after, signal);
+}
+
+async function* follow<E extends NewEvent, const Q extends Query<E["type"]>>(
+  store: Pick<EventStore<E>, "read">,
+  access: Pick<LogAccess, "waitBeyond">,
+  query: Q,
+  after: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SequencedEvent<Matching<E, Q>>, void, undefined> {
+  let position = after;
+  try {
+    while (!signal?.aborted) {
+      const head = await access.waitBeyond(position, { signal });
+      for await (const event of store.read(query, { after: position, upTo: head, signal })) {
+        if (signal?.aborted) return;
+        yield event;
+      }
+      // Also past what did not match: it is never looked at again.
+      position = head;
+    }
+  } catch (error) {
+    if (!signal?.aborted || error !== signal.reason) throw error;
+  }
+}

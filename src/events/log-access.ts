@@ -1,0 +1,32 @@
+// What the rooms around the log (subscriptions, consumers, read models) may know of it, beside the public interface.
+import type { Cancel } from "../common.ts";
+import type { Ground } from "../durable/ground.ts";
+import type { Ports } from "../ports/ports.ts";
+
+export interface LogAccess {
+  readonly ports: Ports;
+  /** Opens the log if that is still to be done, as with one in memory. */
+  opened(): Promise<void>;
+  /** Only after `opened`. */
+  readonly ground: Ground;
+  /** Of the log; `consumers/` and `projections/` are made in it by those who need them. */
+  readonly directory: string;
+  /** Resolves with the head as soon as it is beyond `position`: by hints on a local disk, by looking again on a network mount. */
+  waitBeyond(position: number, options?: Cancel): Promise<number>;
+  /** Eight hex digits: of the line that has this position, which tells this log from one that was restored. Undefined beyond the head; zeros for 0. */
+  findChecksum(position: number): Promise<string | undefined>;
+}
+
+const accesses = new WeakMap<object, LogAccess>();
+
+/** Said once by the store itself. */
+export function giveAccess(store: object, access: LogAccess): void {
+  accesses.set(store, access);
+}
+
+/** TypeError for an object that only looks like an event store of this package. */
+export function accessOf(store: object): LogAccess {
+  const access = accesses.get(store);
+  if (access === undefined) throw new TypeError("This needs an event store of openEvents or memoryEvents.");
+  return access;
+}

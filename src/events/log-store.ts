@@ -1,0 +1,231 @@
+// The event store on a log: what users call, in the order in which a call passes through it.
+import type { Cancel, NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
+import type { Ground } from "../durable/ground.ts";
+import { checkTimeout } from "../durable/deadline.ts";
+import { holdfastError } from "../errors.ts";
+import { makeUuid } from "../format/uuid.ts";
+import type { Ports } from "../ports/ports.ts";
+import type {
+  Appended,
+  AppendOptions,
+  ConsumerOptions,
+  EventConsumer,
+  EventStore,
+  EventStoreOptions,
+  ReadOptions,
+} from "./event-store.ts";
+import type { EventCodec } from "./codec.ts";
+import { consume } from "./follow/consumer.ts";
+import { endFollowing } from "./follow/following.ts";
+import { subscribe } from "./follow/subscribe.ts";
+import { giveAccess, type LogAccess } from "./log-access.ts";
+import { encodeContent, type EventHead, type StoredCondition } from "./log/line.ts";
+import { hexOf } from "./log/tip.ts";
+import { checkEvents, checkJson, checkTags } from "./new-event.ts";
+import { OpenedLog, type LogOptions } from "./opened-log.ts";
+import { itemsOf, type Matching, type Query } from "./query.ts";
+import { verify } from "./verify.ts";
+
+export interface LogStoreParts {
+  readonly ports: Ports;
+  readonly directory: string;
+  readonly codec: EventCodec;
+}
+
+export class LogEventStore<E extends NewEvent> implements EventStore<E> {
+  readonly #parts: LogStoreParts;
+  readonly #options: EventStoreOptions<E> & LogOptions;
+  readonly #access: LogAccess;
+  #opening: Promise<OpenedLog> | undefined;
+  #log: OpenedLog | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** Nothing is touched before the first call, or `open`. */
+  constructor(parts: LogStoreParts, options: EventStoreOptions<E> & LogOptions) {
+    if (options.lockTimeoutMs !== undefined) checkTimeout(options.lockTimeoutMs);
+    this.#parts = parts;
+    this.#options = options;
+    this.#access = this.#makeAccess();
+    giveAccess(this, this.#access);
+  }
+
+  async open(): Promise<this> {
+    await this.#opened();
+    return this;
+  }
+
+  async append(events: E | readonly E[], options: AppendOptions<E["type"]> = {}): Promise<Appended> {
+    const { condition, timeoutMs = this.#options.lockTimeoutMs ?? 5000, signal } = options;
+    checkTimeout(timeoutMs);
+    signal?.throwIfAborted();
+    const list = checkEvents(events);
+    const items = condition === undefined ? undefined : itemsOf(condition.failIfEventsMatch);
+    const after = checkCount(condition?.after ?? 0, "after");
+    const heads = list.map((event) => this.#headOf(event));
+    const bodies = await Promise.all(list.map((event) => this.#parts.codec.encode(event)));
+    for (const [index, body] of bodies.entries()) checkJson(heads[index]?.type ?? "", body);
+    const stored = items === undefined ? undefined : storedCondition(items, condition?.after);
+    const content = encodeContent({ condition: stored, events: heads, payload: bodies });
+    const log = await this.#opened();
+    const judged = items === undefined ? undefined : { items, after };
+    const appended = await log.appender.append({ content, heads, bodies, condition: judged, timeoutMs, signal });
+    log.hints.wakeAll();
+    return appended;
+  }
+
+  read<const Q extends Query<E["type"]> = "all">(
+    query?: Q,
+    options: ReadOptions = {},
+  ): AsyncIterable<SequencedEvent<Matching<E, Q>>> {
+    // Mistakes are told where they are made, not at the first event.
+    const items = itemsOf(query ?? "all");
+    for (const name of ["after", "upTo", "limit"] as const) checkCount(options[name] ?? 0, name);
+    return this.#read(items, options) as AsyncIterable<SequencedEvent<Matching<E, Q>>>;
+  }
+
+  async last<const Q extends Query<E["type"]> = "all">(query?: Q): Promise<SequencedEvent<Matching<E, Q>> | undefined> {
+    for await (const event of this.read(query, { backwards: true, limit: 1 }))
+      return event as SequencedEvent<Matching<E, Q>>;
+    return undefined;
+  }
+
+  async head(): Promise<number> {
+    const log = await this.#opened();
+    return (await log.publisher.tip()).position;
+  }
+
+  subscribe<const Q extends Query<E["type"]> = "all">(
+    query?: Q,
+    options: Cancel & { after?: number | undefined } = {},
+  ): AsyncIterable<SequencedEvent<Matching<E, Q>>> {
+    return subscribe<E, Q>(this, this.#access, query ?? ("all" as Q), options);
+  }
+
+  consume<const Q extends Query<E["type"]>>(
+    name: string,
+    query: Q,
+    handler: (events: readonly SequencedEvent<Matching<E, Q>>[]) => Promise<void>,
+    options?: ConsumerOptions,
+  ): EventConsumer {
+    return consume<E, Q>(this, this.#access, name, query, handler, options);
+  }
+
+  async addTags(positions: readonly number[], tags: readonly string[], { signal }: Cancel = {}): Promise<void> {
+    if (!Array.isArray(positions) || positions.length === 0) throw new TypeError("addTags takes a list of positions.");
+    const log = await this.#opened();
+    const head = (await log.advance()).position;
+    for (const position of positions) {
+      if (checkCount(position, "a position") >= 1 && position <= head) continue;
+      throw new RangeError(`There is no event at position ${position}: the head is ${head}.`);
+    }
+    const retag = { positions, tags: checkTags("(tags to add)", tags) };
+    if (retag.tags.length === 0) throw new TypeError("addTags takes at least one tag.");
+    const content = encodeContent({ retag, events: [], payload: [] });
+    const timeoutMs = this.#options.lockTimeoutMs ?? 5000;
+    await log.appender.append({ content, heads: [], bodies: [], retag, timeoutMs, signal });
+    log.hints.wakeAll();
+  }
+
+  async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
+    return await verify(await this.#opened(), options);
+  }
+
+  async close(): Promise<void> {
+    await (this.#closing ??= this.#close());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(): Promise<void> {
+    // One that could not be opened has nothing to close.
+    const log = await this.#opening?.catch(() => undefined);
+    if (log === undefined) return;
+    await endFollowing(this.#access);
+    await log.close();
+  }
+
+  async #opened(): Promise<OpenedLog> {
+    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
+    const { ports, directory, codec } = this.#parts;
+    this.#opening ??= OpenedLog.open(ports, directory, codec, this.#options);
+    try {
+      return (this.#log = await this.#opening);
+    } catch (error) {
+      this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  async *#read(
+    items: ReturnType<typeof itemsOf>,
+    { after = 0, upTo = Infinity, backwards = false, limit = Infinity, signal }: ReadOptions,
+  ): AsyncGenerator<SequencedEvent, void> {
+    signal?.throwIfAborted();
+    const log = await this.#opened();
+    const head = (await log.advance()).position;
+    let left = limit;
+    if (left === 0) return;
+    for await (const stored of log.reader.read(items, { after, upTo: Math.min(upTo, head) }, backwards)) {
+      signal?.throwIfAborted();
+      const event = log.reader.decode(stored);
+      yield event instanceof Promise ? await event : event;
+      if (--left === 0) return;
+    }
+  }
+
+  #headOf({ type, tags = [], id }: NewEvent): EventHead {
+    const { clock, random } = this.#parts.ports;
+    const unique = [...new Set(tags)];
+    if (id !== undefined) return { type, tags: unique, id, given: true };
+    return { type, tags: unique, id: makeUuid(clock.wallMs(), random.bytes(16)) };
+  }
+
+  #makeAccess(): LogAccess {
+    const { ports, directory } = this.#parts;
+    const ground = (): Ground => {
+      if (this.#log === undefined) throw new Error("The log is not open yet.");
+      return this.#log.place.ground;
+    };
+    return {
+      ports,
+      directory,
+      opened: async () => void (await this.#opened()),
+      get ground() {
+        return ground();
+      },
+      waitBeyond: (position, options) => this.#waitBeyond(position, options),
+      findChecksum: (position) => this.#findChecksum(position),
+    };
+  }
+
+  async #waitBeyond(position: number, options: Cancel = {}): Promise<number> {
+    const log = await this.#opened();
+    for (;;) {
+      // Listening before looking: what comes in between is not missed.
+      const changed = log.hints.next(options);
+      changed.catch(() => undefined);
+      const head = (await log.publisher.tip()).position;
+      if (head > position) return head;
+      await changed;
+      if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
+    }
+  }
+
+  async #findChecksum(position: number): Promise<string | undefined> {
+    if (position === 0) return hexOf(0);
+    const log = await this.#opened();
+    return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
+  }
+}
+
+function storedCondition(items: ReturnType<typeof itemsOf>, after: number | undefined): StoredCondition {
+  return after === undefined ? { if: items } : { if: items, after };
+}
+
+function checkCount(value: number, name: string): number {
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  if (value === Infinity && name !== "after") return value;
+  throw new RangeError(`${name} must be a whole number from 0, not ${value}.`);
+}

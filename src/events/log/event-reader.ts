@@ -1,0 +1,119 @@
+// Events by their position: found by the index, read from their line, and given back as the user knows them.
+import type { SequencedEvent } from "../../common.ts";
+import type { EventCodec } from "../codec.ts";
+import type { LinePlace, Range } from "../find/indexed-line.ts";
+import { matches, type Items } from "../query.ts";
+import { LineReader } from "./line-reader.ts";
+import { decodeLine, type EventBody, type EventHead } from "./line.ts";
+import type { LogPlace } from "./place.ts";
+import { damaged, scanPublished } from "./scan.ts";
+import { readHeader, segmentPath } from "./segment.ts";
+import type { LogView } from "./view.ts";
+
+/** One event as it is stored. */
+export interface StoredEvent {
+  readonly position: number;
+  readonly time: string;
+  /** With the tags that were added later. */
+  readonly head: EventHead;
+  readonly body: EventBody;
+}
+
+export class EventReader {
+  readonly #place: LogPlace;
+  readonly #view: LogView;
+  readonly #codec: EventCodec;
+  readonly #lines: LineReader;
+
+  constructor(place: LogPlace, view: LogView, codec: EventCodec) {
+    this.#place = place;
+    this.#view = view;
+    this.#codec = codec;
+    this.#lines = new LineReader(place);
+  }
+
+  /** `position` must be within the view. */
+  async get(position: number): Promise<StoredEvent> {
+    const place = await this.#view.placeOf(position);
+    const { first, time, events, payload } = await this.#lines.get(place);
+    const [head, body] = [events[position - first], payload[position - first]];
+    if (head === undefined || body === undefined)
+      throw damaged(segmentPath(this.#place.directory, place.segment), place.offset);
+    return { position, time, head: this.#withTags(position, head), body };
+  }
+
+  /** Of the line that has this position. */
+  async checksumAt(position: number): Promise<number> {
+    return (await this.#lines.get(await this.#view.placeOf(position))).crc;
+  }
+
+  async *read(items: Items, range: Range, backwards: boolean): AsyncGenerator<StoredEvent, void> {
+    if (range.after >= range.upTo) return;
+    const all = items.some(({ types, tags }) => types.length === 0 && tags.length === 0);
+    if (all && !backwards) return yield* this.#scan(range);
+    for await (const position of this.#view.candidates(items, range, backwards)) {
+      const event = await this.get(position);
+      // The index goes by hashes.
+      if (matches(items, event.head)) yield event;
+    }
+  }
+
+  decode({ position, time, head, body }: StoredEvent): SequencedEvent | Promise<SequencedEvent> {
+    const { type, tags, id } = head;
+    const decoded = this.#codec.decode(type, body);
+    const make = ({ data, metadata }: Awaited<typeof decoded>): SequencedEvent => ({
+      type,
+      data,
+      tags,
+      metadata,
+      id,
+      position,
+      time,
+    });
+    return decoded instanceof Promise ? decoded.then(make) : make(decoded);
+  }
+
+  async close(): Promise<void> {
+    await this.#lines.close();
+  }
+
+  /** All events of a range in one go through the files: many times as fast as one by one. */
+  async *#scan({ after, upTo }: Range): AsyncGenerator<StoredEvent, void> {
+    const { disk, directory } = this.#place;
+    const { tip, segments } = this.#view;
+    const begin = await this.#view.placeOf(after + 1);
+    const parts = [
+      ...segments.filter(({ number }) => number < tip.segment),
+      { number: tip.segment, length: tip.length },
+    ];
+    for (const { number, length } of parts.filter(({ number }) => number >= begin.segment)) {
+      const start = await (number === begin.segment ? this.#startAt(begin) : this.#startOf(number));
+      for await (const lines of scanPublished(disk, directory, { segment: number, to: length, ...start }))
+        for (const { bytes } of lines) {
+          const { first, time, events, payload } = decodeLine(bytes);
+          for (const [index, head] of events.entries()) {
+            const position = first + index;
+            if (position <= after) continue;
+            if (position > upTo) return;
+            const body = payload[index];
+            if (body !== undefined) yield { position, time, head: this.#withTags(position, head), body };
+          }
+        }
+    }
+  }
+
+  /** The line before tells the seed, and so does the header. */
+  async #startAt(place: LinePlace): Promise<{ from: number; crc: number }> {
+    return { from: place.offset, crc: await this.#lines.seedOf(place) };
+  }
+
+  async #startOf(segment: number): Promise<{ from: number; crc: number }> {
+    const { bytes, crc } = await readHeader(this.#place.disk, this.#place.directory, segment);
+    return { from: bytes, crc };
+  }
+
+  #withTags(position: number, head: EventHead): EventHead {
+    const tags = this.#view.retags.tagsOf(position, head.tags);
+    return tags === head.tags ? head : { ...head, tags };
+  }
+}

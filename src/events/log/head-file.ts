@@ -1,0 +1,96 @@
+// The head of a log on one machine: one small record, written in place after each sync. It tells all processes of this boot how far the log is durable.
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { objectOf, textOf } from "../../format/decoding.ts";
+import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk, DiskFile } from "../../ports/disk.ts";
+import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
+
+/** Always all of them: a shorter record over a longer one would leave a mixture. Less than a page, so the kernel writes it in one go. */
+const headBytes = 512;
+/** A reader may meet a write half done; the next look sees it whole. */
+const looksMax = 20;
+
+export interface Head {
+  readonly boot: string;
+  readonly tip: Tip;
+}
+
+interface StoredHead {
+  readonly boot: string;
+  readonly tip: StoredTip;
+}
+
+const headKind: RecordKind<StoredHead> = {
+  kind: "head",
+  decode: (value) => {
+    const { boot, tip } = objectOf(value);
+    return { boot: textOf(boot), tip: storedTip(decodeTip(tip)) };
+  },
+};
+
+export class HeadFile {
+  readonly #disk: Disk;
+  readonly #path: string;
+  #file: DiskFile | undefined;
+
+  constructor(disk: Disk, path: string) {
+    this.#disk = disk;
+    this.#path = path;
+  }
+
+  /** Undefined when there is none, or none that can be read: a power cut may have taken or torn it. NEWER_FORMAT. */
+  async find(): Promise<Head | undefined> {
+    for (let look = 0; look < looksMax; look++) {
+      try {
+        const bytes = await (await this.#open()).read(0, headBytes);
+        const end = bytes.indexOf(10) + 1;
+        const { boot, tip } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
+        return { boot, tip: decodeTip(tip) };
+      } catch (error) {
+        if (hasErrno(error, "ENOENT")) return undefined;
+        if (!isHoldfastError(error, "CORRUPT")) throw error;
+      }
+    }
+    return undefined;
+  }
+
+  /** Only with the gate in hand. Not synced: after a power cut what the segments say counts. */
+  async write({ boot, tip }: Head): Promise<void> {
+    const record = encodeRecord(headKind, { boot, tip: storedTip(tip) }, { isChecked: true });
+    if (record.length > headBytes)
+      throw holdfastError("TOO_LARGE", "The head does not fit.", { limit: headBytes, actual: record.length });
+    const bytes = Buffer.alloc(headBytes, " ");
+    bytes.set(record);
+    // So that `cat` ends its line.
+    bytes[headBytes - 1] = 10;
+    await (await this.#open()).write(0, bytes);
+  }
+
+  /** Makes an empty one, which reads as none. */
+  async ensure(): Promise<void> {
+    try {
+      await this.#disk.createFile(this.#path, new Uint8Array(), { sync: false });
+    } catch (error) {
+      if (!hasErrno(error, "EEXIST")) throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#file?.close();
+    this.#file = undefined;
+  }
+
+  async #open(): Promise<DiskFile> {
+    if (this.#file !== undefined) return this.#file;
+    let file: DiskFile;
+    try {
+      file = await this.#disk.open(this.#path, "write");
+    } catch (error) {
+      // Who may only read can still read.
+      if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+      file = await this.#disk.open(this.#path, "read");
+    }
+    return (this.#file ??= file);
+  }
+}

@@ -1,0 +1,201 @@
+// Publishing on one machine: an OS lock cannot be lost by a living process and a dead one writes nothing, so the holder of the gate may write in place.
+//
+// What is beyond the head is in doubt: somebody died before he could publish it, or his sync failed. Nothing in doubt is believed where it stands (a failed
+// sync can leave it in the page cache alone); it is copied into a new segment and synced, or left behind. Nothing is truncated or overwritten.
+import { syncNames } from "../../durable/directory.ts";
+import { outcomeUnknown } from "../../durable/publish.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { isKnownBoot } from "../../ports/host.ts";
+import type { DiskFile } from "../../ports/disk.ts";
+import { HeadFile } from "./head-file.ts";
+import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
+import type { Publisher, Tenure } from "./publisher.ts";
+import { scanFile } from "./scan.ts";
+import { encodeHeader, findHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
+import type { LogPlace } from "./place.ts";
+import { emptyTip, type Tip } from "./tip.ts";
+
+export class LocalPublisher implements Publisher {
+  protected readonly place: LogPlace;
+  readonly #head: HeadFile;
+  /** Of the segment of the last tenure; kept, because no other machine writes to it. */
+  #open: { readonly segment: number; readonly file: DiskFile } | undefined;
+
+  constructor(place: LogPlace) {
+    this.place = place;
+    this.#head = new HeadFile(place.disk, `${place.directory}/head`);
+  }
+
+  async tip(): Promise<Tip> {
+    const head = await this.#head.find();
+    if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
+    const tip = await this.#parsedTip();
+    // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
+    const now = await this.#head.find();
+    return now !== undefined && this.#isOfThisBoot(now.boot) ? now.tip : tip;
+  }
+
+  async begin(): Promise<Tenure> {
+    let tip = await this.#recoveredTip();
+    const next = await findHeader(this.place.disk, this.place.directory, tip.segment + 1);
+    // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
+    if (next !== undefined) tip = await this.#adopt(tip.segment + 1);
+    if (tip.segment === 0 || tip.length >= this.place.segmentBytesMax) tip = await this.startSegment(tip, []);
+    else if ((await (await this.#segment(tip.segment)).stat()).size > tip.length)
+      tip = await this.startSegment(tip, await this.#linesInDoubt(tip));
+    return new LocalTenure(this, tip);
+  }
+
+  async write(tip: Tip, lines: Uint8Array): Promise<void> {
+    const file = await this.#segment(tip.segment);
+    try {
+      await file.write(tip.length, lines);
+      if (this.place.isSynced) await file.sync();
+    } catch (error) {
+      await this.#abandon(tip, error);
+      throw error;
+    }
+  }
+
+  async publishHead(tip: Tip): Promise<void> {
+    await this.#head.write({ boot: this.place.bootId, tip });
+  }
+
+  async close(): Promise<void> {
+    await this.#forgetSegment();
+    await this.#head.close();
+  }
+
+  /** Begins the next segment with copies of `lines`; all of it is durable and counts when this returns. */
+  protected async startSegment(after: Tip, lines: readonly Uint8Array[]): Promise<Tip> {
+    const { staging, directory, disk } = this.place;
+    await this.#forgetSegment();
+    await this.#head.ensure();
+    const segment = after.segment + 1;
+    const header = encodeHeader(this.place.newHeader(segment, after));
+    let tip: Tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
+    const parts: Uint8Array[] = [header.bytes];
+    for (const line of lines) {
+      const { content, time } = contentOf(line);
+      const copy = encodeLine(content, tip.position + 1, time, tip.crc);
+      tip = tipAfter(tip, decodeHead(line), copy);
+      parts.push(Buffer.from(copy.text));
+    }
+    if (!(await publishSegment(staging, directory, segment, Buffer.concat(parts)))) {
+      const path = segmentPath(directory, segment);
+      const message = `${path} was made by somebody who does not hold the gate. Move it away.`;
+      throw holdfastError("CORRUPT", message, { path });
+    }
+    await syncNames(disk, directory);
+    await this.publishHead(tip);
+    return tip;
+  }
+
+  async #recoveredTip(): Promise<Tip> {
+    const head = await this.#head.find();
+    if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
+    const tip = await this.#parsedTip();
+    if (tip.segment === 0) return tip;
+    // It came from the disk, unless this machine cannot tell its boots apart.
+    if (!isKnownBoot(this.place.bootId)) await (await this.#segment(tip.segment)).sync();
+    await this.#head.ensure();
+    // Before anything else: a reader must not parse what is written from now on.
+    await this.publishHead(tip);
+    return tip;
+  }
+
+  async #adopt(segment: number): Promise<Tip> {
+    await syncNames(this.place.disk, `${this.place.directory}/segments`);
+    const tip = await this.#parsedTipOf(segment);
+    await this.publishHead(tip);
+    return tip;
+  }
+
+  /** What the segments themselves say: all that parses. */
+  async #parsedTip(): Promise<Tip> {
+    const segment = (await listSegments(this.place.disk, this.place.directory)).at(-1);
+    return segment === undefined ? emptyTip : await this.#parsedTipOf(segment);
+  }
+
+  async #parsedTipOf(segment: number): Promise<Tip> {
+    const { disk, directory } = this.place;
+    const header = await readHeader(disk, directory, segment);
+    const file = await disk.open(segmentPath(directory, segment), "read");
+    try {
+      let tip: Tip = { ...header.after, segment, length: header.bytes, crc: header.crc };
+      const stretch = { segment, from: tip.length, to: (await file.stat()).size, crc: tip.crc };
+      for await (const lines of scanFile(file, stretch))
+        for (const { bytes, crc } of lines) tip = tipAfter(tip, decodeHead(bytes), { bytes: bytes.length, crc });
+      return tip;
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #linesInDoubt(tip: Tip): Promise<readonly Uint8Array[]> {
+    const file = await this.#segment(tip.segment);
+    const found: Uint8Array[] = [];
+    const stretch = { segment: tip.segment, from: tip.length, to: (await file.stat()).size, crc: tip.crc };
+    for await (const lines of scanFile(file, stretch))
+      for (const { bytes } of lines) found.push(Uint8Array.from(bytes));
+    return found;
+  }
+
+  /** After a failed write or sync nobody may go on in that segment. The new one is durable before anybody is told that it failed for sure. */
+  async #abandon(tip: Tip, cause: unknown): Promise<void> {
+    try {
+      await this.startSegment(tip, []);
+    } catch {
+      throw outcomeUnknown(segmentPath(this.place.directory, tip.segment), cause);
+    }
+  }
+
+  async #segment(segment: number): Promise<DiskFile> {
+    if (this.#open?.segment !== segment) {
+      await this.#forgetSegment();
+      this.#open = { segment, file: await this.place.disk.open(segmentPath(this.place.directory, segment), "write") };
+    }
+    return this.#open.file;
+  }
+
+  async #forgetSegment(): Promise<void> {
+    const open = this.#open;
+    this.#open = undefined;
+    // What was acknowledged was synced before; a close that fails takes nothing back.
+    await open?.file.close().catch(() => undefined);
+  }
+
+  #isOfThisBoot(boot: string): boolean {
+    return boot === this.place.bootId && isKnownBoot(boot);
+  }
+}
+
+class LocalTenure implements Tenure {
+  readonly #publisher: LocalPublisher;
+  published: Tip;
+
+  constructor(publisher: LocalPublisher, tip: Tip) {
+    this.#publisher = publisher;
+    this.published = tip;
+  }
+
+  get end(): Tip {
+    return this.published;
+  }
+
+  async publish(lines: Uint8Array, next: Tip): Promise<void> {
+    await this.#publisher.write(this.published, lines);
+    try {
+      await this.#publisher.publishHead(next);
+    } catch (error) {
+      if (isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      // The lines are durable and may yet be copied by the next holder of the gate.
+      throw outcomeUnknown("head", error);
+    }
+    this.published = next;
+  }
+
+  async close(): Promise<void> {
+    // The segment stays open for the next tenure of this process.
+  }
+}

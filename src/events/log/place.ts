@@ -1,0 +1,51 @@
+// Where a log is, and what its parts need to write there.
+import type { Staging } from "../../durable/staging.ts";
+import type { Ground } from "../../durable/ground.ts";
+import { makeId } from "../../format/id.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { segmentBytesMax, type SegmentHeader } from "./segment.ts";
+import type { Tip } from "./tip.ts";
+
+export interface LogPlaceOptions {
+  /** False: acknowledged before it is on the disk, at the user's own wish. */
+  readonly isSynced: boolean;
+  readonly segmentBytesMax?: number | undefined;
+}
+
+export class LogPlace {
+  readonly ground: Ground;
+  readonly directory: string;
+  readonly logId: string;
+  readonly isSynced: boolean;
+  readonly segmentBytesMax: number;
+
+  constructor(ground: Ground, directory: string, logId: string, options: LogPlaceOptions) {
+    this.ground = ground;
+    this.directory = directory;
+    this.logId = logId;
+    this.isSynced = options.isSynced;
+    this.segmentBytesMax = options.segmentBytesMax ?? segmentBytesMax;
+  }
+
+  get disk(): Disk {
+    return this.ground.ports.disk;
+  }
+
+  get staging(): Staging {
+    return this.ground.staging;
+  }
+
+  get bootId(): string {
+    return this.ground.ports.host.bootId;
+  }
+
+  newId(): string {
+    const { clock, random } = this.ground.ports;
+    return makeId(clock.wallMs(), random.bytes(16));
+  }
+
+  /** For a segment that goes on after `after`. */
+  newHeader(segment: number, after: Tip): SegmentHeader {
+    return { log: this.logId, segment, id: this.newId(), after };
+  }
+}

@@ -1,0 +1,29 @@
+// How lines come to count: somebody writes them in a tenure, and they count when the tenure has published the new tip.
+import type { Tip } from "./tip.ts";
+
+export interface Publisher {
+  /** How far the log is published now. Takes no lock. */
+  tip(): Promise<Tip>;
+  /** Begins to write, with the gate in hand. What a dead writer has left is dealt with here. */
+  begin(): Promise<Tenure>;
+  close(): Promise<void>;
+}
+
+export interface Tenure {
+  /** What counts so far: calls are judged against it. */
+  readonly published: Tip;
+  /** Where the next line goes: there, or behind the header of a new segment. */
+  readonly end: Tip;
+  /**
+   * Writes lines at the end, makes them durable, and publishes `next`. Afterwards they count, whatever happens. `isLast`: nothing follows in this tenure.
+   * TenureLost: nothing of it counts, and nothing of it ever will. Another error that is not OUTCOME_UNKNOWN: the same, for good.
+   */
+  publish(lines: Uint8Array, next: Tip, isLast: boolean): Promise<void>;
+  /** Gives up the right to write; no call to the disk of this tenure is under way any more. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Another writer has taken this one for dead. Its lines are void, and can be written again. */
+export class TenureLost extends Error {
+  override readonly name = "TenureLost";
+}

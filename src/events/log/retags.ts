@@ -1,0 +1,42 @@
+// Tags that were added to events after they were appended. Few, so all of them are kept in memory.
+import type { Items } from "../query.ts";
+import type { Range } from "../find/indexed-line.ts";
+import type { Retag } from "./line.ts";
+
+export class Retags {
+  readonly #tagsOf = new Map<number, Set<string>>();
+  readonly #positionsOf = new Map<string, Set<number>>();
+
+  add({ positions, tags }: Retag): void {
+    for (const position of positions)
+      for (const tag of tags) {
+        entry(this.#tagsOf, position).add(tag);
+        entry(this.#positionsOf, tag).add(position);
+      }
+  }
+
+  /** An event's tags with those that came later. */
+  tagsOf(position: number, tags: readonly string[]): readonly string[] {
+    const more = this.#tagsOf.get(position);
+    return more === undefined ? tags : [...new Set([...tags, ...more])];
+  }
+
+  /** Positions that an item may match only because of tags that came later, in order. The caller looks at them. */
+  candidates(items: Items, { after, upTo }: Range): readonly number[] {
+    if (this.#positionsOf.size === 0) return [];
+    const found = new Set<number>();
+    for (const { tags } of items)
+      for (const tag of tags)
+        for (const position of this.#positionsOf.get(tag) ?? [])
+          if (position > after && position <= upTo) found.add(position);
+    return [...found].sort((a, b) => a - b);
+  }
+}
+
+function entry<K, V>(map: Map<K, Set<V>>, key: K): Set<V> {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = new Set<V>();
+  map.set(key, made);
+  return made;
+}

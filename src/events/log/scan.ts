@@ -1,0 +1,83 @@
+// Reading lines of a segment in their order, each checked against the one before.
+import { holdfastError } from "../../errors.ts";
+import type { Disk, DiskFile } from "../../ports/disk.ts";
+import { findLineCrc, lineBytesMax } from "./line.ts";
+import { segmentPath } from "./segment.ts";
+
+/** Small enough for the fast way through the disk port, large enough for thousands of lines. */
+const chunkBytes = 256 * 1024;
+
+export interface RawLine {
+  readonly offset: number;
+  /** With its newline. */
+  readonly bytes: Uint8Array;
+  readonly crc: number;
+}
+
+export interface Stretch {
+  readonly segment: number;
+  readonly from: number;
+  readonly to: number;
+  /** The checksum of the line that ends at `from`. */
+  readonly crc: number;
+}
+
+/** Lines from `from` to `to`, which is published: what is not valid there is damage (CORRUPT). In chunks: one promise for each line would cost more than the lines. */
+export async function* scanPublished(
+  disk: Disk,
+  directory: string,
+  stretch: Stretch,
+): AsyncGenerator<readonly RawLine[], void> {
+  if (stretch.from >= stretch.to) return;
+  const path = segmentPath(directory, stretch.segment);
+  const file = await disk.open(path, "read");
+  try {
+    let offset = stretch.from;
+    for await (const lines of scanFile(file, stretch)) {
+      const last = lines.at(-1);
+      if (last !== undefined) offset = last.offset + last.bytes.length;
+      yield lines;
+    }
+    if (offset !== stretch.to) throw damaged(path, offset);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Lines up to `to` or to the first byte that is not part of a valid one, whichever comes first. */
+export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): AsyncGenerator<readonly RawLine[], void> {
+  let seed = crc;
+  let offset = from;
+  // Of one chunk; grows for a line that does not fit.
+  let length = chunkBytes;
+  while (offset < to) {
+    const chunk = await file.read(offset, Math.min(length, to - offset));
+    const lines: RawLine[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(10) + 1; end > 0; end = chunk.indexOf(10, start) + 1) {
+      const bytes = chunk.subarray(start, end);
+      const found = findLineCrc(bytes, seed);
+      if (found === undefined) {
+        yield lines;
+        return;
+      }
+      lines.push({ offset: offset + start, bytes, crc: found });
+      seed = found;
+      start = end;
+    }
+    yield lines;
+    if (start === 0) {
+      const isAll = chunk.length < Math.min(length, to - offset) || chunk.length === to - offset;
+      if (isAll || length > lineBytesMax) return;
+      length *= 4;
+      continue;
+    }
+    offset += start;
+    length = chunkBytes;
+  }
+}
+
+export function damaged(path: string, byte: number, cause?: unknown): Error {
+  const message = `${path} is damaged at byte ${byte}: what stands there was published and is not what was written. Restore the file from a backup; \`holdfast events verify\` tells how far the log is good.`;
+  return holdfastError("CORRUPT", message, { path }, cause);
+}

@@ -1,0 +1,111 @@
+// A segment: a file of lines. Its first line, a record, says after which point of which segment it goes on, so the segments are a chain of their own.
+import { holdfastError } from "../../errors.ts";
+import { putIfAbsent } from "../../durable/publish.ts";
+import type { Staging } from "../../durable/staging.ts";
+import { countOf, objectOf, textOf } from "../../format/decoding.ts";
+import { findSlotNumber, slotName } from "../../format/name.ts";
+import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
+
+/** From this size on, the next tenure begins a new one: so small that it is scanned at an opening in a moment. */
+export const segmentBytesMax: number = 8 * 1024 * 1024;
+
+const headerBytesMax = 64 * 1024;
+const suffix = ".ndjson";
+
+export interface SegmentHeader {
+  readonly log: string;
+  readonly segment: number;
+  /** Of this very file: two that were made for one number can be told apart. */
+  readonly id: string;
+  /** Where the segment before it ends for good. */
+  readonly after: Tip;
+}
+
+/** A header as read, and where the first line after it begins. */
+export interface OpenedHeader extends SegmentHeader {
+  readonly bytes: number;
+  readonly crc: number;
+}
+
+interface StoredHeader extends Omit<SegmentHeader, "after"> {
+  readonly after: StoredTip;
+}
+
+const headerKind: RecordKind<StoredHeader> = {
+  kind: "segment",
+  decode: (value) => {
+    const { log, segment, id, after } = objectOf(value);
+    return {
+      log: textOf(log),
+      segment: countOf(segment),
+      id: textOf(id),
+      after: storedTip(decodeTip(after)),
+    };
+  },
+};
+
+export function segmentPath(directory: string, segment: number): string {
+  return `${directory}/segments/${slotName(segment)}${suffix}`;
+}
+
+export function encodeHeader(header: SegmentHeader): { readonly bytes: Uint8Array; readonly crc: number } {
+  const bytes = encodeRecord(headerKind, { ...header, after: storedTip(header.after) });
+  return { bytes, crc: recordCrc(bytes) };
+}
+
+/** Makes the file complete and durable under its name before anything is added to it. False when the number is taken. */
+export async function publishSegment(
+  staging: Staging,
+  directory: string,
+  segment: number,
+  bytes: Uint8Array,
+): Promise<boolean> {
+  return await putIfAbsent(staging, segmentPath(directory, segment), bytes, { isPermanent: true });
+}
+
+/** CORRUPT, NEWER_FORMAT; IO_ERROR (ENOENT) when it is not there. */
+export async function readHeader(disk: Disk, directory: string, segment: number): Promise<OpenedHeader> {
+  const path = segmentPath(directory, segment);
+  const file = await disk.open(path, "read");
+  try {
+    const start = await file.read(0, headerBytesMax);
+    const end = start.indexOf(10) + 1;
+    const bytes = start.subarray(0, end);
+    const header = decodeRecord(headerKind, bytes, path);
+    if (header.segment !== segment) {
+      const message = `${path} says that it is segment ${header.segment}: it was copied or renamed. Move it away.`;
+      throw holdfastError("CORRUPT", message, { path });
+    }
+    return { ...header, after: decodeTip(header.after), bytes: end, crc: recordCrc(bytes) };
+  } finally {
+    await file.close();
+  }
+}
+
+export async function findHeader(disk: Disk, directory: string, segment: number): Promise<OpenedHeader | undefined> {
+  try {
+    return await readHeader(disk, directory, segment);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+/** Numbers of the segments that are there, in order. */
+export async function listSegments(disk: Disk, directory: string): Promise<number[]> {
+  const numbers: number[] = [];
+  for (const name of await disk.list(`${directory}/segments`)) {
+    // Foreign files are none of our business.
+    const number = name.endsWith(suffix) ? findSlotNumber(name.slice(0, -suffix.length)) : undefined;
+    if (number !== undefined) numbers.push(number);
+  }
+  return numbers.sort((a, b) => a - b);
+}
+
+/** Of the record itself: its last eight digits before `"}` and the newline. */
+function recordCrc(record: Uint8Array): number {
+  return Number.parseInt(Buffer.from(record.subarray(-11, -3)).toString("latin1"), 16);
+}

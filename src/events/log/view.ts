@@ -1,0 +1,212 @@
+// What this process knows of the log: it follows the published tip, line by line, and finds positions by type, tag and id.
+import { Turn } from "../../durable/turn.ts";
+import { ActiveIndex } from "../find/active-index.ts";
+import type { IndexedEvent, IndexedLine, LinePlace, Range, SealedSegment } from "../find/indexed-line.ts";
+import { SealedIndexes } from "../find/sealed-indexes.ts";
+import type { Items } from "../query.ts";
+import { decodeHead, type EventHead, type LineHead, type Retag } from "./line.ts";
+import type { LogPlace } from "./place.ts";
+import { Retags } from "./retags.ts";
+import { scanPublished } from "./scan.ts";
+import { listSegments, readHeader, type OpenedHeader } from "./segment.ts";
+import { emptyTip, hexOf, type Tip } from "./tip.ts";
+
+/** How many headers are asked for at the same time when a log is opened. */
+const headersAtOnce = 16;
+
+export class LogView {
+  readonly #place: LogPlace;
+  readonly #sealed: SealedIndexes;
+  readonly #turn = new Turn();
+  readonly retags = new Retags();
+  readonly #segments: SealedSegment[] = [];
+  /** The position with which the segment begins that is still written to. */
+  #begins = 1;
+  #active = new ActiveIndex(1);
+  #tip: Tip = emptyTip;
+
+  constructor(place: LogPlace) {
+    this.#place = place;
+    const { staging, directory, logId } = place;
+    const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.#scanSealed(segment);
+    this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan });
+  }
+
+  /** Those to which nothing is added any more, in order. */
+  get segments(): readonly SealedSegment[] {
+    return this.#segments;
+  }
+
+  /** How far everything here goes. */
+  get tip(): Tip {
+    return this.#tip;
+  }
+
+  /** Goes on to `tip`, which is published. One who is further already stays there. */
+  async advance(tip: Tip): Promise<void> {
+    if (isReached(this.#tip, tip)) return;
+    await this.#turn.take();
+    try {
+      if (!isReached(this.#tip, tip)) await this.#advance(tip);
+    } finally {
+      this.#turn.give();
+    }
+  }
+
+  /** Takes over what this process has published itself, from `from` to `to`, without reading it again. */
+  addOwn(from: Tip, to: Tip, lines: readonly IndexedLine[]): void {
+    // Somebody may have advanced meanwhile, or not yet to `from`: then it is read like anybody else's.
+    if (this.#tip.segment !== from.segment || this.#tip.length !== from.length || !this.#turn.tryTake()) return;
+    try {
+      for (const line of lines) this.#active.add(line);
+      this.#tip = to;
+    } finally {
+      this.#turn.give();
+    }
+  }
+
+  /** True: no event after `after` matches. False: somebody has to look. Fast, because it asks only what is in memory. */
+  isClear(items: Items, after: number): boolean {
+    if (after < this.#begins - 1 || this.#active.hasCandidate(items, after)) return false;
+    return this.retags.candidates(items, { after, upTo: this.#tip.position }).length === 0;
+  }
+
+  /** Positions that may match, in order. By hashes: the caller looks at the event itself. */
+  async *candidates(items: Items, range: Range, backwards: boolean): AsyncGenerator<number, void> {
+    const active = this.#active;
+    const retagged = this.retags.candidates(items, range);
+    const parts = [
+      () =>
+        this.#sealed.candidates(items, { after: range.after, upTo: Math.min(range.upTo, active.first - 1) }, backwards),
+      () => active.candidates(items, range, backwards),
+    ];
+    let late = backwards ? [...retagged].reverse() : retagged;
+    for (const part of backwards ? parts.reverse() : parts)
+      for await (const position of part()) {
+        while (late[0] !== undefined && (backwards ? late[0] > position : late[0] < position)) {
+          yield late[0];
+          late = late.slice(1);
+        }
+        if (late[0] === position) late = late.slice(1);
+        yield position;
+      }
+    yield* late;
+  }
+
+  async *idCandidates(id: string): AsyncGenerator<number, void> {
+    yield* this.#active.idCandidates(id);
+    yield* this.#sealed.idCandidates(id);
+  }
+
+  async placeOf(position: number): Promise<LinePlace> {
+    return position >= this.#begins ? this.#active.placeOf(position) : await this.#sealed.placeOf(position);
+  }
+
+  async close(): Promise<void> {
+    await this.#sealed.close();
+  }
+
+  async #advance(tip: Tip): Promise<void> {
+    const isFresh = this.#tip.segment === 0;
+    for (const header of await this.#wayTo(tip)) {
+      const { segment, after, bytes, crc } = header;
+      // To the end of the segment before, which nobody can move any more. One that was there when the log was opened has its index.
+      if (!isFresh) await this.#scanTo(after);
+      if (after.segment !== 0) this.#seal(after);
+      this.#begins = after.position + 1;
+      this.#active = new ActiveIndex(this.#begins);
+      this.#tip = { ...after, segment, length: bytes, crc };
+    }
+    if (isFresh) await this.#findRetags();
+    await this.#scanTo(tip);
+  }
+
+  /** Headers of the segments after the known one, in order: each names the one before it. */
+  async #wayTo(tip: Tip): Promise<OpenedHeader[]> {
+    const { disk, directory } = this.#place;
+    const fetched = tip.segment - this.#tip.segment > headersAtOnce ? await this.#fetchHeaders() : new Map();
+    const way: OpenedHeader[] = [];
+    for (let segment = tip.segment; segment > this.#tip.segment;) {
+      const header = fetched.get(segment) ?? (await readHeader(disk, directory, segment));
+      way.push(header);
+      segment = header.after.segment;
+    }
+    return way.reverse();
+  }
+
+  async #fetchHeaders(): Promise<Map<number, OpenedHeader>> {
+    const { disk, directory } = this.#place;
+    const numbers = (await listSegments(disk, directory)).filter((number) => number > this.#tip.segment);
+    const headers = new Map<number, OpenedHeader>();
+    for (let from = 0; from < numbers.length; from += headersAtOnce)
+      await Promise.all(
+        numbers.slice(from, from + headersAtOnce).map(async (number) => {
+          // One that cannot be read matters only if it is on the way: then it is asked for again, and says so.
+          const header = await readHeader(disk, directory, number).catch(() => undefined);
+          if (header !== undefined) headers.set(number, header);
+        }),
+      );
+    return headers;
+  }
+
+  #seal({ segment, length, position, crc }: Tip): void {
+    const first = this.#begins;
+    const sealed: SealedSegment = { number: segment, first, last: position, length, checksum: hexOf(crc) };
+    this.#segments.push(sealed);
+    this.#sealed.add(sealed);
+  }
+
+  async #scanTo(end: Tip): Promise<void> {
+    const { disk, directory } = this.#place;
+    const { segment, length: from, crc } = this.#tip;
+    for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc }))
+      for (const { offset, bytes } of lines) this.#take(indexedLine(segment, offset, bytes.length, decodeHead(bytes)));
+    this.#tip = end;
+  }
+
+  #take({ line, retag }: ReadLine): void {
+    this.#active.add(line);
+    if (retag !== undefined) this.retags.add(retag);
+  }
+
+  /** Only of sealed segments: what comes after is read line by line. Each segment that has any leads to the one before. */
+  async #findRetags(): Promise<void> {
+    const { disk, directory } = this.#place;
+    for (let number = this.#tip.retagged; number !== 0;) {
+      const segment = this.#segments.find((each) => each.number === number);
+      if (segment !== undefined)
+        for await (const { retag } of this.#linesOf(segment)) if (retag !== undefined) this.retags.add(retag);
+      number = (await readHeader(disk, directory, number)).after.retagged;
+    }
+  }
+
+  async *#scanSealed(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {
+    for await (const { line } of this.#linesOf(segment)) yield line;
+  }
+
+  async *#linesOf({ number, length }: SealedSegment): AsyncGenerator<ReadLine, void> {
+    const { disk, directory } = this.#place;
+    const { bytes: from, crc } = await readHeader(disk, directory, number);
+    for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
+      for (const { offset, bytes } of lines) yield indexedLine(number, offset, bytes.length, decodeHead(bytes));
+  }
+}
+
+interface ReadLine {
+  readonly line: IndexedLine;
+  readonly retag: Retag | undefined;
+}
+
+function indexedLine(segment: number, offset: number, bytes: number, head: LineHead): ReadLine {
+  const { first, events, retag } = head;
+  return { line: { segment, offset, bytes, first, events: events.map(indexedEvent) }, retag };
+}
+
+export function indexedEvent({ type, tags, id, given }: EventHead): IndexedEvent {
+  return given === true ? { type, tags, givenId: id } : { type, tags };
+}
+
+/** Positions never go back, and a segment is left for good: so this compares two moments of one log. */
+function isReached(here: Tip, there: Tip): boolean {
+  return here.segment > there.segment || (here.segment === there.segment && here.length >= there.length);
+}

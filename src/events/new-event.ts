@@ -1,0 +1,81 @@
+// What a caller may append: checked before anything is queued, so that a mistake of one caller never costs another.
+import type { NewEvent } from "../common.ts";
+import { holdfastError } from "../errors.ts";
+
+const eventsMax = 10_000;
+const tagsMax = 1_000;
+const textMax = 1_000;
+// What would break a line for `grep`, or hide something from a person who reads it.
+// oxlint-disable-next-line no-control-regex
+const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+
+/** TypeError for what is no list of events; TOO_LARGE; EVENT_INVALID with what is wrong with which. */
+export function checkEvents(events: NewEvent | readonly NewEvent[]): readonly NewEvent[] {
+  const list: readonly NewEvent[] = isList(events) ? events : [events];
+  if (list.length === 0) throw new TypeError("There is nothing to append: the list of events is empty.");
+  if (list.length > eventsMax) throw tooMany("events in one append", eventsMax, list.length);
+  for (const event of list) checkEvent(event);
+  return list;
+}
+
+function isList(events: NewEvent | readonly NewEvent[]): events is readonly NewEvent[] {
+  return Array.isArray(events);
+}
+
+function checkEvent(event: NewEvent): void {
+  if (typeof event !== "object" || event === null) throw new TypeError("An event is { type, data, tags?, … }.");
+  const { type, tags, metadata, id } = event;
+  if (typeof type !== "string") throw new TypeError("The type of an event is a text.");
+  const issues = [...textIssues(type, "the type"), ...tagIssues(type, tags)];
+  if (id !== undefined) issues.push(...textIssues(id, "the id"));
+  if (metadata !== undefined && (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)))
+    issues.push("metadata is an object");
+  if (issues.length > 0) throw invalid(type, issues);
+}
+
+/** Tags as they are stored: each once. EVENT_INVALID, TOO_LARGE. */
+export function checkTags(type: string, tags: readonly string[]): readonly string[] {
+  const issues = tagIssues(type, tags);
+  if (issues.length > 0) throw invalid(type, issues);
+  return [...new Set(tags)];
+}
+
+function tagIssues(type: string, tags: unknown): string[] {
+  if (tags === undefined) return [];
+  if (!Array.isArray(tags)) return ["tags are a list of texts"];
+  if (tags.length > tagsMax) throw tooMany(`tags on one ${shorten(type)}`, tagsMax, tags.length);
+  return tags.flatMap((tag: unknown) => textIssues(tag, "a tag"));
+}
+
+function textIssues(text: unknown, what: string): string[] {
+  if (typeof text !== "string") return [`${what} is a text`];
+  if (text === "") return [`${what} is empty`];
+  if (text.length > textMax) return [`${what} has ${text.length} characters; the limit is ${textMax}`];
+  if (control.test(text)) return [`${what} ${JSON.stringify(shorten(text))} has a control character in it`];
+  return [];
+}
+
+/** The JSON of a payload. EVENT_INVALID for what JSON cannot carry. */
+export function checkJson(type: string, body: { readonly data: unknown }): void {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(body.data);
+    JSON.stringify(body);
+  } catch (cause) {
+    throw invalid(type, [`its data is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
+  }
+  if (text === undefined) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
+}
+
+export function invalid(type: string, issues: readonly string[], cause?: unknown): Error {
+  const message = `An event of type ${JSON.stringify(shorten(type))} cannot be appended: ${issues.slice(0, 10).join("; ")}.`;
+  return holdfastError("EVENT_INVALID", message, { type, issues }, cause);
+}
+
+function tooMany(what: string, limit: number, actual: number): Error {
+  return holdfastError("TOO_LARGE", `There are ${actual} ${what}; the limit is ${limit}.`, { limit, actual });
+}
+
+function shorten(text: string): string {
+  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
+}

@@ -1,0 +1,96 @@
+// A log that is open: its parts, put together.
+import { ensureDirectory } from "../durable/directory.ts";
+import { Ground } from "../durable/ground.ts";
+import { createStoreLock, type StoreLock } from "../locks/store-lock.ts";
+import { makeId } from "../format/id.ts";
+import type { Ports } from "../ports/ports.ts";
+import { Appender } from "./append/appender.ts";
+import type { EventCodec } from "./codec.ts";
+import type { EventStoreOptions } from "./event-store.ts";
+import { EventReader } from "./log/event-reader.ts";
+import { Hints } from "./log/hints.ts";
+import { LocalPublisher } from "./log/local-publisher.ts";
+import { checkMode, decideLog, findLog, type LogRecord } from "./log/log-record.ts";
+import { LogPlace } from "./log/place.ts";
+import type { Publisher } from "./log/publisher.ts";
+import { SharePublisher } from "./log/share-publisher.ts";
+import type { Tip } from "./log/tip.ts";
+import { LogView } from "./log/view.ts";
+
+export interface LogOptions extends Pick<EventStoreOptions, "mode" | "leaseMs" | "lockTimeoutMs" | "durability"> {
+  /** For tests that want many segments. */
+  readonly segmentBytesMax?: number | undefined;
+}
+
+export class OpenedLog {
+  readonly place: LogPlace;
+  readonly publisher: Publisher;
+  readonly view: LogView;
+  readonly reader: EventReader;
+  readonly appender: Appender;
+  readonly hints: Hints;
+  readonly lock: StoreLock;
+
+  private constructor(place: LogPlace, publisher: Publisher, lock: StoreLock, codec: EventCodec) {
+    const { ports } = place.ground;
+    this.place = place;
+    this.publisher = publisher;
+    this.lock = lock;
+    this.view = new LogView(place);
+    this.reader = new EventReader(place, this.view, codec);
+    this.hints = new Hints(ports, place.directory);
+    this.appender = new Appender({ ports, lock, publisher, view: this.view, reader: this.reader });
+  }
+
+  /** Makes the log if there is none. */
+  static async open(ports: Ports, directory: string, codec: EventCodec, options: LogOptions): Promise<OpenedLog> {
+    const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
+    // Before anything is written: a newer format is refused here, and a log that this machine must not touch.
+    const known = await findLog(ports.disk, directory);
+    if (known !== undefined) checkMode(known, directory, ports.disk.volume);
+    await ensureDirectory(ports.disk, `${directory}/segments`);
+    const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
+    let lock: StoreLock | undefined;
+    try {
+      lock = await createStoreLock(ports, directory, { timeoutMs });
+      const record = known ?? (await decide(ground, directory, lock, options));
+      checkMode(record, directory, ports.disk.volume);
+      const isSynced = durability !== "none" || record.mode === "share";
+      const place = new LogPlace(ground, directory, record.id, { isSynced, segmentBytesMax });
+      const publisher = record.mode === "local" ? new LocalPublisher(place) : await SharePublisher.open(place);
+      const log = new OpenedLog(place, publisher, lock, codec);
+      await log.advance();
+      return log;
+    } catch (error) {
+      await lock?.close();
+      await ground.close();
+      throw error;
+    }
+  }
+
+  /** The published tip, with the view on it. */
+  async advance(): Promise<Tip> {
+    const tip = await this.publisher.tip();
+    await this.view.advance(tip);
+    return tip;
+  }
+
+  async close(): Promise<void> {
+    await this.appender.drained();
+    this.hints.close();
+    await this.view.close();
+    await this.reader.close();
+    await this.publisher.close();
+    await this.lock.close();
+    await this.place.ground.close();
+  }
+}
+
+async function decide(ground: Ground, directory: string, lock: StoreLock, { mode }: LogOptions): Promise<LogRecord> {
+  const { clock, random, disk } = ground.ports;
+  const id = makeId(clock.wallMs(), random.bytes(16));
+  // An OS lock is a fence where one kernel serves all; anywhere else the chain has to be.
+  const proposal: LogRecord = { id, mode: mode ?? (lock.gate === "os" ? "local" : "share") };
+  checkMode(proposal, directory, disk.volume);
+  return await decideLog(ground.staging, directory, proposal);
+}

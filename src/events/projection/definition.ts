@@ -1,0 +1,83 @@
+// What a user says of a read model, and what he gets: documents by key, folded from the events that concern them.
+import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
+import { checkName } from "../../format/name.ts";
+import { itemsOf, type Query } from "../query.ts";
+
+/** `key`, `apply`, `tags` and `related` are functions of their arguments alone: whoever folds the same events gets the same documents. A state is JSON. */
+export interface ProjectionDefinition<S, E extends NewEvent> {
+  name: string;
+  /** Raise it to rebuild. Default 1. */
+  version?: number | undefined;
+  query: Query<E["type"]>;
+  /** The documents that an event touches. */
+  key: (event: SequencedEvent<E>) => string | readonly string[] | undefined;
+  /** Undefined deletes. */
+  apply: (state: S | undefined, event: SequencedEvent<E>, key: string) => S | undefined;
+  tags?: ((state: S) => readonly string[]) | undefined;
+  /**
+   * Further events that `apply` needs for a document: a second query, fed through `apply` in position order. When an event touches a document, the events of
+   * `related(event)` before it that this document has not seen are applied first: from the beginning when the query is new to the document, else from where the same query
+   * was read last. None is applied twice, and none that touches the document by itself. What comes later is applied when the document is touched next. A document
+   * that was deleted has seen nothing.
+   */
+  related?: ((event: SequencedEvent<E>) => Query | undefined) | undefined;
+}
+
+export interface Projection<S> extends AsyncDisposable {
+  readonly name: string;
+  get(key: string): Promise<S | undefined>;
+  /** Each document whole, none older than when it was begun. What is made meanwhile may be missing. */
+  all(): AsyncIterable<readonly [key: string, state: S]>;
+  /** Those that have all of these tags. */
+  byTags(tags: readonly string[]): AsyncIterable<readonly [key: string, state: S]>;
+  position(): Promise<number>;
+  waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
+  /** Into a new generation beside the old one, then switches; resumes after a crash. */
+  rebuild(options?: RebuildOptions): Promise<void>;
+  /** Keeps it up to date; one of all processes does the work. */
+  run(options?: Cancel): Running;
+}
+
+export interface RebuildOptions extends Cancel {
+  /** Called when this process does the work; it may be that another does. */
+  onProgress?: ((position: number, head: number) => void) | undefined;
+}
+
+/** The same with nothing left open, whatever its types: what the rooms behind the door work with. */
+export interface CheckedDefinition {
+  readonly name: string;
+  readonly version: number;
+  readonly query: Query;
+  readonly keysOf: (event: SequencedEvent) => readonly string[];
+  readonly apply: (state: unknown, event: SequencedEvent, key: string) => unknown;
+  readonly tagsOf: (state: unknown) => readonly string[];
+  readonly findRelated: (event: SequencedEvent) => Query | undefined;
+}
+
+export function checkDefinition<S, E extends NewEvent>(definition: ProjectionDefinition<S, E>): CheckedDefinition {
+  const { name, version = 1, query } = definition;
+  checkName(name);
+  itemsOf(query);
+  if (!(Number.isSafeInteger(version) && version >= 1))
+    throw new RangeError(`The version of a projection is a whole number from 1, not ${version}.`);
+  for (const part of ["key", "apply"] as const)
+    if (typeof definition[part] !== "function") throw new TypeError(`The projection ${name} needs \`${part}\`.`);
+  // Sound because only events of the query, and states that it has made, are ever handed in.
+  const { key, apply, tags, related } = definition as unknown as ProjectionDefinition<unknown, NewEvent>;
+  return {
+    name,
+    version,
+    query,
+    keysOf: (event) => textsOf(key(event), `The key of ${name} at event ${event.position}`),
+    apply: (state, event, documentKey) => apply(state, event, documentKey),
+    tagsOf: (state) => textsOf(tags?.(state), `The tags of a document of ${name}`),
+    findRelated: (event) => related?.(event),
+  };
+}
+
+function textsOf(value: string | readonly string[] | undefined, what: string): readonly string[] {
+  const texts = value === undefined ? [] : typeof value === "string" ? [value] : value;
+  if (!Array.isArray(texts) || texts.some((text) => typeof text !== "string"))
+    throw new TypeError(`${what} must be text, or a list of texts.`);
+  return [...new Set<string>(texts)];
+}

@@ -1,0 +1,163 @@
+// Writes documents: a batch of them first, then the checkpoint that makes them count, then what they have replaced is removed.
+import { syncNames, unlinkIfThere } from "../../durable/directory.ts";
+import { getRecord } from "../../durable/record-file.ts";
+import { encodeRecord } from "../../format/record.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import type { Tenure } from "../follow/checkpoint.ts";
+import {
+  documentKind,
+  documentName,
+  findDocumentName,
+  hashOf,
+  newestOf,
+  shardOf,
+  type Document,
+  type DocumentName,
+} from "./document.ts";
+
+/** As many as the thread pool and the disk's queue take at a time. */
+const writesAtOnce = 8;
+/** What is remembered of where documents are; beyond that, all of it is forgotten and looked up again. */
+const namesMax = 200_000;
+
+export class DocumentWriter {
+  readonly #disk: Disk;
+  readonly #directory: string;
+  readonly #tenure: Tenure;
+  /** Per shard and hash, the newest that counts. Nobody else can make one that counts while this tenure lasts. */
+  readonly #shards = new Map<string, Map<string, DocumentName>>();
+  readonly #made = new Set<string>();
+  #isDone = true;
+
+  /** `directory` is that of the generation. */
+  constructor(disk: Disk, directory: string, tenure: Tenure) {
+    this.#disk = disk;
+    this.#directory = directory;
+    this.#tenure = tenure;
+  }
+
+  async find(key: string): Promise<Document | undefined> {
+    const hash = hashOf(key);
+    const name = (await this.#shard(shardOf(hash))).get(hash);
+    return name === undefined ? undefined : await getRecord(this.#disk, documentKind, this.#pathOf(name));
+  }
+
+  /**
+   * Makes these documents, and everything up to `position`, count at once. False when somebody else has taken over: then nothing of it does. A crash on the way leaves files
+   * that never count.
+   */
+  async commit(documents: readonly Document[], position: number): Promise<boolean> {
+    this.#isDone = false;
+    await this.write(documents);
+    // The documents first, and durable: a checkpoint without them would lose them for good.
+    const saved = await this.#tenure.save(position);
+    if (saved) await this.#replace(documents);
+    this.#isDone = true;
+    return saved;
+  }
+
+  /** Says that nothing more will come, unless something is still going on. */
+  async end(): Promise<void> {
+    if (this.#isDone) await this.#tenure.end();
+  }
+
+  protected async write(documents: readonly Document[]): Promise<void> {
+    const shards = new Set(documents.map(({ key }) => shardOf(hashOf(key))));
+    await this.#makeShards(shards);
+    await atOnce(documents, async (document) => {
+      const path = this.#pathOf(this.nameOf(document));
+      await this.#disk.createFile(path, encodeRecord(documentKind, document), { sync: true });
+    });
+    await atOnce([...shards], (shard) => syncNames(this.#disk, `${this.#directory}/${shard}`));
+  }
+
+  protected nameOf({ key, position, state }: Document): DocumentName {
+    return { hash: hashOf(key), fence: this.#tenure.fence, position, isDeletion: state === undefined };
+  }
+
+  async #makeShards(shards: ReadonlySet<string>): Promise<void> {
+    const missing = [...shards].filter((shard) => !this.#made.has(shard));
+    for (const shard of missing) {
+      try {
+        // Not with what is missing above it: a generation that was removed must not come back.
+        await this.#disk.mkdir(`${this.#directory}/${shard}`);
+      } catch (error) {
+        if (!hasErrno(error, "EEXIST")) throw error;
+      }
+      this.#made.add(shard);
+    }
+    // Also when another has made it, who may not have come to his sync.
+    if (missing.length > 0) await syncNames(this.#disk, this.#directory);
+    // Before anything is written there: what lies there now is what was there before.
+    for (const shard of shards) await this.#shard(shard);
+  }
+
+  async #replace(documents: readonly Document[]): Promise<void> {
+    const before: DocumentName[] = [];
+    const deleted: DocumentName[] = [];
+    for (const document of documents) {
+      const name = this.nameOf(document);
+      const shard = await this.#shard(shardOf(name.hash));
+      const old = shard.get(name.hash);
+      if (old !== undefined) before.push(old);
+      if (name.isDeletion) {
+        deleted.push(name);
+        shard.delete(name.hash);
+      } else shard.set(name.hash, name);
+    }
+    await this.#remove(before, deleted);
+    const known = [...this.#shards.values()].reduce((sum, { size }) => sum + size, 0);
+    if (known > namesMax) this.#shards.clear();
+  }
+
+  /**
+   * The mark of a deletion goes last, and only when what it stands against is gone for good: a power cut must not bring back the document without it. Nothing here is needed by
+   * anybody, so a file that cannot be removed now is left to the next who looks at its shard.
+   */
+  async #remove(old: readonly DocumentName[], deleted: readonly DocumentName[]): Promise<void> {
+    try {
+      await atOnce(old, (name) => unlinkIfThere(this.#disk, this.#pathOf(name)));
+      if (deleted.length === 0) return;
+      for (const shard of new Set(deleted.map(({ hash }) => shardOf(hash))))
+        await syncNames(this.#disk, `${this.#directory}/${shard}`);
+      await atOnce(deleted, (name) => unlinkIfThere(this.#disk, this.#pathOf(name)));
+    } catch (error) {
+      if (!hasErrno(error, "EBUSY", "EPERM", "EACCES", "EIO", "ESTALE")) throw error;
+    }
+  }
+
+  async #shard(shard: string): Promise<Map<string, DocumentName>> {
+    const known = this.#shards.get(shard);
+    if (known !== undefined) return known;
+    const names = await listShard(this.#disk, `${this.#directory}/${shard}`);
+    const { saved, fence } = this.#tenure;
+    const newest = newestOf(names, saved);
+    const deleted = [...newest.values()].filter(({ isDeletion }) => isDeletion);
+    // What those before us have replaced or left void. A newer one's is none of our business.
+    const old = names.filter((name) => name.fence < fence && newest.get(name.hash) !== name);
+    await this.#remove(old, deleted);
+    for (const { hash } of deleted) newest.delete(hash);
+    this.#shards.set(shard, newest);
+    return newest;
+  }
+
+  #pathOf(name: DocumentName): string {
+    return `${this.#directory}/${shardOf(name.hash)}/${documentName(name)}`;
+  }
+}
+
+/** A shard that nobody has written to yet is empty. */
+export async function listShard(disk: Disk, path: string): Promise<DocumentName[]> {
+  try {
+    return (await disk.list(path)).map(findDocumentName).filter((name) => name !== undefined);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ESTALE")) return [];
+    throw error;
+  }
+}
+
+async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  for (let start = 0; start < items.length; start += writesAtOnce)
+    await Promise.all(items.slice(start, start + writesAtOnce).map(work));
+}

@@ -1,0 +1,100 @@
+// A document as a file: what it says, what its name says, and whether it counts.
+//
+// `<hash of the key>.<fence>-<position>`, with `-deleted` behind it for a deletion: nobody else ever makes that name, so a file is made in place, and one that is torn lies beyond every checkpoint. A document
+// counts if its position is not beyond what was checkpointed under its fence. So the checkpoint makes a whole batch of documents visible at once, and what a
+// process adds after it was cut off is void for ever, also where nothing stands against it because the document was deleted since.
+import { createHash } from "node:crypto";
+import type { Checkpoint } from "../follow/checkpoint.ts";
+import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
+import type { RecordKind } from "../../format/record.ts";
+import { itemsOf, type Items } from "../query.ts";
+
+/** A query of `related` that a document has seen, up to a position. */
+export interface SeenQuery {
+  readonly items: Items;
+  readonly upTo: number;
+}
+
+export interface Document {
+  readonly key: string;
+  /** Of the last event that touched it. */
+  readonly position: number;
+  /** Absent: it was deleted there. */
+  readonly state?: unknown;
+  readonly tags: readonly string[];
+  readonly seen: readonly SeenQuery[];
+}
+
+export interface DocumentName {
+  readonly hash: string;
+  readonly fence: number;
+  readonly position: number;
+  /** It stands for a deletion: kept until what it stands against is gone. */
+  readonly isDeletion: boolean;
+}
+
+const hashLength = 32;
+const digits = 16;
+const namePattern = /^([0-9a-f]{32})\.([0-9]{16})-([0-9]{16})(-deleted)?$/;
+
+export function hashOf(key: string): string {
+  return createHash("sha256").update(key).digest("hex").slice(0, hashLength);
+}
+
+/** The directory that it lies in: a directory of a million names is slow to list. */
+export function shardOf(hash: string): string {
+  return hash.slice(0, 2);
+}
+
+export function isShard(name: string): boolean {
+  return /^[0-9a-f]{2}$/.test(name);
+}
+
+export function documentName({ hash, fence, position, isDeletion }: DocumentName): string {
+  const [first, second] = [fence, position].map((number) => String(number).padStart(digits, "0"));
+  return `${hash}.${first}-${second}${isDeletion ? "-deleted" : ""}`;
+}
+
+/** Undefined for a foreign file, which is none of our business. */
+export function findDocumentName(name: string): DocumentName | undefined {
+  const [, hash, fence, position, deletion] = namePattern.exec(name) ?? [];
+  if (hash === undefined) return undefined;
+  return { hash, fence: Number(fence), position: Number(position), isDeletion: deletion !== undefined };
+}
+
+export function counts({ fence, position }: DocumentName, checkpoint: Checkpoint): boolean {
+  const cut = checkpoint.cutOff.find(([each]) => each === fence);
+  return position <= (cut?.[1] ?? checkpoint.position);
+}
+
+export function isNewer(one: DocumentName, other: DocumentName): boolean {
+  return one.fence > other.fence || (one.fence === other.fence && one.position > other.position);
+}
+
+/** Of each document the newest that counts. */
+export function newestOf(names: readonly DocumentName[], checkpoint: Checkpoint): Map<string, DocumentName> {
+  const newest = new Map<string, DocumentName>();
+  for (const name of names) {
+    if (!counts(name, checkpoint)) continue;
+    const other = newest.get(name.hash);
+    if (other === undefined || isNewer(name, other)) newest.set(name.hash, name);
+  }
+  return newest;
+}
+
+export const documentKind: RecordKind<Document> = {
+  kind: "document",
+  decode: (value) => {
+    const { key, position, state, tags, seen } = objectOf(value);
+    return {
+      key: textOf(key),
+      position: countOf(position),
+      ...(state === undefined ? {} : { state }),
+      tags: listOf(tags, textOf),
+      seen: listOf(seen, (each) => {
+        const { items, upTo } = objectOf(each);
+        return { items: itemsOf(listOf(items, (item) => objectOf(item))), upTo: countOf(upTo) };
+      }),
+    };
+  },
+};

@@ -1,0 +1,79 @@
+// Folds a batch of events into the documents that they touch, in memory; each document is loaded and given back once.
+import type { SequencedEvent } from "../../common.ts";
+import type { EventSource } from "../follow/work-through.ts";
+import { itemsOf, matches, type Items } from "../query.ts";
+import type { CheckedDefinition } from "./definition.ts";
+import type { Document, SeenQuery } from "./document.ts";
+
+/** A document whose every event brings another query would grow without end. */
+const seenMax = 1000;
+
+export interface FoldOptions {
+  readonly definition: CheckedDefinition;
+  readonly source: Pick<EventSource, "read">;
+  readonly find: (key: string) => Promise<Document | undefined>;
+}
+
+interface Draft {
+  /** Whether it was there before the batch. */
+  readonly wasThere: boolean;
+  state: unknown;
+  position: number;
+  seen: readonly SeenQuery[];
+}
+
+/** The documents that were changed, as they are after the last event. */
+export async function fold(events: readonly SequencedEvent[], options: FoldOptions): Promise<Document[]> {
+  const { definition, find } = options;
+  const drafts = new Map<string, Draft>();
+  for (const event of events)
+    for (const key of definition.keysOf(event)) {
+      const draft = drafts.get(key) ?? draftOf(await find(key));
+      drafts.set(key, draft);
+      await applyRelated(draft, event, key, options);
+      apply(draft, event, key, options);
+      draft.position = event.position;
+    }
+  // What came and went within the batch was never there.
+  return [...drafts]
+    .filter(([, { wasThere, state }]) => wasThere || state !== undefined)
+    .map(([key, { state, position, seen }]) =>
+      state === undefined
+        ? { key, position, tags: [], seen: [] }
+        : { key, position, state, tags: definition.tagsOf(state), seen },
+    );
+}
+
+function draftOf(document: Document | undefined): Draft {
+  const { state, position = 0, seen = [] } = document ?? {};
+  return { wasThere: document !== undefined, state, position, seen };
+}
+
+function apply(draft: Draft, event: SequencedEvent, key: string, { definition }: FoldOptions): void {
+  draft.state = definition.apply(draft.state, event, key);
+  // Whether the file of a deleted document is still there must make no difference.
+  if (draft.state === undefined) draft.seen = [];
+}
+
+async function applyRelated(draft: Draft, event: SequencedEvent, key: string, options: FoldOptions): Promise<void> {
+  const { definition, source } = options;
+  const query = definition.findRelated(event);
+  if (query === undefined) return;
+  const items = itemsOf(query);
+  const before = draft.seen;
+  const after = before.find((seen) => areEqual(seen.items, items))?.upTo ?? 0;
+  const main = itemsOf(definition.query);
+  for await (const related of source.read(query, { after, upTo: event.position - 1 })) {
+    if (before.some((seen) => related.position <= seen.upTo && matches(seen.items, related))) continue;
+    // It was applied in its own turn.
+    if (matches(main, related) && definition.keysOf(related).includes(key)) continue;
+    draft.state = definition.apply(draft.state, related, key);
+  }
+  draft.seen = [...before.filter((seen) => !areEqual(seen.items, items)), { items, upTo: event.position - 1 }];
+  if (draft.seen.length > seenMax)
+    throw new RangeError(`The document ${key} of ${definition.name} has over ${seenMax} queries of related events.`);
+}
+
+function areEqual(one: Items, other: Items): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

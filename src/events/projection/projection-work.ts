@@ -1,0 +1,178 @@
+// The work on a projection: one of all processes keeps the generation that is read up to date, and one builds its successor beside it.
+import type { SequencedEvent } from "../../common.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import type { PathHold } from "../../locks/path-hold.ts";
+import type { LoopSignals } from "../follow/loop.ts";
+import { underLease, workThrough, type EventSource, type Outcome, type Work } from "../follow/work-through.ts";
+import type { Catalog, GenerationFacts } from "./catalog.ts";
+import type { CheckedDefinition } from "./definition.ts";
+import { DocumentWriter } from "./document-writer.ts";
+import { fold } from "./fold.ts";
+import { openGeneration, type Generation, type ProjectionPlace } from "./generation.ts";
+
+/** Events that are folded in memory before their documents are written. */
+const batch = 1000;
+/** After so many crashes the list of those who were cut off is as large as a document: a new generation begins without it. */
+const cutOffMax = 1000;
+
+export interface ProjectionWorkOptions {
+  readonly place: ProjectionPlace;
+  readonly catalog: Catalog;
+  readonly definition: CheckedDefinition;
+  readonly source: EventSource;
+}
+
+type Progress = (position: number, head: number) => void;
+
+export class ProjectionWork {
+  readonly #place: ProjectionPlace;
+  readonly #catalog: Catalog;
+  readonly #definition: CheckedDefinition;
+  readonly #source: EventSource;
+
+  constructor({ place, catalog, definition, source }: ProjectionWorkOptions) {
+    this.#place = place;
+    this.#catalog = catalog;
+    this.#definition = definition;
+    this.#source = source;
+  }
+
+  /** Until it is stopped. NEWER_FORMAT when programs with a newer version of the definition have taken over. */
+  async run(signals: LoopSignals): Promise<void> {
+    while (!signals.stopping.aborted) {
+      const { current, building } = await this.#catalog.read();
+      if (current === undefined && building === undefined) await this.#beginFirst();
+      else if (current === undefined || (await this.#isOutdated(current))) await this.build(signals);
+      else await this.#keep(current, signals);
+    }
+  }
+
+  /** True when a generation of this version that was not read before is read now. False when it was stopped before. */
+  async build(signals: LoopSignals, onProgress?: Progress | undefined): Promise<boolean> {
+    let isBuilt = false;
+    while (!isBuilt && !signals.stopping.aborted) {
+      const { building } = await this.#catalog.nameBuilding(this.#definition.version);
+      if (building === undefined) continue; // Somebody has just finished it, and another one is wanted.
+      this.#mustKnow(building);
+      await underLease(this.#place.following, this.#place.leaseOf(building.number), signals, async (hold) => {
+        const now = await this.#catalog.read();
+        if (now.building?.number !== building.number) {
+          // Somebody else has done it, or has begun another one since.
+          isBuilt = now.current?.number === building.number;
+          return "over";
+        }
+        const outcome = await this.#buildUnder(hold, building, now.current, signals, onProgress);
+        isBuilt = outcome === "over" && (await this.#catalog.read()).current?.number === building.number;
+        return outcome;
+      });
+    }
+    return isBuilt;
+  }
+
+  async #buildUnder(
+    hold: PathHold,
+    { number }: GenerationFacts,
+    current: GenerationFacts | undefined,
+    signals: LoopSignals,
+    onProgress: Progress | undefined,
+  ): Promise<Outcome> {
+    try {
+      const generation = await openGeneration(this.#place, number);
+      await generation.checkpoints.begin(async () => 0);
+      return await this.#catchUp(generation, hold, signals, current, onProgress);
+    } catch (error) {
+      if (!isHoldfastError(error, "LOG_REWOUND")) throw error;
+      // It was begun with a log that has been replaced since: from the beginning, under a new number.
+      await this.#catalog.abandon(number);
+      return "over";
+    }
+  }
+
+  /** Works up to the head, ends the work on the current generation, comes to where that ended, and switches. */
+  async #catchUp(
+    generation: Generation,
+    hold: PathHold,
+    signals: LoopSignals,
+    current: GenerationFacts | undefined,
+    onProgress: Progress | undefined,
+  ): Promise<Outcome> {
+    const work = { untilHead: true, ...(onProgress && { onProgress }) };
+    const outcome = await this.#fold(generation, hold, signals, work);
+    if (outcome !== "over" || signals.stopping.aborted) return outcome;
+    if (current !== undefined) {
+      // Closed before the switch: whoever has seen the old generation at a position never sees the new one at an earlier one. A crash in between leaves the
+      // old one readable and standing still, until somebody has finished this.
+      await (await openGeneration(this.#place, current.number)).checkpoints.close();
+      const rest = await this.#fold(generation, hold, signals, work);
+      if (rest !== "over" || signals.stopping.aborted) return rest;
+    }
+    await this.#catalog.switchTo(generation.number);
+    this.#place.following.progressed();
+    await this.#place.removeOlderThan(generation.number);
+    return "over";
+  }
+
+  /** The first generation has begun before it is named, so that whoever is led to it finds it. */
+  async #beginFirst(): Promise<void> {
+    const { checkpoints } = await openGeneration(this.#place, 1);
+    await checkpoints.begin(async () => 0);
+    await this.#catalog.nameFirst(this.#definition.version);
+  }
+
+  async #isOutdated(current: GenerationFacts): Promise<boolean> {
+    this.#mustKnow(current);
+    if (current.version < this.#definition.version) return true;
+    const { state } = await (await openGeneration(this.#place, current.number)).checkpoints.read();
+    return state.isClosed || state.cutOff.length >= cutOffMax;
+  }
+
+  /** Until it is stopped, or another generation is read. */
+  async #keep({ number }: GenerationFacts, signals: LoopSignals): Promise<void> {
+    const isCurrent = async (): Promise<boolean> => (await this.#catalog.read()).current?.number === number;
+    await underLease(this.#place.following, this.#place.leaseOf(number), signals, async (hold) => {
+      try {
+        if (!(await isCurrent())) return "over";
+        // What a builder has left who came no further.
+        await this.#place.removeOlderThan(number);
+        const generation = await openGeneration(this.#place, number);
+        if ((await generation.checkpoints.read()).state.isClosed) return "over";
+        return await this.#fold(generation, hold, signals, { isWanted: isCurrent });
+      } catch (error) {
+        // Its files were taken away under our hands.
+        if (await isCurrent()) throw error;
+        return "over";
+      }
+    });
+  }
+
+  async #fold(
+    { checkpoints, directory }: Generation,
+    hold: PathHold,
+    signals: LoopSignals,
+    { onProgress, ...options }: Pick<Work, "untilHead" | "isWanted"> & { readonly onProgress?: Progress },
+  ): Promise<Outcome> {
+    const tenure = await checkpoints.take(hold.fence);
+    if (tenure === undefined) return "lost";
+    const writer = new DocumentWriter(this.#place.disk, directory, tenure);
+    const source = this.#source;
+    const definition = this.#definition;
+    const commit = async (events: readonly SequencedEvent[], position: number): Promise<boolean> => {
+      const documents = await fold(events, { definition, source, find: (key) => writer.find(key) });
+      const isCommitted = await writer.commit(documents, position);
+      if (isCommitted) onProgress?.(position, await source.head());
+      return isCommitted;
+    };
+    const work: Work = { ...options, source, access: this.#place.access, query: definition.query, batch, commit };
+    const outcome = await workThrough(work, tenure, hold, signals);
+    if (outcome !== "left") await writer.end();
+    return outcome;
+  }
+
+  #mustKnow({ version }: GenerationFacts): void {
+    if (version <= this.#definition.version) return;
+    const path = this.#place.directory;
+    const writtenBy = `version ${version} of the projection`;
+    const message = `${path}: the documents are made by ${writtenBy} now, and this program has version ${this.#definition.version}. Upgrade this program.`;
+    throw holdfastError("NEWER_FORMAT", message, { path, writtenBy });
+  }
+}

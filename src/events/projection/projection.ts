@@ -1,0 +1,111 @@
+// A read model of a log: the door to its documents and to the work on them.
+import type { Cancel, NewEvent, Running } from "../../common.ts";
+import { holdfastError } from "../../errors.ts";
+import type { EventStore } from "../event-store.ts";
+import { Loop, type LoopSignals } from "../follow/loop.ts";
+import { waitUntil } from "../follow/progress.ts";
+import type { EventSource } from "../follow/work-through.ts";
+import { accessOf } from "../log-access.ts";
+import { Catalog } from "./catalog.ts";
+import { checkDefinition, type Projection, type ProjectionDefinition, type RebuildOptions } from "./definition.ts";
+import type { Document } from "./document.ts";
+import { DocumentReader } from "./document-reader.ts";
+import { ProjectionPlace } from "./generation.ts";
+import { ProjectionWork } from "./projection-work.ts";
+import { TagIndex } from "./tag-index.ts";
+
+/**
+ * Opens the documents of `definition.name` for reading, from this and all other processes; `run` on at least one of them keeps them up to date. A raised
+ * version is built by `run` or `rebuild` beside the old documents, which are read until then.
+ */
+export async function openProjection<S, E extends NewEvent>(
+  store: EventStore<E>,
+  definition: ProjectionDefinition<S, E>,
+): Promise<Projection<S>> {
+  const access = accessOf(store);
+  const checked = checkDefinition(definition);
+  const place = new ProjectionPlace(access, checked.name);
+  await access.opened();
+  const { staging, ports } = access.ground;
+  const catalog = await Catalog.open(staging, `${place.directory}/catalog`, ports.host.bootId);
+  // Sound because a definition is handed only events of its own query.
+  const source = store as unknown as EventSource;
+  const work = new ProjectionWork({ place, catalog, definition: checked, source });
+  return new LogProjection<S>(place, new DocumentReader(place, catalog), work);
+}
+
+class LogProjection<S> implements Projection<S> {
+  readonly name: string;
+  readonly #place: ProjectionPlace;
+  readonly #reader: DocumentReader;
+  readonly #work: ProjectionWork;
+  readonly #index: TagIndex;
+  readonly #loops = new Set<Running>();
+
+  constructor(place: ProjectionPlace, reader: DocumentReader, work: ProjectionWork) {
+    this.name = place.name;
+    this.#place = place;
+    this.#reader = reader;
+    this.#work = work;
+    this.#index = new TagIndex(reader);
+  }
+
+  async get(key: string): Promise<S | undefined> {
+    // Sound because whatever is in the file was made by `apply`.
+    return (await this.#reader.find(key))?.state as S | undefined;
+  }
+
+  async *all(): AsyncGenerator<readonly [key: string, state: S], void, undefined> {
+    const found = await this.#reader.list();
+    for (const name of found?.names ?? []) {
+      const document = found === undefined ? undefined : await this.#reader.read(found.generation, name);
+      if (document?.state !== undefined) yield entryOf<S>(document);
+    }
+  }
+
+  async *byTags(tags: readonly string[]): AsyncGenerator<readonly [key: string, state: S], void, undefined> {
+    if (!Array.isArray(tags)) throw new TypeError("tags must be a list of texts.");
+    for await (const document of this.#index.find(tags)) if (document.state !== undefined) yield entryOf<S>(document);
+  }
+
+  async position(): Promise<number> {
+    return (await this.#reader.findCheckpoint())?.position ?? 0;
+  }
+
+  async waitUntilProcessed(position: number, options: Cancel = {}): Promise<void> {
+    const isReached = async (): Promise<boolean> => (await this.position()) >= position;
+    await waitUntil(this.#place.following, this.#place.access.ports, isReached, options);
+  }
+
+  async rebuild({ onProgress, signal }: RebuildOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    let isBuilt = false;
+    const loop = this.#begin(async (signals) => {
+      isBuilt = await this.#work.build(signals, onProgress);
+    }, signal);
+    await loop.done;
+    if (isBuilt) return;
+    signal?.throwIfAborted();
+    throw holdfastError("CLOSED", `The projection ${this.name} was closed before it was rebuilt.`, {});
+  }
+
+  run({ signal }: Cancel = {}): Running {
+    return this.#begin((signals) => this.#work.run(signals), signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#loops].map((loop) => loop.stop()));
+  }
+
+  #begin(work: (signals: LoopSignals) => Promise<void>, signal: AbortSignal | undefined): Running {
+    const { following, access } = this.#place;
+    const onEnd = (loop: Running): void => void this.#loops.delete(loop);
+    const loop = new Loop({ following, clock: access.ports.clock, signal, onEnd }, work);
+    this.#loops.add(loop);
+    return loop;
+  }
+}
+
+function entryOf<S>({ key, state }: Document): readonly [key: string, state: S] {
+  return [key, state as S];
+}

@@ -1,0 +1,119 @@
+import { describe, expectTypeOf, it } from "vitest";
+import { decide, memoryEvents, model, modelsOf, type EventStore, type NewEvent } from "../../../src/events/index.ts";
+
+type Sold = NewEvent<"Sold", { sku: string; amount: number }>;
+type Stocked = NewEvent<"Stocked", { sku: string; places: string[] }>;
+type Shop = Sold | Stocked;
+
+const shopModel = modelsOf<Shop>();
+const sold = shopModel({ query: { types: ["Sold"] }, initial: 0, apply: (n, { data }) => n + data.amount });
+const stocked = shopModel({
+  query: { types: ["Stocked"], tags: ["sku:1"] },
+  initial: undefined as string | undefined,
+  apply: (_, { data }) => data.places[0],
+});
+
+// Nothing in here runs: the compiler is the test.
+const store = undefined as unknown as EventStore<Shop>;
+const compiled = (_: () => unknown): void => undefined;
+
+describe("the types of a model", () => {
+  it("narrow the event by the types of the query", () => {
+    shopModel({
+      query: { types: ["Sold"] },
+      initial: 0,
+      apply: (n, event) => {
+        expectTypeOf(event.type).toEqualTypeOf<"Sold">();
+        expectTypeOf(event.data).toEqualTypeOf<{ sku: string; amount: number }>();
+        expectTypeOf(event.position).toEqualTypeOf<number>();
+        return n;
+      },
+    });
+  });
+
+  it("give all events for a query by tags, for several items that name all types, and for all", () => {
+    const queries = [{ tags: ["sku:1"] }] as const;
+    shopModel({
+      query: queries,
+      initial: 0,
+      apply: (n, event) => {
+        expectTypeOf(event.type).toEqualTypeOf<"Sold" | "Stocked">();
+        return n;
+      },
+    });
+    shopModel({
+      query: [{ types: ["Sold"], tags: ["a"] }, { types: ["Stocked"] }],
+      initial: 0,
+      apply: (n, event) => {
+        expectTypeOf(event.type).toEqualTypeOf<"Sold" | "Stocked">();
+        return n;
+      },
+    });
+    shopModel({
+      query: "all",
+      initial: 0,
+      apply: (n, event) => {
+        expectTypeOf(event.type).toEqualTypeOf<"Sold" | "Stocked">();
+        return n;
+      },
+    });
+  });
+
+  it("refuse a type that is no event, and an apply that gives another state", () => {
+    compiled(() => {
+      // @ts-expect-error there is no such event
+      shopModel({ query: { types: ["Lost"] }, initial: 0, apply: (n: number) => n });
+      // @ts-expect-error the state is a number
+      shopModel({ query: { types: ["Sold"] }, initial: 0, apply: () => "many" });
+    });
+  });
+
+  it("can be said by hand", () => {
+    const amount = model<number, Sold>({ query: { types: ["Sold"] }, initial: 0, apply: (n, e) => n + e.data.amount });
+    expectTypeOf(amount.initial).toEqualTypeOf<number>();
+  });
+});
+
+describe("the types of a decision", () => {
+  it("are the states by the names of the models", () => {
+    compiled(() =>
+      decide(store, { sold, stocked }, (states, { attempt, head }) => {
+        expectTypeOf(states).toEqualTypeOf<{ readonly sold: number; readonly stocked: string | undefined }>();
+        expectTypeOf([attempt, head]).toEqualTypeOf<number[]>();
+        return [];
+      }),
+    );
+  });
+
+  it("refuse an event that the store does not know", () => {
+    compiled(async () => {
+      // @ts-expect-error there is no such event
+      await decide(store, { sold }, () => ({ type: "Lost", data: {} }));
+      // @ts-expect-error the data are of another event
+      await decide(store, { sold }, () => ({ type: "Sold", data: { sku: "1", places: [] } }));
+      // @ts-expect-error the same in a list
+      await decide(store, { sold }, () => [{ type: "Lost", data: {} }]);
+    });
+  });
+
+  it("take one event, a list, nothing, and a promise of each", () => {
+    compiled(async () => {
+      await decide(store, { sold }, () => ({ type: "Sold", data: { sku: "1", amount: 1 }, tags: ["sku:1"] }));
+      await decide(store, { sold }, async () => ({ type: "Sold", data: { sku: "1", amount: 1 } }));
+      await decide(store, { sold }, ({ sold }) => (sold > 0 ? [] : { type: "Sold", data: { sku: "1", amount: 1 } }));
+      await decide(store, { sold }, () => [{ type: "Stocked", data: { sku: "1", places: ["a"] } }]);
+      await decide(store, { sold }, () => ({ type: "Stocked", data: { sku: "1", places: ["a"] } }));
+    });
+  });
+
+  it("give the result of the decision to the caller", () => {
+    compiled(async () => {
+      const number = await decide(store, { sold }, ({ sold }) => ({ events: [], result: sold + 1 }));
+      expectTypeOf(number.result).toEqualTypeOf<number>();
+      const maybe = await decide(store, { sold }, async ({ sold }) => (sold > 1 ? { events: [], result: sold } : []));
+      expectTypeOf(maybe.result).toEqualTypeOf<number | undefined>();
+      const none = await decide(store, {}, () => []);
+      expectTypeOf(none.result).toEqualTypeOf<undefined>();
+    });
+  });
+});

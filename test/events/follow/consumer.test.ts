@@ -1,0 +1,221 @@
+// Consumers: every event is handled, by one process at a time, and what was handled is not forgotten.
+import { describe, expect, test, vi } from "vitest";
+import type { NewEvent } from "../../../src/common.ts";
+import type { EventConsumer, EventStore } from "../../../src/events/event-store.ts";
+import { kinds, LogWorld } from "./log-world.ts";
+
+type Counted = NewEvent<"even" | "odd", { number: number }>;
+
+function counted(number: number): Counted {
+  return { type: number % 2 === 0 ? "even" : "odd", data: { number } };
+}
+
+function numbers(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_each, index) => first + index);
+}
+
+async function append(store: EventStore<Counted>, first: number, last: number): Promise<void> {
+  for (const number of numbers(first, last)) await store.append(counted(number));
+}
+
+describe.each(kinds)("on %s", (kind) => {
+  test("a consumer sees everything that matches in order, also what comes later", async () => {
+    const world = await LogWorld.make(kind);
+    const store = await world.open<Counted>();
+    await append(store, 1, 4);
+    const seen: number[] = [];
+    await using consumer = store.consume("mailer", { types: ["even"] }, async (events) => {
+      seen.push(...events.map((event) => event.data.number));
+    });
+    await append(store, 5, 8);
+    await consumer.waitUntilProcessed(8);
+    expect(seen).toEqual([2, 4, 6, 8]);
+    expect(await consumer.position()).toBe(8);
+  });
+
+  test("it goes on where it stopped, in whichever process", async () => {
+    const world = await LogWorld.make(kind);
+    const [one, other] = [await world.open<Counted>(), await world.open<Counted>()];
+    await append(one, 1, 3);
+    const seen: string[] = [];
+    const consumeIn = (store: EventStore<Counted>, name: string): EventConsumer =>
+      store.consume("mailer", "all", async ([event]) => void seen.push(`${name}${event?.position}`));
+    const first = consumeIn(one, "a");
+    await first.waitUntilProcessed(3);
+    await first.stop();
+    await append(one, 4, 5);
+    const second = consumeIn(other, "b");
+    await second.waitUntilProcessed(5);
+    await second.stop();
+    expect(seen).toEqual(["a1", "a2", "a3", "b4", "b5"]);
+  });
+
+  test("of two processes one works and the other takes over when that one closes", async () => {
+    const world = await LogWorld.make(kind);
+    const [one, other] = [await world.open<Counted>(), await world.open<Counted>()];
+    const seen: [string, number][] = [];
+    const first = one.consume("mailer", "all", async ([event]) => void seen.push(["one", event!.position]));
+    await append(one, 1, 1);
+    await first.waitUntilProcessed(1);
+    const second = other.consume("mailer", "all", async ([event]) => void seen.push(["other", event!.position]));
+    await append(one, 2, 10);
+    // Read your writes, also where it does not run.
+    await second.waitUntilProcessed(10);
+    expect(new Set(seen.map(([who]) => who))).toEqual(new Set(["one"]));
+    await one.close();
+    await first.done;
+    await append(other, 11, 12);
+    await second.waitUntilProcessed(12);
+    expect(seen.map(([, position]) => position)).toEqual(numbers(1, 12));
+    expect(seen.slice(-2).map(([who]) => who)).toEqual(["other", "other"]);
+  });
+
+  test("a batch is as large as asked for at most, and holds only what matches", async () => {
+    const world = await LogWorld.make(kind);
+    const store = await world.open<Counted>();
+    await append(store, 1, 12);
+    const sizes: number[] = [];
+    const handler = async (events: readonly unknown[]): Promise<void> => void sizes.push(events.length);
+    await using consumer = store.consume("mailer", { types: ["odd"] }, handler, { batch: 4 });
+    await consumer.waitUntilProcessed(12);
+    expect(sizes).toEqual([4, 2]);
+  });
+});
+
+test("a handler that throws ends the consumer with that error; the batch is seen again by the next", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<Counted>();
+  await append(store, 1, 4);
+  const seen: number[][] = [];
+  const failure = new Error("no mail today");
+  const failing = store.consume(
+    "mailer",
+    "all",
+    async (events) => {
+      seen.push(events.map(({ position }) => position));
+      if (events.some(({ position }) => position === 3)) throw failure;
+    },
+    { batch: 2 },
+  );
+  await expect(failing.done).rejects.toBe(failure);
+  expect(await failing.position()).toBe(2);
+  await using again = store.consume(
+    "mailer",
+    "all",
+    async (events) => void seen.push(events.map(({ position }) => position)),
+    { batch: 2 },
+  );
+  await again.waitUntilProcessed(4);
+  expect(seen).toEqual([
+    [1, 2],
+    [3, 4],
+    [3, 4],
+  ]);
+});
+
+test('a new name starts where it is told; "head" means when it was called', async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<Counted>();
+  await append(store, 1, 3);
+  const seen: Record<string, number[]> = { late: [], middle: [] };
+  await using late = store.consume("late", "all", async ([event]) => void seen.late!.push(event!.position), {
+    from: "head",
+  });
+  expect(await late.position()).toBe(3);
+  await using middle = store.consume("middle", "all", async ([event]) => void seen.middle!.push(event!.position), {
+    from: 2,
+  });
+  await append(store, 4, 5);
+  await Promise.all([late.waitUntilProcessed(5), middle.waitUntilProcessed(5)]);
+  expect(seen).toEqual({ late: [4, 5], middle: [3, 4, 5] });
+  await expect(store.consume("far", "all", async () => undefined, { from: 9 }).done).rejects.toThrow(RangeError);
+});
+
+test("what does not match counts as processed, and brings few checkpoints", async () => {
+  const world = await LogWorld.make();
+  let links = 0;
+  const tamper = (ports: Awaited<ReturnType<LogWorld["ports"]>>): typeof ports => ({
+    ...ports,
+    disk: Object.assign(Object.create(ports.disk) as typeof ports.disk, {
+      link: async (from: string, to: string) => {
+        if (to.includes("/consumers/")) links++;
+        await ports.disk.link(from, to);
+      },
+    }),
+  });
+  const [store, writer] = [await world.open<Counted>({ tamper }), await world.open<Counted>()];
+  await using consumer = store.consume("mailer", { types: ["even"] }, async () => undefined);
+  await consumer.position();
+  const before = links;
+  for (let round = 0; round < 100; round++) await writer.append(counted(1));
+  await consumer.waitUntilProcessed(100);
+  expect(await consumer.position()).toBe(100);
+  expect(links - before).toBeLessThan(10);
+});
+
+test("stop waits for the batch in hand, which then counts", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<Counted>();
+  await append(store, 1, 3);
+  let finish: () => void = () => undefined;
+  const began = vi.fn<() => void>();
+  const consumer = store.consume("mailer", "all", async () => {
+    began();
+    await new Promise<void>((resolve) => (finish = resolve));
+  });
+  await vi.waitFor(() => expect(began).toHaveBeenCalledOnce());
+  const stopped = consumer.stop();
+  finish();
+  await stopped;
+  await consumer.done;
+  expect(began).toHaveBeenCalledOnce();
+  expect(await consumer.position()).toBe(1);
+});
+
+test("stop lets go of a handler that does not come to an end, and another takes the batch", async () => {
+  const world = await LogWorld.make();
+  const [store, other] = [await world.open<Counted>(), await world.open<Counted>()];
+  await append(store, 1, 1);
+  const began = vi.fn<() => void>();
+  const stuck = store.consume("mailer", "all", async () => {
+    began();
+    await new Promise(() => undefined);
+  });
+  await vi.waitFor(() => expect(began).toHaveBeenCalledOnce());
+  await stuck.stop({ drainMs: 20 });
+  await stuck.done;
+  await using next = other.consume("mailer", "all", async () => undefined);
+  await next.waitUntilProcessed(1);
+});
+
+test("its signal stops it, and `done` resolves", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<Counted>();
+  const stop = new AbortController();
+  const consumer = store.consume("mailer", "all", async () => undefined, { signal: stop.signal });
+  await append(store, 1, 1);
+  await consumer.waitUntilProcessed(1);
+  stop.abort(new Error("enough"));
+  await consumer.done;
+});
+
+test("a wait for a position can be aborted, and rejects with the signal's reason", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<Counted>();
+  await using consumer = store.consume("mailer", "all", async () => undefined);
+  const stop = new AbortController();
+  const waiting = consumer.waitUntilProcessed(1, { signal: stop.signal });
+  const reason = new Error("enough");
+  stop.abort(reason);
+  await expect(waiting).rejects.toBe(reason);
+});
+
+test("wrong names and options are refused at once", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<Counted>();
+  const handler = async (): Promise<void> => undefined;
+  expect(() => store.consume("../up", "all", handler)).toThrow(expect.objectContaining({ code: "INVALID_NAME" }));
+  expect(() => store.consume("mailer", "all", handler, { batch: 0 })).toThrow(RangeError);
+  expect(() => store.consume("mailer", "all", handler, { from: -1 })).toThrow(RangeError);
+  expect(() => store.consume("mailer", [], handler)).toThrow(TypeError);
+});

@@ -20,7 +20,7 @@ const lastNumber = model({
 const invoice = (number: number) =>
   model({
     query: { types: ["InvoiceCreated", "InvoiceCancelled"], tags: [`invoice:${number}`] },
-    initial: "missing" as "missing" | "open" | "cancelled",
+    initial: undefined as "open" | "cancelled" | undefined,
     apply: (_, { type }) => (type === "InvoiceCreated" ? "open" : "cancelled"),
   });
 
@@ -46,7 +46,7 @@ export async function createInvoice(
 /** A number is never given out again: a cancelled invoice keeps it. */
 export async function cancelInvoice(store: EventStore<InvoiceEvent>, number: number): Promise<void> {
   await decide(store, { state: invoice(number) }, ({ state }) => {
-    if (state === "missing") throw new Error(`There is no invoice ${number}.`);
+    if (state === undefined) throw new Error(`There is no invoice ${number}.`);
     // To cancel it twice is not an error, and not an event.
     if (state === "cancelled") return [];
     return { type: "InvoiceCancelled", data: { number }, tags: [`invoice:${number}`] };
@@ -56,7 +56,8 @@ export async function cancelInvoice(store: EventStore<InvoiceEvent>, number: num
 export async function main(): Promise<void> {
   const store = memoryEvents<InvoiceEvent>();
   const tills = ["ada", "bob", "eve"].map((customer) => createInvoice(store, { customer, cents: 990 }));
-  console.log("invoices", (await Promise.all(tills)).sort().join(", "));
+  const numbers = await Promise.all(tills);
+  console.log("invoices", numbers.sort((one, other) => one - other).join(", "));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

@@ -13,6 +13,8 @@ const reservedMs = 3 * 24 * 60 * 60 * 1000;
 
 type Claim = { taken: boolean; freeSince?: string };
 
+const unclaimed: Claim = { taken: false };
+
 const model = modelsOf<AccountEvent>();
 
 /** Names are compared without letter case. */
@@ -21,7 +23,7 @@ const tagOf = (username: string): string => `username:${username.toLowerCase()}`
 const claimOn = (username: string) =>
   model({
     query: { types: ["AccountRegistered", "AccountClosed", "UsernameChanged"], tags: [tagOf(username)] },
-    initial: { taken: false } as Claim,
+    initial: unclaimed,
     apply: (_, { type, data, time }): Claim => {
       const isGivenUp =
         type === "AccountClosed" || (type === "UsernameChanged" && tagOf(data.from) === tagOf(username));

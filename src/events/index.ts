@@ -1,17 +1,46 @@
 // The subpath "holdfast/events": a DCB event store that many processes and machines append to at once.
-import type { NewEvent } from "../common.ts";
+import type { NewEvent, VerifyOptions, VerifyReport } from "../common.ts";
+import { createMemoryHost } from "../ports/memory/host.ts";
+import { createMemoryPorts } from "../ports/memory/ports.ts";
 import { nodeMemoryBase, openNodePorts } from "../ports/node/ports.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { createCodec } from "./create-codec.ts";
+import { DirectorySubjectKeys } from "./erasure/directory-keys.ts";
+import { MemorySubjectKeys } from "./erasure/memory-keys.ts";
 import type { EventStore, EventStoreOptions } from "./event-store.ts";
 import { givenOn, type Given } from "./decide/given.ts";
+import { locate, type EventsLocation } from "./location.ts";
 import { LogEventStore } from "./log-store.ts";
-import { createMemoryEvents } from "./memory.ts";
+import type { RebuildOptions, Rebuilt } from "./rebuild.ts";
+import type { SubjectKeys } from "./subject-keys.ts";
+import type { TransferOptions } from "./transfer/export.ts";
+import type { Imported, ImportOptions } from "./transfer/import.ts";
+import { Upkeep } from "./upkeep.ts";
 
-export type { Cancel, NewEvent, Running, SequencedEvent, Sequencing, VerifyOptions, VerifyReport } from "../common.ts";
+export type {
+  Cancel,
+  NewEvent,
+  Problem,
+  Running,
+  SequencedEvent,
+  Sequencing,
+  VerifyOptions,
+  VerifyReport,
+} from "../common.ts";
+export type { EventsLocation, Imported, ImportOptions, RebuildOptions, Rebuilt, TransferOptions };
 export type * from "./event-store.ts";
-export { decide, type Decided, type DecideOptions, type Decision, type ResultOf } from "./decide/decide.ts";
-export type { Checked, Given, Outcome } from "./decide/given.ts";
+export { causedBy, type Causation } from "./causation.ts";
+export {
+  decide,
+  type Decided,
+  type DecideOptions,
+  type Decision,
+  type ResultOf,
+  type Written,
+} from "./decide/decide.ts";
+export type { Refusal } from "./decide/expectation.ts";
+export type { Checked, Given, Outcome, ResultIn } from "./decide/given.ts";
+export type { SnapshotDefinition } from "./decide/snapshot.ts";
 export {
   model,
   modelsOf,
@@ -20,6 +49,9 @@ export {
   type Models,
   type StatesOf,
 } from "./decide/model.ts";
+export { isErased, type Erased } from "./erasure/erased.ts";
+export { hashedTag } from "./erasure/hashed-tag.ts";
+export { personal, type Personal } from "./erasure/personal.ts";
 export type { Matching, Query, QueryItem } from "./query.ts";
 export type { EventSchemas, StandardSchema } from "./schema.ts";
 export type { SubjectKeys } from "./subject-keys.ts";
@@ -34,11 +66,13 @@ export async function openEvents<E extends NewEvent = NewEvent>(
   return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options, ports) }, options).open();
 }
 
-/** The same contract, in memory, for tests. */
+/** The same contract and the same code, in memory, for tests. */
 export function memoryEvents<E extends NewEvent = NewEvent>(
   options: Pick<EventStoreOptions<E>, "schemas" | "keys"> = {},
 ): EventStore<E> {
-  return createMemoryEvents<E>(nodeMemoryBase, options);
+  const { clock, random, warn } = nodeMemoryBase;
+  const ports = createMemoryPorts({ clock, random, host: createMemoryHost({ clock, random }, warn) });
+  return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options, ports) }, options);
 }
 
 /** Given, when, then: what has happened before; on a store of your own when it needs schemas: `given([…], memoryEvents({ schemas }))`. */
@@ -47,4 +81,60 @@ export function given<E extends NewEvent = NewEvent>(
   store: EventStore<E> = memoryEvents<E>(),
 ): Given<E> {
   return givenOn(events, store);
+}
+
+/** Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes it if it is not there; there is nothing to close. */
+export async function openSubjectKeys(directory: string | URL): Promise<SubjectKeys> {
+  const path = directoryOf(directory);
+  return await DirectorySubjectKeys.open(await openNodePorts(path), path);
+}
+
+/** The same in memory, for tests. */
+export function memorySubjectKeys(): SubjectKeys {
+  return new MemorySubjectKeys(nodeMemoryBase.random);
+}
+
+/** Where the log is that `location` means: its own directory, or a store that has it under the name `log` (default "main"). Makes nothing. */
+export async function locateEvents(
+  location: string | URL,
+  { log = "main" }: { log?: string | undefined } = {},
+): Promise<EventsLocation> {
+  const path = directoryOf(location);
+  const { disk } = await openNodePorts(path);
+  return await locate(disk, path, log);
+}
+
+/** As `verify` of a store, also of a log that is too damaged to be opened. NOT_A_STORE. */
+export async function verifyEvents(directory: string | URL, options: VerifyOptions = {}): Promise<VerifyReport> {
+  return await (await upkeepOf(directory)).verify(options);
+}
+
+/** The whole log as NDJSON, in chunks of whole lines, with a record before and one after them. NOT_A_STORE, CORRUPT. */
+export async function* exportEvents(
+  directory: string | URL,
+  options: TransferOptions = {},
+): AsyncGenerator<string, void> {
+  yield* (await upkeepOf(directory)).export(options);
+}
+
+/**
+ * Brings an export into a log that is empty or has the beginning of it, with the same positions, ids and times. Repeating it adds nothing. LOG_REWOUND where the log
+ * differs, CORRUPT for an export that is not whole: what came before that stays.
+ */
+export async function importEvents(
+  directory: string | URL,
+  chunks: AsyncIterable<Uint8Array | string>,
+  options: ImportOptions & Pick<EventStoreOptions, "mode"> = {},
+): Promise<Imported> {
+  return await (await upkeepOf(directory)).import(chunks, options);
+}
+
+/** Makes all index files anew; the old ones are kept in `aside/`. NOT_A_STORE, CORRUPT. */
+export async function rebuildEventIndexes(directory: string | URL, options: RebuildOptions = {}): Promise<Rebuilt> {
+  return await (await upkeepOf(directory)).rebuild(options);
+}
+
+async function upkeepOf(directory: string | URL): Promise<Upkeep> {
+  const path = directoryOf(directory);
+  return new Upkeep(await openNodePorts(path), path);
 }

@@ -15,6 +15,10 @@ export interface LogAccess {
   waitBeyond(position: number, options?: Cancel): Promise<number>;
   /** Eight hex digits: of the line that has this position, which tells this log from one that was restored. Undefined beyond the head; zeros for 0. */
   findChecksum(position: number): Promise<string | undefined>;
+  /** Of all tags that were added to events later, as of now: who remembers what a query has found compares it before he goes on from there. */
+  tagChecksum(): Promise<string>;
+  /** It was opened with keys of subjects: what is read from it must not be kept in plain text anywhere else. */
+  readonly mayForget: boolean;
 }
 
 const accesses = new WeakMap<object, LogAccess>();

@@ -62,7 +62,9 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const items = condition === undefined ? undefined : itemsOf(condition.failIfEventsMatch);
     const after = checkCount(condition?.after ?? 0, "after");
     const heads = list.map((event) => this.#headOf(event));
-    const bodies = await Promise.all(list.map((event) => this.#parts.codec.encode(event)));
+    const bodies = await Promise.all(
+      list.map(async (event, index) => this.#parts.codec.encode(event, heads[index]?.id ?? "")),
+    );
     for (const [index, body] of bodies.entries()) checkJson(heads[index]?.type ?? "", body);
     const stored = items === undefined ? undefined : storedCondition(items, condition?.after);
     const content = encodeContent({ condition: stored, events: heads, payload: bodies });
@@ -84,8 +86,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   }
 
   async last<const Q extends Query<E["type"]> = "all">(query?: Q): Promise<SequencedEvent<Matching<E, Q>> | undefined> {
-    for await (const event of this.read(query, { backwards: true, limit: 1 }))
-      return event as SequencedEvent<Matching<E, Q>>;
+    for await (const event of this.read(query, { backwards: true, limit: 1 })) return event;
     return undefined;
   }
 
@@ -197,6 +198,12 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
       },
       waitBeyond: (position, options) => this.#waitBeyond(position, options),
       findChecksum: (position) => this.#findChecksum(position),
+      tagChecksum: async () => {
+        const log = await this.#opened();
+        await log.advance();
+        return log.view.retags.checksum;
+      },
+      mayForget: this.#options.keys !== undefined,
     };
   }
 

@@ -31,7 +31,7 @@ export class OpenedLog {
   readonly hints: Hints;
   readonly lock: StoreLock;
 
-  private constructor(place: LogPlace, publisher: Publisher, lock: StoreLock, codec: EventCodec) {
+  constructor(place: LogPlace, publisher: Publisher, lock: StoreLock, codec: EventCodec) {
     const { ports } = place.ground;
     this.place = place;
     this.publisher = publisher;

@@ -1,6 +1,7 @@
 // The bug bench: runs every known-wrong variant and tells whether the harness catches it, by what, and how fast. It measures the tests, not the code.
 import { explore, type Violation } from "./explorer/explore.ts";
 import { commitAnswerMutants } from "./mutants/commit-answers.ts";
+import { eventMutants } from "./mutants/events.ts";
 import { forgetfulChainMutants } from "./mutants/forgetful-chains.ts";
 import { gateMutants } from "./mutants/gate.ts";
 import { groupCommitMutants } from "./mutants/group-commit.ts";
@@ -25,6 +26,7 @@ export const mutants: readonly Mutant[] = [
   ...commitAnswerMutants,
   ...redoMutants,
   ...seedPathLockMutants,
+  ...eventMutants,
 ];
 
 export interface BenchResult {

@@ -1,5 +1,6 @@
 // Judging a batch: each call in the order of the queue, against what is published and against those that were accepted before it.
 import { isDeepStrictEqual } from "node:util";
+import type { SequencedEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Appended } from "../event-store.ts";
 import type { EventReader, StoredEvent } from "../log/event-reader.ts";
@@ -51,7 +52,8 @@ export class Judge {
     if (known !== undefined) return known;
     const conflicts = await this.#conflictsOf(call);
     if (conflicts.length === 0) return this.#accept(call);
-    const decoded = await Promise.all(conflicts.slice(0, conflictsMax).map((event) => this.#reader.decode(event)));
+    const decoded: SequencedEvent[] = [];
+    for (const event of conflicts.slice(0, conflictsMax)) decoded.push(await this.#reader.decode(event));
     const positions = decoded.map(({ position }) => position);
     const message = `The append condition failed: ${conflicts.length} event(s) match it, at position ${positions.slice(0, 5).join(", ")}${positions.length > 5 ? ", …" : ""}. Read again and decide again.`;
     const error = holdfastError("APPEND_CONDITION_FAILED", message, { conflicts: decoded });

@@ -51,7 +51,7 @@ export async function decide<E extends NewEvent, const M extends Models, const D
 ): Promise<Decided<ResultOf<D>>> {
   if (!(retries >= 0)) throw new RangeError(`retries must be 0 or more, not ${retries}.`);
   const { clock, random } = accessOf(store).ports;
-  const reader = new StatesReader(store as unknown as EventStore, models);
+  const reader = new StatesReader(store, models);
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted();
     const { states, head } = await reader.read({ signal });

@@ -40,7 +40,7 @@ export function modelsOf<E extends NewEvent>(): <S, const Q extends Query<E["typ
   apply: (state: NoInfer<S>, event: SequencedEvent<Matching<E, Q>>) => NoInfer<S>;
   snapshot?: SnapshotDefinition | undefined;
 }) => DecisionModel<S, Matching<E, Q>> {
-  return ({ query, initial, apply, snapshot }) => model({ query: query as Query, initial, apply, snapshot });
+  return ({ query, initial, apply, snapshot }) => model({ query, initial, apply, snapshot });
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- each model has a state and events of its own; StatesOf finds them again

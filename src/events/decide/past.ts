@@ -8,8 +8,7 @@ import type { LogAccess } from "../log-access.ts";
 
 export interface KnownPast {
   /**
-   * Eight hex digits: the checksum of the newest line that adds tags, zeros when there is none. At least as new as what `head` has answered before. A checksum and not a
-   * count: a log that was restored may have as many of them, and other ones.
+   * Of all tags that were added to events later, as of now. A checksum and not a count: a log that was restored from a backup may have as many of them, and other ones.
    */
   tagChecksum(): Promise<string>;
   /** The log was opened with keys of subjects. */

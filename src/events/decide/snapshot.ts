@@ -1,13 +1,14 @@
 // Snapshots: the state of a model at a position, kept beside the log so that a long history need not be read from its beginning. Never the truth: each can be deleted
 // at any time, and one that does not fit the log, the query or the version to the letter counts as absent.
 import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { ensureDirectory } from "../../durable/directory.ts";
 import { replace } from "../../durable/publish.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { checkName } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import type { LogAccess } from "../log-access.ts";
-import { itemsOf, type Query } from "../query.ts";
+import { itemsOf, type Items, type Query } from "../query.ts";
 import { mayKeepOnDisk } from "./past.ts";
 import { survivesJson } from "./state-copy.ts";
 
@@ -37,11 +38,19 @@ export interface KeptState {
   readonly position: number;
 }
 
+/** Whose state it is. In full in the record too: a file that was renamed or copied is not believed because of its name. */
+interface Owner {
+  readonly name: string;
+  readonly version: number;
+  /** In one order of words, so that the same query written in another is the same. */
+  readonly query: Items;
+}
+
 interface SnapshotBody extends KeptState {
-  readonly of: string;
+  readonly of: unknown;
   /** Of the line with this position. A log that was restored from a backup, or another log, has another one there. */
   readonly checksum: string;
-  /** Of the newest line that added tags before. Tags that were added since may let the query find more in the past. */
+  /** Of the tags that were added later. More of them may let the query find more in the past. */
   readonly tagChecksum: string;
 }
 
@@ -51,7 +60,7 @@ const snapshotKind: RecordKind<SnapshotBody> = {
     const { of, position, checksum, tagChecksum, state } = objectOf(value);
     if (state === undefined) throw new TypeError("no state");
     return {
-      of: textOf(of),
+      of,
       position: countOf(position),
       checksum: textOf(checksum),
       tagChecksum: textOf(tagChecksum),
@@ -65,15 +74,15 @@ export class Snapshot {
   readonly #access: LogAccess;
   readonly #directory: string;
   readonly #path: string;
-  /** In full in the record too: a file that was renamed or copied is not believed because of its name. */
-  readonly #of: string;
+  readonly #of: Owner;
   readonly #every: number;
 
   constructor(access: LogAccess, query: Query, { name, version = 1, every = everyDefault }: SnapshotDefinition) {
     this.#access = access;
-    this.#of = JSON.stringify({ name, version, query: canonical(query) });
+    this.#of = { name, version, query: sorted(itemsOf(query)) };
     this.#directory = `${access.directory}/snapshots/${name}`;
-    this.#path = `${this.#directory}/${createHash("sha256").update(this.#of).digest("hex").slice(0, 32)}.json`;
+    const hash = createHash("sha256").update(JSON.stringify(this.#of)).digest("hex");
+    this.#path = `${this.#directory}/${hash.slice(0, 32)}.json`;
     this.#every = every;
   }
 
@@ -87,7 +96,12 @@ export class Snapshot {
   }): Promise<KeptState | undefined> {
     if (!mayKeepOnDisk(this.#access)) return undefined;
     const kept = await this.#read();
-    if (kept === undefined || kept.of !== this.#of || kept.position > head || kept.tagChecksum !== tagChecksum)
+    if (
+      kept === undefined ||
+      !isDeepStrictEqual(kept.of, this.#of) ||
+      kept.position > head ||
+      kept.tagChecksum !== tagChecksum
+    )
       return undefined;
     return (await this.#access.findChecksum(kept.position)) === kept.checksum ? kept : undefined;
   }
@@ -123,9 +137,7 @@ export class Snapshot {
   }
 }
 
-/** Equal for queries that mean the same by the same items, in whatever order they were written. */
-function canonical(query: Query): unknown {
-  return itemsOf(query)
-    .map(({ types, tags }) => JSON.stringify([[...types].sort(), [...tags].sort()]))
-    .sort();
+function sorted(items: Items): Items {
+  const texts = items.map(({ types, tags }) => JSON.stringify({ types: [...types].sort(), tags: [...tags].sort() }));
+  return texts.sort().map((text) => JSON.parse(text) as Items[number]);
 }

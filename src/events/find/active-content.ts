@@ -1,7 +1,6 @@
 // The content of an index file for one segment, from the index of that segment in memory.
 import type { ActiveIndex } from "./active-index.ts";
 import type { IndexContent, StoredKey, StoredLine } from "./index-writer.ts";
-import { compareHashes } from "./key-hash.ts";
 
 export function contentOf(index: ActiveIndex): IndexContent {
   return {
@@ -25,8 +24,8 @@ function* linesOf({ first: origin, lines }: ActiveIndex): Generator<StoredLine> 
 }
 
 function* keysOf({ chains }: ActiveIndex): Generator<StoredKey> {
-  const keys = Array.from({ length: chains.keyCount }, (_, key) => ({ key, ...chains.hashOf(key) }));
-  for (const { key, high, low } of keys.sort(compareHashes)) {
+  for (const key of chains.sortedKeys()) {
+    const { high, low } = chains.hashOf(key);
     const positions = new Uint32Array(chains.countOf(key));
     let index = positions.length;
     for (let entry = chains.newestOf(key); entry !== 0; entry = chains.previousOf(entry))

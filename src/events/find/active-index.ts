@@ -49,8 +49,8 @@ export class ActiveIndex {
 
   /** Whether there may be a match beyond `after`. False costs one look per key, however long the log is. */
   hasCandidate(items: Items, after: number): boolean {
-    if (after >= this.last) return false;
-    const afterEvent = after - this.first;
+    const afterEvent = Math.max(after - this.first, -1);
+    if (afterEvent >= this.chains.eventCount - 1) return false;
     return hashItems(items).some((item) => {
       if (item.length === 0) return true;
       const walk = this.#findWalk(item, afterEvent);

@@ -3,7 +3,8 @@ import type { KeyHash } from "./key-hash.ts";
 
 const bitsPerKey = 10;
 const probes = 7;
-const bitsMax = 0xffff_fff8;
+/** Below 2^31, so that a probe is computed in whole 32-bit numbers. */
+const bitsMax = 0x7fff_fff8;
 
 /** How many bits a filter of so many keys has: whole bytes, one at least. */
 export function filterBitsOf(keyCount: number): number {
@@ -38,6 +39,5 @@ export class Filter {
 }
 
 function bitOf(high: number, low: number, probe: number, bits: number): number {
-  // The lowest bits of `low` are the kind of the key: shifted away, they would make all steps alike.
-  return ((high + Math.imul(probe, low | 1)) >>> 0) % bits;
+  return ((high + Math.imul(probe, low | 1)) >>> 1) % bits;
 }

@@ -38,6 +38,11 @@ export class IndexBlocks {
     this.#stamp = stamp;
   }
 
+  /** One that was read lately. */
+  findKept(number: number): Buffer | undefined {
+    return this.#kept.get(number);
+  }
+
   /** Not to be changed: others get the same. */
   async block(number: number): Promise<Buffer> {
     const kept = this.#kept.get(number);

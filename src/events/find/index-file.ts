@@ -55,7 +55,11 @@ export async function publishIndexFile(
 const namePattern = /^(\d{10})-(\d{10})\.idx$/;
 
 /** Removes every index file of fewer segments inside one of these. Who has it open goes on reading it, or makes do without. */
-export async function removeCovered(disk: Disk, directory: string, covers: readonly Pick<Coverage, "segments">[]): Promise<void> {
+export async function removeCovered(
+  disk: Disk,
+  directory: string,
+  covers: readonly Pick<Coverage, "segments">[],
+): Promise<void> {
   for (const file of await disk.list(directory)) {
     const [, from, to] = namePattern.exec(file) ?? [];
     if (from === undefined || to === undefined) continue;

@@ -36,7 +36,7 @@ export const lineBytes = 16;
 export const keyBytes = 24;
 export const linesPerBlock = 255;
 export const keysPerBlock = 170;
-/** A run of 1296 segments needs less than half of it. */
+/** 1296 segments, the most that share an index, need at most 150 kB. */
 export const headerBytesMax: number = 256 * 1024;
 
 export function indexNameOf({ segments }: Pick<Coverage, "segments">): string {

@@ -21,17 +21,22 @@ export interface IndexStoreOptions {
   readonly scan: ScanSegment;
   /** Called after each segment that was read, and often during a merge, so that others get their turn on the thread. */
   readonly pause?: (() => Promise<void>) | undefined;
+  /** How much memory may be taken by indexes that cannot be written, beside their filters. Default 24 MiB, about ten segments. */
+  readonly memoryBytesMax?: number | undefined;
 }
+
+const memoryBytesMaxDefault = 24 * 1024 * 1024;
 
 export class IndexStore {
   /** False after a failed write, until somebody says that it is worth trying again. */
   isWritable = true;
   #isClosed = false;
   readonly #options: IndexStoreOptions;
-  readonly #images = new MemoryImages();
+  readonly #images: MemoryImages;
 
   constructor(options: IndexStoreOptions) {
     this.#options = options;
+    this.#images = new MemoryImages(options.memoryBytesMax ?? memoryBytesMaxDefault);
   }
 
   async findFile(span: Span): Promise<SealedIndex | undefined> {

@@ -37,6 +37,11 @@ export class KeyChains {
     return this.#keys.find(hash);
   }
 
+  /** In order of their hashes. */
+  sortedKeys(): Uint32Array {
+    return this.#keys.sorted();
+  }
+
   hashOf(key: number): KeyHash {
     return this.#keys.hashOf(key);
   }

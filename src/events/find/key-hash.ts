@@ -29,11 +29,6 @@ export function hashOf(kind: KeyKind, text: string): KeyHash {
   return { high: high >>> 0, low: ((low & ~3) | mark) >>> 0 };
 }
 
-/** Order of the keys in an index file. */
-export function compareHashes(a: KeyHash, b: KeyHash): number {
-  return a.high - b.high || a.low - b.low;
-}
-
 /** Alternatives: one of them must be there. */
 export type Clause = readonly KeyHash[];
 /** All clauses must hold; none at all means every event. */

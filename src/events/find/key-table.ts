@@ -16,6 +16,14 @@ export class KeyTable {
     return { high: this.#highs.at(number), low: this.#lows.at(number) };
   }
 
+  /** The numbers of all keys in order of their hashes. */
+  sorted(): Uint32Array {
+    const [highs, lows] = [this.#highs, this.#lows];
+    return Uint32Array.from({ length: this.length }, (_, number) => number).sort(
+      (a, b) => highs.at(a) - highs.at(b) || lows.at(a) - lows.at(b),
+    );
+  }
+
   /** -1 when it never appeared: an exact answer, up to texts with equal hashes. */
   find(hash: KeyHash): number {
     return (this.#slots[this.#slotOf(hash)] as number) - 1;

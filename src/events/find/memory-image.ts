@@ -1,13 +1,15 @@
 // Indexes that could not be written: their bytes in memory, as many as fit, made again when they are needed and gone.
 import type { IndexSource } from "./index-blocks.ts";
 
-/** About ten segments. What was loaded of the others (filters) stays, so that most questions need none of them. */
-const bytesMax = 24 * 1024 * 1024;
-
 export class MemoryImages {
+  readonly #bytesMax: number;
   // The one that was used last is at the end.
   readonly #images = new Map<MemoryImage, Uint8Array>();
   #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
 
   find(image: MemoryImage): Uint8Array | undefined {
     const bytes = this.#images.get(image);
@@ -21,7 +23,7 @@ export class MemoryImages {
     this.#images.set(image, bytes);
     this.#bytes += bytes.length;
     for (const oldest of [...this.#images.keys()]) {
-      if (this.#bytes <= bytesMax || oldest === image) return;
+      if (this.#bytes <= this.#bytesMax || oldest === image) return;
       this.drop(oldest);
     }
   }
@@ -48,7 +50,8 @@ export class MemoryImage implements IndexSource {
       bytes = await this.#make();
       this.#images.keep(this, bytes);
     }
-    return bytes.subarray(offset, offset + length);
+    // A copy: what is kept of a view would keep the whole image.
+    return bytes.slice(offset, offset + length);
   }
 
   async close(): Promise<void> {

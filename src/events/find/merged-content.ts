@@ -1,8 +1,7 @@
 // The content of one index for several consecutive ones: their keys side by side, their positions one after the other, in little memory.
 import type { IndexContent, StoredKey, StoredLine } from "./index-writer.ts";
-import { compareHashes } from "./key-hash.ts";
 import type { PostingList } from "./posting-list.ts";
-import type { IndexedKey, SealedIndex } from "./sealed-index.ts";
+import type { KeyBlock, SealedIndex } from "./sealed-index.ts";
 
 /** How many keys are given at a time. */
 const batchLength = 256;
@@ -15,10 +14,8 @@ interface Part {
 
 /** In order of positions. Reads all keys once, to count them: the size of the filter depends on it. */
 export async function mergedContentOf(indexes: readonly SealedIndex[]): Promise<IndexContent> {
-  let keyCount = 0;
-  for await (const keys of mergedKeys(indexes)) keyCount += keys.length;
   return {
-    keyCount,
+    keyCount: await countKeys(indexes),
     lineCount: indexes.reduce((sum, index) => sum + index.lineCount, 0),
     lines: () => mergedLines(indexes),
     keys: () => mergedKeys(indexes),
@@ -35,14 +32,28 @@ async function* mergedLines(indexes: readonly SealedIndex[]): AsyncGenerator<Sto
   }
 }
 
+async function countKeys(indexes: readonly SealedIndex[]): Promise<number> {
+  const cursors = await cursorsOf(indexes);
+  let count = 0;
+  for (let least = leastOf(cursors); least.length > 0; least = leastOf(cursors)) {
+    for (const cursor of least) if (!cursor.advance()) await cursor.fill();
+    count++;
+  }
+  return count;
+}
+
 async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<StoredKey[], void> {
-  const cursors = indexes.map((index) => new KeyCursor(index, index.first - originOf(indexes)));
-  for (const cursor of cursors) await cursor.fill();
+  const cursors = await cursorsOf(indexes);
   let batch: StoredKey[] = [];
-  for (;;) {
-    const least = leastOf(cursors);
-    if (least === undefined) break;
-    batch.push(await takeKey(cursors, least));
+  for (let least = leastOf(cursors); least.length > 0; least = leastOf(cursors)) {
+    const { high, low } = least[0] as KeyCursor;
+    const parts = least.map((cursor) => cursor.part());
+    const count = parts.reduce((sum, { list }) => sum + list.count, 0);
+    // Long lists are read as the writer asks for them; short ones now, which brings the block that the next ones are in.
+    const isShort = parts.every(({ list }) => list.pieceCount === 1);
+    const positions = isShort ? (findPositions(parts) ?? (await listOf(readPositions(parts)))) : readPositions(parts);
+    batch.push({ high, low, count, positions });
+    for (const cursor of least) if (!cursor.advance()) await cursor.fill();
     if (batch.length < batchLength) continue;
     yield batch;
     batch = [];
@@ -50,30 +61,49 @@ async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<Stor
   yield batch;
 }
 
-/** Also moves on the cursors that have it. */
-async function takeKey(cursors: readonly KeyCursor[], { high, low }: IndexedKey): Promise<StoredKey> {
-  const parts: Part[] = [];
-  for (const cursor of cursors) {
-    const key = cursor.current;
-    if (key === undefined || key.high !== high || key.low !== low) continue;
-    parts.push({ list: key.list, shift: cursor.shift });
-    if (!cursor.advance()) await cursor.fill();
+function findPositions(parts: readonly Part[]): Uint32Array[] | undefined {
+  const found: Uint32Array[] = [];
+  for (const { list, shift } of parts) {
+    const piece = list.findPiece(0);
+    if (piece === undefined) return undefined;
+    found.push(shifted(piece, shift));
   }
-  const count = parts.reduce((sum, { list }) => sum + list.count, 0);
-  return { high, low, count, positions: positionsOf(parts) };
+  return found;
 }
 
-async function* positionsOf(parts: readonly Part[]): AsyncGenerator<Uint32Array, void> {
+async function* readPositions(parts: readonly Part[]): AsyncGenerator<Uint32Array, void> {
   for (const { list, shift } of parts)
-    for (let index = 0; index < list.pieceCount; index++)
-      yield (await list.piece(index)).map((position) => position + shift);
+    for (let index = 0; index < list.pieceCount; index++) yield shifted(await list.piece(index), shift);
 }
 
-function leastOf(cursors: readonly KeyCursor[]): IndexedKey | undefined {
-  let least: IndexedKey | undefined;
-  for (const { current } of cursors)
-    if (current !== undefined && (least === undefined || compareHashes(current, least) < 0)) least = current;
+async function listOf<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const value of values) list.push(value);
+  return list;
+}
+
+function shifted(positions: Uint32Array, shift: number): Uint32Array {
+  for (let index = 0; index < positions.length; index++) positions[index] = (positions[index] as number) + shift;
+  return positions;
+}
+
+/** All cursors that are at the least key; none at the end. */
+function leastOf(cursors: readonly KeyCursor[]): KeyCursor[] {
+  let least: KeyCursor[] = [];
+  for (const cursor of cursors) {
+    if (cursor.isDone) continue;
+    const first = least[0] ?? cursor;
+    const order = cursor.high - first.high || cursor.low - first.low;
+    if (order === 0) least.push(cursor);
+    else if (order < 0) least = [cursor];
+  }
   return least;
+}
+
+async function cursorsOf(indexes: readonly SealedIndex[]): Promise<KeyCursor[]> {
+  const cursors = indexes.map((index) => new KeyCursor(index, index.first - originOf(indexes)));
+  for (const cursor of cursors) await cursor.fill();
+  return cursors;
 }
 
 function originOf(indexes: readonly SealedIndex[]): number {
@@ -82,27 +112,37 @@ function originOf(indexes: readonly SealedIndex[]): number {
 
 /** Walks the keys of one index, a block of them in memory. */
 class KeyCursor {
-  readonly shift: number;
-  current: IndexedKey | undefined;
-  readonly #blocks: AsyncIterator<IndexedKey[]>;
-  #keys: IndexedKey[] = [];
-  #next = 0;
+  high = 0;
+  low = 0;
+  isDone = false;
+  readonly #shift: number;
+  readonly #blocks: AsyncIterator<KeyBlock, void>;
+  #keys: KeyBlock | undefined;
+  #at = -1;
 
   constructor(index: SealedIndex, shift: number) {
-    this.shift = shift;
+    this.#shift = shift;
     this.#blocks = index.keys();
   }
 
-  /** False at the end of the block: then `fill` gets the next. */
+  part(): Part {
+    return { list: (this.#keys as KeyBlock).listOf(this.#at), shift: this.#shift };
+  }
+
+  /** False at the end of a block: then `fill` gets the next. */
   advance(): boolean {
-    this.current = this.#keys[this.#next++];
-    return this.current !== undefined;
+    const keys = this.#keys;
+    this.#at++;
+    if (keys === undefined || this.#at >= keys.length) return false;
+    this.high = keys.highOf(this.#at);
+    this.low = keys.lowOf(this.#at);
+    return true;
   }
 
   async fill(): Promise<void> {
     const block = await this.#blocks.next();
-    this.#keys = block.done ? [] : block.value;
-    this.#next = 0;
-    this.advance();
+    this.#keys = block.done ? undefined : block.value;
+    this.#at = -1;
+    this.isDone = !this.advance();
   }
 }

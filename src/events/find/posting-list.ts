@@ -3,32 +3,42 @@ import { payloadBytes } from "./block.ts";
 import type { PostingPlace } from "./posting-writer.ts";
 import { varintAt } from "./varint.ts";
 
-/** Gives a block of the section of postings, checked. */
-export type ReadPostings = (block: number) => Promise<Buffer>;
+/** The blocks of the section of postings, checked. */
+export interface PostingBlocks {
+  readonly read: (block: number) => Promise<Buffer>;
+  /** One that was read lately. */
+  readonly find: (block: number) => Buffer | undefined;
+}
+
+const none = new Uint32Array(0);
 
 /** A piece is what one block has of the list. Positions count from the first of the index. */
 export class PostingList {
   readonly count: number;
   readonly pieceCount: number;
   readonly #place: PostingPlace;
-  readonly #read: ReadPostings;
+  readonly #blocks: PostingBlocks;
   // The piece in which `has` looked last, and for which positions it answers.
-  #piece: Uint32Array = new Uint32Array(0);
+  #piece: Uint32Array = none;
   #from = 0;
   #beyond = 0;
 
-  constructor(count: number, place: PostingPlace, read: ReadPostings) {
+  constructor(count: number, place: PostingPlace, blocks: PostingBlocks) {
     this.count = count;
     this.pieceCount = place.lastBlock - place.firstBlock + 1;
     this.#place = place;
-    this.#read = read;
+    this.#blocks = blocks;
   }
 
-  /** Ascending. */
+  /** Ascending. The caller may change it. */
   async piece(index: number): Promise<Uint32Array> {
-    const block = await this.#block(index);
-    const end = index === this.pieceCount - 1 ? this.#place.end : payloadBytes;
-    return decode(block, this.#beginOf(index), end, this.count);
+    return this.#decode(await this.#block(index), index);
+  }
+
+  /** Without a promise, if its block is at hand: a merge asks for millions of short lists that are side by side. */
+  findPiece(index: number): Uint32Array | undefined {
+    const block = this.#blocks.find(this.#place.firstBlock + index);
+    return block && this.#decode(block, index);
   }
 
   /** The last piece that begins at `position` or before; the first one if none does. Reads a block per halving. */
@@ -60,7 +70,12 @@ export class PostingList {
   }
 
   #block(index: number): Promise<Buffer> {
-    return this.#read(this.#place.firstBlock + index);
+    return this.#blocks.read(this.#place.firstBlock + index);
+  }
+
+  #decode(block: Buffer, index: number): Uint32Array {
+    const end = index === this.pieceCount - 1 ? this.#place.end : payloadBytes;
+    return decode(block, this.#beginOf(index), end, this.count);
   }
 
   #beginOf(index: number): number {
@@ -85,7 +100,7 @@ function decode(block: Buffer, begin: number, end: number, count: number): Uint3
     position += value >>> 0;
     positions[found] = position;
   }
-  return positions.subarray(0, found);
+  return found === positions.length ? positions : positions.subarray(0, found);
 }
 
 function includes(sorted: Uint32Array, value: number): boolean {

@@ -5,10 +5,14 @@ import type { LinePlace } from "./indexed-line.ts";
 import type { StoredLine } from "./index-writer.ts";
 import type { HashedItem, KeyHash } from "./key-hash.ts";
 import { lastOf, Lookup } from "./lookup.ts";
-import { PostingList } from "./posting-list.ts";
+import { PostingList, type PostingBlocks } from "./posting-list.ts";
 
-export interface IndexedKey extends KeyHash {
-  readonly list: PostingList;
+/** A block of keys: numbers in place, because a merge walks millions of them. */
+export interface KeyBlock {
+  readonly length: number;
+  readonly highOf: (index: number) => number;
+  readonly lowOf: (index: number) => number;
+  readonly listOf: (index: number) => PostingList;
 }
 
 export class SealedIndex {
@@ -17,6 +21,7 @@ export class SealedIndex {
   readonly first: number;
   readonly last: number;
   readonly #blocks: IndexBlocks;
+  readonly #postings: PostingBlocks;
   #lookup: Lookup | undefined;
   #loading: Promise<Lookup> | undefined;
 
@@ -30,6 +35,11 @@ export class SealedIndex {
     this.first = coverage.segments[0]?.first ?? 1;
     this.last = coverage.segments.at(-1)?.last ?? 0;
     this.#blocks = blocks;
+    const { postings } = blocks.layout;
+    this.#postings = {
+      read: (number) => blocks.block(postings + number),
+      find: (number) => blocks.findKept(postings + number),
+    };
   }
 
   get name(): string {
@@ -58,7 +68,7 @@ export class SealedIndex {
 
   /** Asks the filter first, then reads one block. */
   async findList(hash: KeyHash): Promise<PostingList | undefined> {
-    const lookup = this.#lookup ?? (await this.#load());
+    const lookup = await this.#load();
     if (!lookup.filter.mayHave(hash)) return undefined;
     const number = lookup.keyBlockOf(hash);
     if (number < 0) return undefined;
@@ -76,7 +86,7 @@ export class SealedIndex {
   async getLine(position: number): Promise<LinePlace> {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
-    const lookup = this.#lookup ?? (await this.#load());
+    const lookup = await this.#load();
     const number = lookup.lineBlockOf(position - this.first);
     const block = await this.#blocks.block(this.#blocks.layout.lines + number);
     const index = lastOf(
@@ -99,14 +109,16 @@ export class SealedIndex {
   }
 
   /** All keys in order of their hashes, by blocks. */
-  async *keys(): AsyncGenerator<IndexedKey[], void> {
+  async *keys(): AsyncGenerator<KeyBlock, void> {
     let number = 0;
     const { keys, postings } = this.#blocks.layout;
     for await (const block of this.#blocks.run(keys, postings - keys))
-      yield Array.from({ length: countIn(number++, keysPerBlock, this.keyCount) }, (_, index) => ({
-        ...hashAt(block, index * keyBytes),
-        list: this.#listAt(block, index * keyBytes),
-      }));
+      yield {
+        length: countIn(number++, keysPerBlock, this.keyCount),
+        highOf: (index) => block.readUInt32LE(index * keyBytes),
+        lowOf: (index) => block.readUInt32LE(index * keyBytes + 4),
+        listOf: (index) => this.#listAt(block, index * keyBytes),
+      };
   }
 
   async close(): Promise<void> {
@@ -114,6 +126,7 @@ export class SealedIndex {
   }
 
   async #load(): Promise<Lookup> {
+    if (this.#lookup !== undefined) return this.#lookup;
     this.#loading ??= Lookup.load(this.#blocks);
     try {
       return (this.#lookup = await this.#loading);
@@ -129,8 +142,7 @@ export class SealedIndex {
       begin: block.readUInt16LE(at + 20),
       end: block.readUInt16LE(at + 22),
     };
-    const { postings } = this.#blocks.layout;
-    return new PostingList(block.readUInt32LE(at + 8), place, (number) => this.#blocks.block(postings + number));
+    return new PostingList(block.readUInt32LE(at + 8), place, this.#postings);
   }
 }
 

@@ -156,7 +156,7 @@ export class Shelf {
     }
   }
 
-  /** From now on this one answers, and no longer those that it covers; who is reading one of them is told that it is closed, and comes here again. */
+  /** From now on this one answers, and no longer those that it covers or replaces; who is reading one of them is told that it is closed, and comes here again. */
   async #hold(index: SealedIndex): Promise<SealedIndex> {
     if (this.#isClosed) await index.close();
     this.#mustBeOpen();
@@ -195,7 +195,7 @@ export class Shelf {
 function isInside(inner: SealedIndex, outer: SealedIndex): boolean {
   const [a, b] = [inner.coverage.segments, outer.coverage.segments];
   return (
-    a.length < b.length &&
+    a.length <= b.length &&
     (a[0]?.number ?? 0) >= (b[0]?.number ?? 0) &&
     (a.at(-1)?.number ?? 0) <= (b.at(-1)?.number ?? 0)
   );

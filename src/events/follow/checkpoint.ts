@@ -15,6 +15,8 @@ const slotsPerEpoch = 1024;
 const appendsPerCollection = 512;
 
 export interface Checkpoint {
+  /** The ground whose locks gave the fence. When somebody has removed it, a new one counts from the beginning again. */
+  readonly ground: string;
   /** Of whoever works on it, or did last. 0: nobody yet. */
   readonly fence: number;
   /** Everything up to here is done. */
@@ -32,6 +34,8 @@ export interface Checkpoint {
 }
 
 export interface CheckpointsOptions {
+  /** The id of the ground that the fences are of. */
+  readonly ground: string;
   readonly bootId: string;
   /** As of LogAccess. */
   readonly findChecksum: (position: number) => Promise<string | undefined>;
@@ -46,6 +50,7 @@ export interface CheckpointsOptions {
 const nothing = "00000000";
 
 const unbegun: Checkpoint = {
+  ground: "",
   fence: 0,
   position: 0,
   checksum: nothing,
@@ -99,10 +104,11 @@ export class Checkpoints {
    * the position means something else.
    */
   async take(fence: number): Promise<Tenure | undefined> {
+    const { ground } = this.#options;
     const taken = await this.#append(`${fence}.take.0`, (newest) => {
-      if (newest.isClosed || this.isSuperseded(newest, fence)) return undefined;
-      const isOwn = newest.fence === fence;
-      return { ...newest, fence, isOver: false, cutOff: isOwn ? newest.cutOff : this.#cutOffWith(newest) };
+      if (newest.isClosed || (newest.ground === ground && this.isSuperseded(newest, fence))) return undefined;
+      const isOwn = newest.ground === ground && newest.fence === fence;
+      return { ...newest, ground, fence, isOver: false, cutOff: isOwn ? newest.cutOff : this.#cutOffWith(newest) };
     });
     if (taken === undefined) return undefined;
     await this.verify(taken);
@@ -113,16 +119,19 @@ export class Checkpoints {
   async save(fence: number, position: number): Promise<Checkpoint | undefined> {
     const checksum = await this.#options.findChecksum(position);
     if (checksum === undefined) throw rewound(position);
-    return await this.#append(`${fence}.save.${position}`, (newest) =>
-      newest.isClosed || this.isSuperseded(newest, fence) ? undefined : { ...newest, fence, position, checksum },
-    );
+    return await this.#append(`${fence}.save.${position}`, (newest) => {
+      if (newest.isClosed || newest.ground !== this.#options.ground || this.isSuperseded(newest, fence))
+        return undefined;
+      return { ...newest, fence, position, checksum };
+    });
   }
 
   /** Said by its owner: nothing of it will come after this. */
   async end(fence: number): Promise<void> {
-    await this.#append(`${fence}.end.0`, (newest) =>
-      newest.fence === fence && !newest.isOver ? { ...newest, isOver: true } : undefined,
-    );
+    await this.#append(`${fence}.end.0`, (newest) => {
+      const isOwn = newest.ground === this.#options.ground && newest.fence === fence;
+      return isOwn && !newest.isOver ? { ...newest, isOver: true } : undefined;
+    });
   }
 
   /** Ends all work on it, whoever has the lease; the last checkpoint stands. */
@@ -130,6 +139,17 @@ export class Checkpoints {
     const id = `0.close.${randomName(this.#staging.random.bytes(16))}`;
     const closed = await this.#append(id, (newest) => (newest.isClosed ? undefined : { ...newest, isClosed: true }));
     return closed ?? (await this.read()).state;
+  }
+
+  /** Deletes what is long replaced. */
+  async collect(): Promise<void> {
+    await this.#chain.collect();
+  }
+
+  /** Whether nobody has taken over from the one with this fence. */
+  async isHeldBy(fence: number): Promise<boolean> {
+    const { state } = await this.read();
+    return state.ground === this.#options.ground && state.fence === fence && !state.isClosed;
   }
 
   protected isSuperseded(newest: Checkpoint, fence: number): boolean {
@@ -147,7 +167,7 @@ export class Checkpoints {
   async #append(id: string, change: (newest: Checkpoint) => Checkpoint | undefined): Promise<Checkpoint | undefined> {
     const entry = await this.#chain.append(id, change);
     // In nobody's way: what is not collected now is collected by the next who comes to it.
-    if (++this.#appends % appendsPerCollection === 0) this.#chain.collect().catch(() => undefined);
+    if (++this.#appends % appendsPerCollection === 0) this.collect().catch(() => undefined);
     if (entry !== undefined) this.#options.onSaved?.();
     return entry?.state;
   }
@@ -180,6 +200,16 @@ export class Tenure {
   async end(): Promise<void> {
     await this.#checkpoints.end(this.fence);
   }
+
+  /** False when `work` fails because somebody else has taken over, and has changed what it works on: that is no failure. */
+  async orLost(work: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await work();
+    } catch (error) {
+      if (await this.#checkpoints.isHeldBy(this.fence)) throw error;
+      return false;
+    }
+  }
 }
 
 /**
@@ -202,8 +232,9 @@ function rewound(position: number): Error {
 const checkpointKind: RecordKind<Checkpoint> = {
   kind: "checkpoint",
   decode: (value) => {
-    const { fence, position, checksum, isBegun, isOver, isClosed, cutOff } = objectOf(value);
+    const { ground, fence, position, checksum, isBegun, isOver, isClosed, cutOff } = objectOf(value);
     return {
+      ground: textOf(ground),
       fence: countOf(fence),
       position: countOf(position),
       checksum: textOf(checksum),

@@ -100,6 +100,7 @@ class LogConsumer implements EventConsumer {
     await this.#access.opened();
     const { ground, directory } = this.#access;
     const checkpoints = await Checkpoints.open(ground.staging, `${directory}/consumers/${this.name}`, {
+      ground: ground.id,
       bootId: ground.ports.host.bootId,
       findChecksum: (position) => this.#access.findChecksum(position),
       onSaved: () => this.#following.progressed(),

@@ -60,16 +60,11 @@ export class EventReader {
 
   decode({ position, time, head, body }: StoredEvent): SequencedEvent | Promise<SequencedEvent> {
     const { type, tags, id } = head;
-    const decoded = this.#codec.decode(type, body);
-    const make = ({ data, metadata }: Awaited<typeof decoded>): SequencedEvent => ({
-      type,
-      data,
-      tags,
-      metadata,
-      id,
-      position,
-      time,
-    });
+    const decoded = this.#codec.decode(head, body);
+    const make = ({ data, metadata, untranslated }: Awaited<typeof decoded>): SequencedEvent => {
+      const event = { type, data, tags, metadata, id, position, time };
+      return untranslated === undefined ? event : Object.assign(event, untranslated);
+    };
     return decoded instanceof Promise ? decoded.then(make) : make(decoded);
   }
 

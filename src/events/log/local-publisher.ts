@@ -29,7 +29,7 @@ export class LocalPublisher implements Publisher {
   async tip(): Promise<Tip> {
     const head = await this.#head.find();
     if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
-    const tip = await this.#parsedTip();
+    const tip = await this.parsedTip();
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#head.find();
     return now !== undefined && this.#isOfThisBoot(now.boot) ? now.tip : tip;
@@ -41,18 +41,17 @@ export class LocalPublisher implements Publisher {
     // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
     if (next !== undefined) tip = await this.#adopt(tip.segment + 1);
     if (tip.segment === 0 || tip.length >= this.place.segmentBytesMax) tip = await this.startSegment(tip, []);
-    else if ((await (await this.#segment(tip.segment)).stat()).size > tip.length)
-      tip = await this.startSegment(tip, await this.#linesInDoubt(tip));
+    else if ((await (await this.segment(tip.segment)).stat()).size > tip.length) tip = await this.rescue(tip);
     return new LocalTenure(this, tip);
   }
 
   async write(tip: Tip, lines: Uint8Array): Promise<void> {
-    const file = await this.#segment(tip.segment);
+    const file = await this.segment(tip.segment);
     try {
       await file.write(tip.length, lines);
       if (this.place.isSynced) await file.sync();
     } catch (error) {
-      await this.#abandon(tip, error);
+      await this.abandon(tip, error);
       throw error;
     }
   }
@@ -94,10 +93,10 @@ export class LocalPublisher implements Publisher {
   async #recoveredTip(): Promise<Tip> {
     const head = await this.#head.find();
     if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
-    const tip = await this.#parsedTip();
+    const tip = await this.parsedTip();
     if (tip.segment === 0) return tip;
     // It came from the disk, unless this machine cannot tell its boots apart.
-    if (!isKnownBoot(this.place.bootId)) await (await this.#segment(tip.segment)).sync();
+    if (!isKnownBoot(this.place.bootId)) await (await this.segment(tip.segment)).sync();
     await this.#head.ensure();
     // Before anything else: a reader must not parse what is written from now on.
     await this.publishHead(tip);
@@ -112,7 +111,7 @@ export class LocalPublisher implements Publisher {
   }
 
   /** What the segments themselves say: all that parses. */
-  async #parsedTip(): Promise<Tip> {
+  protected async parsedTip(): Promise<Tip> {
     const segment = (await listSegments(this.place.disk, this.place.directory)).at(-1);
     return segment === undefined ? emptyTip : await this.#parsedTipOf(segment);
   }
@@ -132,17 +131,18 @@ export class LocalPublisher implements Publisher {
     }
   }
 
-  async #linesInDoubt(tip: Tip): Promise<readonly Uint8Array[]> {
-    const file = await this.#segment(tip.segment);
+  /** Whole lines beyond the tip: somebody died before he could publish them. */
+  protected async rescue(tip: Tip): Promise<Tip> {
+    const file = await this.segment(tip.segment);
     const found: Uint8Array[] = [];
     const stretch = { segment: tip.segment, from: tip.length, to: (await file.stat()).size, crc: tip.crc };
     for await (const lines of scanFile(file, stretch))
       for (const { bytes } of lines) found.push(Uint8Array.from(bytes));
-    return found;
+    return await this.startSegment(tip, found);
   }
 
   /** After a failed write or sync nobody may go on in that segment. The new one is durable before anybody is told that it failed for sure. */
-  async #abandon(tip: Tip, cause: unknown): Promise<void> {
+  protected async abandon(tip: Tip, cause: unknown): Promise<void> {
     try {
       await this.startSegment(tip, []);
     } catch {
@@ -150,7 +150,7 @@ export class LocalPublisher implements Publisher {
     }
   }
 
-  async #segment(segment: number): Promise<DiskFile> {
+  protected async segment(segment: number): Promise<DiskFile> {
     if (this.#open?.segment !== segment) {
       await this.#forgetSegment();
       this.#open = { segment, file: await this.place.disk.open(segmentPath(this.place.directory, segment), "write") };

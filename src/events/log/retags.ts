@@ -1,4 +1,5 @@
 // Tags that were added to events after they were appended. Few, so all of them are kept in memory.
+import { createHash } from "node:crypto";
 import type { Items } from "../query.ts";
 import type { Range } from "../find/indexed-line.ts";
 import type { Retag } from "./line.ts";
@@ -7,12 +8,24 @@ export class Retags {
   readonly #tagsOf = new Map<number, Set<string>>();
   readonly #positionsOf = new Map<string, Set<number>>();
 
+  #checksum: string | undefined;
+
+  /** Of what was added, in whatever order it was read: the same in every process that knows the same. */
+  get checksum(): string {
+    return (this.#checksum ??= createHash("sha256").update(this.#pairs().sort().join()).digest("hex").slice(0, 16));
+  }
+
   add({ positions, tags }: Retag): void {
+    this.#checksum = undefined;
     for (const position of positions)
       for (const tag of tags) {
         entry(this.#tagsOf, position).add(tag);
         entry(this.#positionsOf, tag).add(position);
       }
+  }
+
+  #pairs(): string[] {
+    return [...this.#tagsOf].flatMap(([position, tags]) => [...tags].map((tag) => JSON.stringify([position, tag])));
   }
 
   /** An event's tags with those that came later. */

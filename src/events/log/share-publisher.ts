@@ -13,13 +13,13 @@ import { encodeHeader, publishSegment, segmentPath } from "./segment.ts";
 import { decodeTip, emptyTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
 /** Who may write, until he publishes for the last time or somebody takes over. */
-interface Writer {
+export interface Writer {
   readonly tenure: string;
   readonly holder: string;
   readonly segment: number;
 }
 
-interface Tenures {
+export interface Tenures {
   readonly tip: StoredTip;
   /** The highest number that any writer was given: none is given twice. */
   readonly segments: number;
@@ -43,7 +43,7 @@ export class SharePublisher implements Publisher {
   readonly #place: LogPlace;
   readonly #chain: RollingChain<Tenures>;
 
-  private constructor(place: LogPlace, chain: RollingChain<Tenures>) {
+  protected constructor(place: LogPlace, chain: RollingChain<Tenures>) {
     this.#place = place;
     this.#chain = chain;
   }
@@ -56,7 +56,7 @@ export class SharePublisher implements Publisher {
       counts: async ({ by }, id) => (by === id ? true : undefined),
       bootId: place.bootId,
     });
-    return new SharePublisher(place, chain);
+    return new this(place, chain);
   }
 
   async tip(): Promise<Tip> {
@@ -66,14 +66,23 @@ export class SharePublisher implements Publisher {
   async begin(): Promise<Tenure> {
     const tenure = this.#place.newId();
     const holder = (await this.#place.ground.life()).holder.id;
-    const won = await this.#chain.append(tenure, ({ tip, segments, writer }) => {
-      // With the gate in hand: who is still named is dead, or has lost the gate. What he wrote never counts.
-      const isFull = tip.segment === 0 || tip.length >= this.#place.segmentBytesMax;
-      const segment = writer !== undefined || isFull ? segments + 1 : tip.segment;
-      return { tip, segments: Math.max(segments, segment), writer: { tenure, holder, segment }, by: tenure };
+    const won = await this.#chain.append(tenure, (state) => {
+      const segment = this.segmentFor(state);
+      const segments = Math.max(state.segments, segment);
+      return { tip: state.tip, segments, writer: { tenure, holder, segment }, by: tenure };
     });
     if (won?.state.writer === undefined) throw new Error("A change that never refuses was refused.");
     return await this.#enter(decodeTip(won.state.tip), won.state.writer);
+  }
+
+  /** With the gate in hand: who is still named is dead, or has lost the gate. What he has written, or may yet write, must not be where the next one writes. */
+  protected segmentFor({ tip, segments, writer }: Tenures): number {
+    const isFull = tip.segment === 0 || tip.length >= this.#place.segmentBytesMax;
+    return writer !== undefined || isFull ? segments + 1 : tip.segment;
+  }
+
+  protected isNamed({ writer }: Tenures, tenure: string): boolean {
+    return writer?.tenure === tenure;
   }
 
   async close(): Promise<void> {
@@ -86,7 +95,7 @@ export class SharePublisher implements Publisher {
     const path = segmentPath(this.#place.directory, writer.segment);
     try {
       const won = await this.#chain.append(by, (state) => {
-        if (state.writer?.tenure !== writer.tenure) return undefined;
+        if (!this.isNamed(state, writer.tenure)) return undefined;
         const next = { tip: storedTip(tip), segments: state.segments, by };
         return isLast ? next : { ...next, writer };
       });

@@ -18,7 +18,7 @@ export class LogView {
   readonly #place: LogPlace;
   readonly #sealed: SealedIndexes;
   readonly #turn = new Turn();
-  readonly retags = new Retags();
+  readonly retags: Retags = new Retags();
   readonly #segments: SealedSegment[] = [];
   /** The position with which the segment begins that is still written to. */
   #begins = 1;

@@ -22,9 +22,9 @@ const writesAtOnce = 8;
 const namesMax = 200_000;
 
 export class DocumentWriter {
-  readonly #disk: Disk;
+  protected readonly disk: Disk;
+  protected readonly tenure: Tenure;
   readonly #directory: string;
-  readonly #tenure: Tenure;
   /** Per shard and hash, the newest that counts. Nobody else can make one that counts while this tenure lasts. */
   readonly #shards = new Map<string, Map<string, DocumentName>>();
   readonly #made = new Set<string>();
@@ -32,15 +32,15 @@ export class DocumentWriter {
 
   /** `directory` is that of the generation. */
   constructor(disk: Disk, directory: string, tenure: Tenure) {
-    this.#disk = disk;
+    this.disk = disk;
     this.#directory = directory;
-    this.#tenure = tenure;
+    this.tenure = tenure;
   }
 
   async find(key: string): Promise<Document | undefined> {
     const hash = hashOf(key);
     const name = (await this.#shard(shardOf(hash))).get(hash);
-    return name === undefined ? undefined : await getRecord(this.#disk, documentKind, this.#pathOf(name));
+    return name === undefined ? undefined : await getRecord(this.disk, documentKind, this.pathOf(name));
   }
 
   /**
@@ -51,7 +51,7 @@ export class DocumentWriter {
     this.#isDone = false;
     await this.write(documents);
     // The documents first, and durable: a checkpoint without them would lose them for good.
-    const saved = await this.#tenure.save(position);
+    const saved = await this.tenure.save(position);
     if (saved) await this.#replace(documents);
     this.#isDone = true;
     return saved;
@@ -59,21 +59,21 @@ export class DocumentWriter {
 
   /** Says that nothing more will come, unless something is still going on. */
   async end(): Promise<void> {
-    if (this.#isDone) await this.#tenure.end();
+    if (this.#isDone) await this.tenure.end();
   }
 
   protected async write(documents: readonly Document[]): Promise<void> {
     const shards = new Set(documents.map(({ key }) => shardOf(hashOf(key))));
     await this.#makeShards(shards);
     await atOnce(documents, async (document) => {
-      const path = this.#pathOf(this.nameOf(document));
-      await this.#disk.createFile(path, encodeRecord(documentKind, document), { sync: true });
+      const path = this.pathOf(this.nameOf(document));
+      await this.disk.createFile(path, encodeRecord(documentKind, document), { sync: true });
     });
-    await atOnce([...shards], (shard) => syncNames(this.#disk, `${this.#directory}/${shard}`));
+    await atOnce([...shards], (shard) => syncNames(this.disk, `${this.#directory}/${shard}`));
   }
 
   protected nameOf({ key, position, state }: Document): DocumentName {
-    return { hash: hashOf(key), fence: this.#tenure.fence, position, isDeletion: state === undefined };
+    return { hash: hashOf(key), fence: this.tenure.fence, position, isDeletion: state === undefined };
   }
 
   async #makeShards(shards: ReadonlySet<string>): Promise<void> {
@@ -81,14 +81,14 @@ export class DocumentWriter {
     for (const shard of missing) {
       try {
         // Not with what is missing above it: a generation that was removed must not come back.
-        await this.#disk.mkdir(`${this.#directory}/${shard}`);
+        await this.disk.mkdir(`${this.#directory}/${shard}`);
       } catch (error) {
         if (!hasErrno(error, "EEXIST")) throw error;
       }
       this.#made.add(shard);
     }
     // Also when another has made it, who may not have come to his sync.
-    if (missing.length > 0) await syncNames(this.#disk, this.#directory);
+    if (missing.length > 0) await syncNames(this.disk, this.#directory);
     // Before anything is written there: what lies there now is what was there before.
     for (const shard of shards) await this.#shard(shard);
   }
@@ -106,7 +106,7 @@ export class DocumentWriter {
         shard.delete(name.hash);
       } else shard.set(name.hash, name);
     }
-    await this.#remove(before, deleted);
+    await this.remove(before, deleted);
     const known = [...this.#shards.values()].reduce((sum, { size }) => sum + size, 0);
     if (known > namesMax) this.#shards.clear();
   }
@@ -115,13 +115,13 @@ export class DocumentWriter {
    * The mark of a deletion goes last, and only when what it stands against is gone for good: a power cut must not bring back the document without it. Nothing here is needed by
    * anybody, so a file that cannot be removed now is left to the next who looks at its shard.
    */
-  async #remove(old: readonly DocumentName[], deleted: readonly DocumentName[]): Promise<void> {
+  protected async remove(old: readonly DocumentName[], deleted: readonly DocumentName[]): Promise<void> {
     try {
-      await atOnce(old, (name) => unlinkIfThere(this.#disk, this.#pathOf(name)));
+      await atOnce(old, (name) => unlinkIfThere(this.disk, this.pathOf(name)));
       if (deleted.length === 0) return;
       for (const shard of new Set(deleted.map(({ hash }) => shardOf(hash))))
-        await syncNames(this.#disk, `${this.#directory}/${shard}`);
-      await atOnce(deleted, (name) => unlinkIfThere(this.#disk, this.#pathOf(name)));
+        await syncNames(this.disk, `${this.#directory}/${shard}`);
+      await atOnce(deleted, (name) => unlinkIfThere(this.disk, this.pathOf(name)));
     } catch (error) {
       if (!hasErrno(error, "EBUSY", "EPERM", "EACCES", "EIO", "ESTALE")) throw error;
     }
@@ -130,19 +130,19 @@ export class DocumentWriter {
   async #shard(shard: string): Promise<Map<string, DocumentName>> {
     const known = this.#shards.get(shard);
     if (known !== undefined) return known;
-    const names = await listShard(this.#disk, `${this.#directory}/${shard}`);
-    const { saved, fence } = this.#tenure;
+    const names = await listShard(this.disk, `${this.#directory}/${shard}`);
+    const { saved, fence } = this.tenure;
     const newest = newestOf(names, saved);
     const deleted = [...newest.values()].filter(({ isDeletion }) => isDeletion);
     // What those before us have replaced or left void. A newer one's is none of our business.
     const old = names.filter((name) => name.fence < fence && newest.get(name.hash) !== name);
-    await this.#remove(old, deleted);
+    await this.remove(old, deleted);
     for (const { hash } of deleted) newest.delete(hash);
     this.#shards.set(shard, newest);
     return newest;
   }
 
-  #pathOf(name: DocumentName): string {
+  protected pathOf(name: DocumentName): string {
     return `${this.#directory}/${shardOf(name.hash)}/${documentName(name)}`;
   }
 }

@@ -53,8 +53,9 @@ export interface Generation {
 export async function openGeneration(place: ProjectionPlace, number: number): Promise<Generation> {
   const { access, following } = place;
   const directory = place.directoryOf(number);
-  const { staging, ports } = access.ground;
+  const { staging, ports, id } = access.ground;
   const checkpoints = await Checkpoints.open(staging, `${directory}/checkpoint`, {
+    ground: id,
     bootId: ports.host.bootId,
     findChecksum: (position) => access.findChecksum(position),
     remembersCutOff: true,

@@ -123,7 +123,9 @@ export class ProjectionWork {
     this.#mustKnow(current);
     if (current.version < this.#definition.version) return true;
     const { state } = await (await openGeneration(this.#place, current.number)).checkpoints.read();
-    return state.isClosed || state.cutOff.length >= cutOffMax;
+    // Fences of another ground say nothing about ours, and the names of documents are made of them.
+    const isOfAnotherGround = state.fence > 0 && state.ground !== this.#place.access.ground.id;
+    return state.isClosed || isOfAnotherGround || state.cutOff.length >= cutOffMax;
   }
 
   /** Until it is stopped, or another generation is read. */
@@ -157,8 +159,10 @@ export class ProjectionWork {
     const source = this.#source;
     const definition = this.#definition;
     const commit = async (events: readonly SequencedEvent[], position: number): Promise<boolean> => {
-      const documents = await fold(events, { definition, source, find: (key) => writer.find(key) });
-      const isCommitted = await writer.commit(documents, position);
+      const isCommitted = await tenure.orLost(async () => {
+        const documents = await fold(events, { definition, source, find: (key) => writer.find(key) });
+        return await writer.commit(documents, position);
+      });
       if (isCommitted) onProgress?.(position, await source.head());
       return isCommitted;
     };

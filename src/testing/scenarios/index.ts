@@ -3,6 +3,7 @@ import type { Scenario } from "../explorer/scenario.ts";
 import { brokenHolderScenarios } from "./broken-holders.ts";
 import { chainScenarios } from "./chain.ts";
 import { changingHandsScenarios } from "./changing-hands.ts";
+import { eventScenarios } from "./events.ts";
 import { gateScenarios } from "./gate.ts";
 import { groundScenarios } from "./ground.ts";
 import { groupCommitScenarios } from "./group-commit.ts";
@@ -46,6 +47,7 @@ export function allScenarios(): ListedScenario[] {
     ...brokenHolderScenarios(),
     ...groupCommitScenarios(),
     ...semaphoreScenarios(),
+    ...eventScenarios(),
   ];
   return scenarios.map((scenario) => ({ scenario, size: large.has(scenario.name) ? "large" : "small" }));
 }

@@ -1,5 +1,5 @@
 import { describe, expectTypeOf, it } from "vitest";
-import { decide, memoryEvents, model, modelsOf, type EventStore, type NewEvent } from "../../../src/events/index.ts";
+import { decide, model, modelsOf, type EventStore, type NewEvent } from "../../../src/events/index.ts";
 
 type Sold = NewEvent<"Sold", { sku: string; amount: number }>;
 type Stocked = NewEvent<"Stocked", { sku: string; places: string[] }>;
@@ -15,7 +15,7 @@ const stocked = shopModel({
 
 // Nothing in here runs: the compiler is the test.
 const store = undefined as unknown as EventStore<Shop>;
-const compiled = (_: () => unknown): void => undefined;
+const compiled = (program: () => unknown): void => void program;
 
 describe("the types of a model", () => {
   it("narrow the event by the types of the query", () => {
@@ -103,6 +103,21 @@ describe("the types of a decision", () => {
       await decide(store, { sold }, ({ sold }) => (sold > 0 ? [] : { type: "Sold", data: { sku: "1", amount: 1 } }));
       await decide(store, { sold }, () => [{ type: "Stocked", data: { sku: "1", places: ["a"] } }]);
       await decide(store, { sold }, () => ({ type: "Stocked", data: { sku: "1", places: ["a"] } }));
+    });
+  });
+
+  it("take a list that was made before, and data that are more than words and numbers", () => {
+    type Sku = string & { readonly brand: "sku" };
+    type Moved = NewEvent<"Moved", { sku: Sku; way: { from: string; to?: string }[]; note: string | null }>;
+    const house = undefined as unknown as EventStore<Moved>;
+    compiled(async () => {
+      const events: Moved[] = [];
+      await decide(house, {}, () => events);
+      await decide(house, {}, () => ({ events, result: 1 }));
+      const sku = "a" as Sku;
+      await decide(house, {}, () => ({ type: "Moved", data: { sku, way: [{ from: "a" }], note: null } }));
+      // @ts-expect-error any text is not enough
+      await decide(house, {}, () => ({ type: "Moved", data: { sku: "a", way: [], note: null } }));
     });
   });
 

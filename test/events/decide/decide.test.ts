@@ -10,6 +10,8 @@ const typesIn = async (events: AsyncIterable<SequencedEvent<Shop>>): Promise<str
   return types;
 };
 
+const inOrder = (numbers: readonly number[]): number[] => [...numbers].sort((one, other) => one - other);
+
 describe("a decision", () => {
   it("is given the state of each of its models, by name, and the head that they are of", async () => {
     const store = memoryEvents<Shop>();
@@ -110,13 +112,21 @@ describe("a decision", () => {
 describe("a refusal", () => {
   it("passes through untouched, writes nothing and is not tried again", async () => {
     const store = memoryEvents<Shop>();
-    const refusal = { reason: "sold out" };
+    const refusal = new Error("sold out");
     const decision = vi.fn(() => {
       throw refusal;
     });
     await expect(decide(store, { stock: stockOf("a") }, decision)).rejects.toBe(refusal);
     expect(decision).toHaveBeenCalledTimes(1);
     expect(await store.head()).toBe(0);
+  });
+
+  it("of the store is no conflict: it passes through, and is not tried again", async () => {
+    const store = memoryEvents<Shop>();
+    const decision = vi.fn(() => ({ ...stocked("a", 1), tags: [""] }));
+    const failure = await decide(store, { stock: stockOf("a") }, decision).catch((error: unknown) => error);
+    expect(isHoldfastError(failure, "EVENT_INVALID")).toBe(true);
+    expect(decision).toHaveBeenCalledTimes(1);
   });
 
   it("is not taken for a conflict of ours when the decision has met one of its own", async () => {
@@ -161,8 +171,8 @@ describe("two deciders", () => {
         return { events: [sold("a", 1)], result: stock };
       });
     const decided = await Promise.all([sell(), sell()]);
-    expect(decided.map(({ result }) => result).sort()).toEqual([1, 2]);
-    expect(decided.map(({ attempts }) => attempts).sort()).toEqual([1, 2]);
+    expect(inOrder(decided.map(({ result }) => result))).toEqual([1, 2]);
+    expect(inOrder(decided.map(({ attempts }) => attempts))).toEqual([1, 2]);
   });
 
   it("do not meet when their models have nothing in common", async () => {
@@ -186,7 +196,7 @@ describe("two deciders", () => {
         return skus.map((sku) => stocked(sku, 1));
       });
     const decided = await Promise.all([stock("a", "b"), stock("b", "c")]);
-    expect(decided.map(({ attempts }) => attempts).sort()).toEqual([1, 2]);
+    expect(inOrder(decided.map(({ attempts }) => attempts))).toEqual([1, 2]);
   });
 });
 
@@ -347,6 +357,17 @@ describe("states", () => {
       return stocked("a", 3);
     });
     expect(amounts).toEqual([1, 3]);
+  });
+
+  it("begin as the model was made, whatever becomes of the object that it was made with", async () => {
+    const initial = { amounts: [] as number[] };
+    const amounts = shopModel({ query: { types: ["Stocked"] }, initial, apply: (state) => state });
+    initial.amounts.push(1000);
+    const { result } = await decide(memoryEvents<Shop>(), { amounts }, (states) => ({
+      events: [],
+      result: states.amounts,
+    }));
+    expect(result).toEqual({ amounts: [] });
   });
 
   it("cannot begin with what is not data", () => {

@@ -1,7 +1,15 @@
-import { describe, expect, it } from "vitest";
-import { decide, memoryEvents, model, type EventStore, type NewEvent } from "../../../src/events/index.ts";
-import { accessOf, giveAccess, type LogAccess } from "../../../src/events/log-access.ts";
+import { describe, expect, it, vi } from "vitest";
+import {
+  decide,
+  memoryEvents,
+  model,
+  openEvents,
+  type EventStore,
+  type SubjectKeys,
+} from "../../../src/events/index.ts";
+import { accessOf, type LogAccess } from "../../../src/events/log-access.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../../src/format/record.ts";
+import { makeScratch } from "../../ports/scratch.ts";
 import { shopModel, sold, stocked, type Shop } from "./shop.ts";
 
 interface Kept {
@@ -21,6 +29,10 @@ interface Kept {
 async function openShop(): Promise<Kept> {
   const store = memoryEvents<Shop>();
   await store.append(Array.from({ length: 10 }, () => [stocked("a", 2), stocked("b", 1)]).flat());
+  return shopOn(store);
+}
+
+function shopOn(store: EventStore<Shop>): Kept {
   const access = accessOf(store);
   return {
     store,
@@ -160,6 +172,23 @@ describe("a snapshot", () => {
   });
 });
 
+describe("a snapshot is kept once", () => {
+  it("in a decision that meets a conflict: only as many events as the model wants make the next one", async () => {
+    const shop = await openShop();
+    const stock = shopModel({
+      query: { types: ["Sold", "Stocked"], tags: ["sku:a"] },
+      initial: 0,
+      apply: (n, { type, data }) => (type === "Stocked" ? n + data.amount : n - data.amount),
+      snapshot: { name: "stock", every: 10 },
+    });
+    await decide(shop.store, { stock }, async (_, { attempt }) => {
+      if (attempt === 1) await shop.store.append(sold("a", 1));
+      return sold("a", 1);
+    });
+    expect(await shop.stock()).toEqual({ stock: 18, applied: 2 });
+  });
+});
+
 describe("a snapshot is ignored", () => {
   const ignored = { stock: 20, applied: 10 };
 
@@ -216,6 +245,19 @@ describe("a snapshot is ignored", () => {
     expect(await shop.stock()).toEqual(ignored);
   });
 
+  it("when somebody has kept it after this decision took its head: it knows what this decision may not know", async () => {
+    const shop = await openShop();
+    const head = shop.store.head.bind(shop.store);
+    const late = vi.spyOn(shop.store, "head").mockImplementationOnce(async () => {
+      const position = await head();
+      await shop.store.append(Array.from({ length: 10 }, () => sold("a", 1)));
+      expect(await shop.stock()).toEqual({ stock: 10, applied: 20 });
+      return position;
+    });
+    expect(await shop.stock()).toEqual(ignored);
+    late.mockRestore();
+  });
+
   it("when tags were added to events that were there before", async () => {
     const shop = await openShop();
     await shop.stock();
@@ -224,13 +266,35 @@ describe("a snapshot is ignored", () => {
     expect(await shop.stock()).toEqual({ stock: 21, applied: 0 });
   });
 
-  it("and not made, when the log has subjects that can be forgotten", async () => {
+  it("and not made, when tags were added while the events were read: some were read before and some after", async () => {
     const shop = await openShop();
-    await shop.stock();
-    giveAccess(shop.store, { ...accessOf(shop.store), ground: shop.access.ground, mayForget: true } as LogAccess);
+    const read = shop.store.read.bind(shop.store);
+    const slow = vi.spyOn(shop.store, "read").mockImplementationOnce(async function* (...args) {
+      yield* read(...args);
+      await shop.store.addTags([2], ["sku:a"]);
+    } as typeof shop.store.read);
     expect(await shop.stock()).toEqual(ignored);
-    expect(await shop.stock({ sku: "b" })).toEqual({ stock: 10, applied: 10 });
-    expect(await filesOf(shop.access)).toHaveLength(1);
+    slow.mockRestore();
+    expect(await filesOf(shop.access)).toEqual([]);
+    expect(await shop.stock()).toEqual({ stock: 21, applied: 11 });
+  });
+
+  it("and not made, when the log has subjects that can be forgotten: it would outlive their keys", async () => {
+    const directory = makeScratch();
+    const open = async (keys?: SubjectKeys) => shopOn(await openEvents<Shop>(directory, { keys }));
+    const plain = await open();
+    await plain.store.append(Array.from({ length: 10 }, () => [stocked("a", 2), stocked("b", 1)]).flat());
+    await plain.stock({ sku: "a" });
+    await plain.store.close();
+    const forgetful = await open({
+      find: async () => undefined,
+      create: async () => new Uint8Array(32),
+      forget: async () => undefined,
+    });
+    expect(await forgetful.stock({ sku: "a" })).toEqual(ignored);
+    expect(await forgetful.stock({ sku: "b" })).toEqual({ stock: 10, applied: 10 });
+    expect(await filesOf(forgetful.access)).toHaveLength(1);
+    await forgetful.store.close();
   });
 });
 
@@ -265,7 +329,7 @@ describe("what cannot be kept", () => {
 
   it("is refused when the model is made: a beginning that JSON would change, a bad name, a bad number", () => {
     const define = (initial: unknown, snapshot: { name: string; version?: number; every?: number }) => () =>
-      model<unknown, NewEvent>({ query: "all", initial, apply: (state) => state, snapshot });
+      model<unknown>({ query: "all", initial, apply: (state) => state, snapshot });
     expect(define(new Map(), { name: "stock" })).toThrow(TypeError);
     expect(define(undefined, { name: "stock" })).toThrow(TypeError);
     expect(define(0, { name: "../stock" })).toThrow(/cannot be used/);

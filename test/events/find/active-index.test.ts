@@ -68,7 +68,9 @@ describe("the index of the active segment", () => {
     const index = new ActiveIndex(first);
     index.add({ segment: 9_999_999_999, offset: 7, bytes: 5, first, events: [{ type: "A", tags: ["x"] }] });
     index.add({ segment: 9_999_999_999, offset: 12, bytes: 5, first: first + 1, events: [{ type: "A", tags: ["y"] }] });
-    expect([...index.candidates([{ types: ["A"], tags: ["y"] }], { after: 0, upTo: Infinity }, false)]).toEqual([first + 1]);
+    expect([...index.candidates([{ types: ["A"], tags: ["y"] }], { after: 0, upTo: Infinity }, false)]).toEqual([
+      first + 1,
+    ]);
     expect(index.placeOf(first + 1)).toEqual({ segment: 9_999_999_999, offset: 12, bytes: 5, first: first + 1 });
   });
 
@@ -82,22 +84,33 @@ describe("the index of the active segment", () => {
 
   it("refuses a line that does not follow: every position after it would be wrong", () => {
     const index = new ActiveIndex(1);
-    expect(() => index.add({ segment: 1, offset: 0, bytes: 5, first: 2, events: [{ type: "A", tags: [] }] })).toThrow(RangeError);
+    expect(() => index.add({ segment: 1, offset: 0, bytes: 5, first: 2, events: [{ type: "A", tags: [] }] })).toThrow(
+      RangeError,
+    );
   });
 
   it("bears ten thousand tags on one event", () => {
     const tags = Array.from({ length: 10_000 }, (_, at) => `tag ${at}`);
     const index = new ActiveIndex(1);
-    const events: IndexedEvent[] = [{ type: "A", tags: ["tag 77"] }, { type: "B", tags }, { type: "A", tags: ["tag 9999"] }];
+    const events: IndexedEvent[] = [
+      { type: "A", tags: ["tag 77"] },
+      { type: "B", tags },
+      { type: "A", tags: ["tag 9999"] },
+    ];
     index.add({ segment: 1, offset: 0, bytes: 5, first: 1, events });
     for (const tag of ["tag 0", "tag 4711"])
-      expect([...index.candidates([{ types: ["B"], tags: [tag, "tag 1"] }], { after: 0, upTo: 9 }, false)]).toEqual([2]);
+      expect([...index.candidates([{ types: ["B"], tags: [tag, "tag 1"] }], { after: 0, upTo: 9 }, false)]).toEqual([
+        2,
+      ]);
     expect([...index.candidates([{ types: [], tags: ["tag 77"] }], { after: 0, upTo: 9 }, true)]).toEqual([2, 1]);
     expect([...index.candidates([{ types: [], tags }], { after: 0, upTo: 9 }, true)]).toEqual([2]);
   });
 
   describe("with a type that every event has", () => {
-    const events = Array.from({ length: 20_000 }, (_, at): IndexedEvent => ({ type: "T", tags: [`rare ${at % 2000}`] }));
+    const events = Array.from({ length: 20_000 }, (_, at): IndexedEvent => ({
+      type: "T",
+      tags: [`rare ${at % 2000}`],
+    }));
     const log = new ModelLog([[events]]);
     const index = activeOf(log);
 
@@ -111,11 +124,16 @@ describe("the index of the active segment", () => {
 
     it("walks only the chain of the rare tag", () => {
       const item = [{ types: ["T"], tags: ["rare 5"] }];
-      expect(stepsOf(() => expect([...index.candidates(item, { after: 0, upTo: 20_000 }, false)]).toHaveLength(10))).toBeLessThan(30);
+      expect(
+        stepsOf(() => expect([...index.candidates(item, { after: 0, upTo: 20_000 }, false)]).toHaveLength(10)),
+      ).toBeLessThan(30);
     });
 
     it("answers a condition with `after` without walking what is older", () => {
-      const items = [{ types: ["T"], tags: ["rare 5"] }, { types: [], tags: ["rare 6", "rare 7"] }];
+      const items = [
+        { types: ["T"], tags: ["rare 5"] },
+        { types: [], tags: ["rare 6", "rare 7"] },
+      ];
       expect(stepsOf(() => expect(index.hasCandidate(items, 20_000)).toBe(false))).toBe(0);
       expect(stepsOf(() => expect(index.hasCandidate(items, 19_990)).toBe(false))).toBeLessThan(10);
       expect(stepsOf(() => expect(index.hasCandidate([{ types: ["T"], tags: [] }], 0)).toBe(true))).toBeLessThan(10);
@@ -123,7 +141,8 @@ describe("the index of the active segment", () => {
 
     it("gives the newest of a type without walking the rest", () => {
       const newest = (): number | undefined => {
-        for (const position of index.candidates([{ types: ["T"], tags: [] }], { after: 0, upTo: 20_000 }, true)) return position;
+        for (const position of index.candidates([{ types: ["T"], tags: [] }], { after: 0, upTo: 20_000 }, true))
+          return position;
         return undefined;
       };
       expect(stepsOf(() => expect(newest()).toBe(20_000))).toBeLessThan(10);

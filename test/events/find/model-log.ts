@@ -1,6 +1,12 @@
 // A log that is a list, and the plainest way to ask it: what every index must agree with.
 import * as fc from "fast-check";
-import type { IndexedEvent, IndexedLine, LinePlace, Range, SealedSegment } from "../../../src/events/find/indexed-line.ts";
+import type {
+  IndexedEvent,
+  IndexedLine,
+  LinePlace,
+  Range,
+  SealedSegment,
+} from "../../../src/events/find/indexed-line.ts";
 import { matches, type Items } from "../../../src/events/query.ts";
 import { checksumOf } from "../../../src/format/checksum.ts";
 
@@ -13,7 +19,10 @@ export class ModelLog {
   readonly #name: string;
 
   /** Each segment is a list of lines, each line a list of events. */
-  constructor(segments: readonly (readonly (readonly IndexedEvent[])[])[], { name = "log", firstSegment = 1, step = 1 } = {}) {
+  constructor(
+    segments: readonly (readonly (readonly IndexedEvent[])[])[],
+    { name = "log", firstSegment = 1, step = 1 } = {},
+  ) {
     this.#name = name;
     for (const lines of segments) this.seal(lines, firstSegment + this.segments.length * step);
   }

@@ -1,10 +1,13 @@
 // Consumers: every event is handled, by one process at a time, and what was handled is not forgotten.
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
 import type { EventConsumer, EventStore } from "../../../src/events/event-store.ts";
-import { kinds, LogWorld } from "./log-world.ts";
+import type { Ports } from "../../../src/ports/ports.ts";
+import { kinds, LogWorld, withDisk } from "./log-world.ts";
 
-type Counted = NewEvent<"even" | "odd", { number: number }>;
+type Counted = NewEvent<"even", { number: number }> | NewEvent<"odd", { number: number }>;
 
 function counted(number: number): Counted {
   return { type: number % 2 === 0 ? "even" : "odd", data: { number } };
@@ -134,15 +137,13 @@ test('a new name starts where it is told; "head" means when it was called', asyn
 test("what does not match counts as processed, and brings few checkpoints", async () => {
   const world = await LogWorld.make();
   let links = 0;
-  const tamper = (ports: Awaited<ReturnType<LogWorld["ports"]>>): typeof ports => ({
-    ...ports,
-    disk: Object.assign(Object.create(ports.disk) as typeof ports.disk, {
-      link: async (from: string, to: string) => {
+  const tamper = (ports: Ports): Ports =>
+    withDisk(ports, {
+      link: async (from, to) => {
         if (to.includes("/consumers/")) links++;
         await ports.disk.link(from, to);
       },
-    }),
-  });
+    });
   const [store, writer] = [await world.open<Counted>({ tamper }), await world.open<Counted>()];
   await using consumer = store.consume("mailer", { types: ["even"] }, async () => undefined);
   await consumer.position();
@@ -218,4 +219,100 @@ test("wrong names and options are refused at once", async () => {
   expect(() => store.consume("mailer", "all", handler, { batch: 0 })).toThrow(RangeError);
   expect(() => store.consume("mailer", "all", handler, { from: -1 })).toThrow(RangeError);
   expect(() => store.consume("mailer", [], handler)).toThrow(TypeError);
+});
+
+test("a log that was replaced is not taken for the one that was consumed", async () => {
+  const world = await LogWorld.make("disk");
+  const before = await world.open<Counted>();
+  await append(before, 1, 3);
+  const consumer = before.consume("mailer", "all", async () => undefined);
+  await consumer.waitUntilProcessed(3);
+  await before.close();
+  for (const name of await readdir(world.directory))
+    if (!["consumers", ".holdfast"].includes(name)) await rm(join(world.directory, name), { recursive: true });
+  const after = await world.open<Counted>();
+  await append(after, 4, 5);
+  const rewound = expect.objectContaining({ code: "LOG_REWOUND", position: 3 });
+  // Shorter, and then as long.
+  await expect(after.consume("mailer", "all", async () => undefined).done).rejects.toEqual(rewound);
+  await append(after, 6, 9);
+  await expect(after.consume("mailer", "all", async () => undefined).done).rejects.toEqual(rewound);
+});
+
+test("who removes the ground does not stop consumers: its fences count from the beginning again", async () => {
+  const world = await LogWorld.make("disk");
+  const before = await world.open<Counted>();
+  await append(before, 1, 3);
+  for (let time = 1; time <= 3; time++) {
+    const consumer = before.consume("mailer", "all", async () => undefined);
+    await consumer.waitUntilProcessed(3);
+    await consumer.stop();
+  }
+  await before.close();
+  await rm(join(world.directory, ".holdfast"), { recursive: true });
+  const after = await world.open<Counted>();
+  await append(after, 4, 4);
+  const seen: number[] = [];
+  await using consumer = after.consume("mailer", "all", async ([event]) => void seen.push(event!.position));
+  await consumer.waitUntilProcessed(4);
+  expect(seen).toEqual([4]);
+});
+
+test("one that slept past its lease stops, its late checkpoint does not count, and it waits for its next turn", async () => {
+  const world = await LogWorld.make();
+  let sleptMs = 0;
+  // A clock that jumps is what a process sees that was stopped.
+  const tamper = (ports: Ports): Ports => ({
+    ...ports,
+    clock: {
+      wallMs: () => ports.clock.wallMs() + sleptMs,
+      monotonicMs: () => ports.clock.monotonicMs(),
+      sleep: (ms, options) => ports.clock.sleep(ms, options),
+    },
+    // It cannot beat while it sleeps.
+    heart: { start: () => ({ lastBeat: () => ({ monotonicMs: 0, wallMs: 0 }), stop: async () => undefined }) },
+  });
+  const [sleeper, other] = [
+    await world.open<Counted>({ leaseMs: 400, tamper }),
+    await world.open<Counted>({ leaseMs: 400 }),
+  ];
+  await append(other, 1, 1);
+  const seen: string[] = [];
+  let wakeUp: () => void = () => undefined;
+  const first = sleeper.consume("mailer", "all", async ([event]) => {
+    seen.push(`sleeper ${event?.position}`);
+    if (event?.position === 1) await new Promise<void>((resolve) => (wakeUp = resolve));
+  });
+  await vi.waitFor(() => expect(seen).toEqual(["sleeper 1"]));
+  sleptMs = 10_000;
+  const second = other.consume("mailer", "all", async ([event]) => void seen.push(`other ${event?.position}`));
+  await append(other, 2, 3);
+  await second.waitUntilProcessed(3);
+  wakeUp();
+  sleptMs = 0;
+  await vi.waitFor(async () => expect(await first.position()).toBe(3));
+  expect(seen).toEqual(["sleeper 1", "other 1", "other 2", "other 3"]);
+  await second.stop();
+  await first.stop();
+  await first.done;
+});
+
+test("closing the store waits for the batch in hand, which then counts", async () => {
+  const world = await LogWorld.make();
+  const [store, other] = [await world.open<Counted>(), await world.open<Counted>()];
+  await append(store, 1, 2);
+  let finish: () => void = () => undefined;
+  const began = vi.fn<() => void>();
+  const consumer = store.consume("mailer", "all", async () => {
+    began();
+    await new Promise<void>((resolve) => (finish = resolve));
+  });
+  await vi.waitFor(() => expect(began).toHaveBeenCalledOnce());
+  const closed = store.close();
+  finish();
+  await closed;
+  await consumer.done;
+  await using next = other.consume("mailer", "all", async () => await new Promise(() => undefined));
+  expect(await next.position()).toBe(1);
+  await next.stop({ drainMs: 0 });
 });

@@ -53,10 +53,9 @@ export class LogWorld {
     return await this.#ports();
   }
 
-  async open<E extends NewEvent = NewEvent>({
-    leaseMs = 30_000,
-    tamper = (ports) => ports,
-  }: OpenOptions = {}): Promise<EventStore<E>> {
+  async open<E extends NewEvent = NewEvent>({ leaseMs = 30_000, tamper = (ports) => ports }: OpenOptions = {}): Promise<
+    EventStore<E>
+  > {
     const ports = tamper(await this.ports());
     const { directory } = this;
     const store = new LogEventStore<E>({ ports, directory, codec: createCodec({}, ports) }, { leaseMs });
@@ -68,4 +67,16 @@ export class LogWorld {
     for (const store of this.#opened) await store.close();
     if (this.kind === "disk") await rm(this.directory, { recursive: true, force: true });
   }
+}
+
+/** The same ports with some calls of the disk replaced. */
+export function withDisk(ports: Ports, calls: Partial<Ports["disk"]>): Ports {
+  const disk = new Proxy(ports.disk, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(calls, name) ?? Reflect.get(target, name, target);
+      // The real one has private parts.
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+  return { ...ports, disk };
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
 import { kinds, LogWorld } from "./log-world.ts";
 
-type Counted = NewEvent<"even" | "odd", { number: number }>;
+type Counted = NewEvent<"even", { number: number }> | NewEvent<"odd", { number: number }>;
 
 function counted(number: number): Counted {
   return { type: number % 2 === 0 ? "even" : "odd", data: { number } };

@@ -1,0 +1,96 @@
+// The codec that knows keys: personal values are sealed before they are stored, and opened for readers as long as the key of their subject is there.
+import type { NewEvent } from "../../common.ts";
+import { isHoldfastError } from "../../errors.ts";
+import type { DecodedBody, EventCodec, StoredBody } from "../codec.ts";
+import type { EventHead } from "../log/line.ts";
+import { checkJson, invalid } from "../new-event.ts";
+import type { SubjectKeys } from "../subject-keys.ts";
+import { unreadable } from "../unreadable.ts";
+import { KeyDemand } from "./key-demand.ts";
+import { takeMarks, type Marks } from "./marks.ts";
+import { openTree, sealTree, subjectsIn, type Keys } from "./sealed-body.ts";
+
+export class ErasureCodec implements EventCodec {
+  readonly #inner: EventCodec;
+  readonly #keys: SubjectKeys;
+  readonly #demand: KeyDemand;
+
+  constructor(inner: EventCodec, keys: SubjectKeys) {
+    this.#inner = inner;
+    this.#keys = keys;
+    this.#demand = new KeyDemand(keys);
+  }
+
+  encode(event: NewEvent, id: string): StoredBody | Promise<StoredBody> {
+    const marks: Marks = new Map();
+    const { type } = event;
+    const data = takeMarks(event.data, ["data"], marks);
+    const metadata = takeMarks(event.metadata, ["metadata"], marks) as NewEvent["metadata"];
+    if (marks.size === 0) return this.#inner.encode(event, id);
+    // Not the event itself: what came sealed with it would be sealed twice.
+    return this.#seal({ type, id }, this.#inner.encode({ type, data, metadata }, id), marks);
+  }
+
+  decode(head: Pick<EventHead, "type" | "id">, body: StoredBody): DecodedBody | Promise<DecodedBody> {
+    return body.sealed === true ? this.#open(head, body) : this.#inner.decode(head, body);
+  }
+
+  async #seal(
+    place: Pick<EventHead, "type" | "id">,
+    encoded: StoredBody | Promise<StoredBody>,
+    marks: Marks,
+  ): Promise<StoredBody> {
+    const body = await encoded;
+    checkJson(place.type, body);
+    const keys = await this.#getKeys(place.type, marks);
+    const { data, metadata, ...rest } = JSON.parse(JSON.stringify(body)) as StoredBody;
+    const sealed = {
+      data: sealTree(data, place, ["data"], marks, keys),
+      ...(metadata !== undefined && { metadata: sealTree(metadata, place, ["metadata"], marks, keys) as object }),
+      ...rest,
+      sealed: true as const,
+    };
+    // A schema that has moved it would have it stored in clear elsewhere.
+    const missing = [...marks.values()].map(
+      ({ path }) => `the personal value at ${path.join(".")} is not there any more`,
+    );
+    if (missing.length === 0) return sealed as StoredBody;
+    throw invalid(place.type, [...missing, "it is undefined, or the schema has moved or removed it"]);
+  }
+
+  async #getKeys(type: string, marks: Marks): Promise<Keys> {
+    const subjects = [...new Set([...marks.values()].map(({ subject }) => subject))];
+    try {
+      return new Map(
+        await Promise.all(subjects.map(async (subject) => [subject, await this.#demand.get(subject)] as const)),
+      );
+    } catch (error) {
+      // The keys do not know whose they are.
+      throw isHoldfastError(error, "EVENT_INVALID") ? invalid(type, error.issues, error) : error;
+    }
+  }
+
+  async #open(head: Pick<EventHead, "type" | "id">, body: StoredBody): Promise<DecodedBody> {
+    const { data, metadata, sealed: _, ...rest } = body;
+    const keys = new Map<string, Uint8Array>();
+    // Each time anew: what is forgotten is forgotten for every read that begins after it.
+    for (const subject of subjectsIn([data, metadata])) {
+      const key = await this.#keys.find(subject);
+      if (key !== undefined) keys.set(subject, key);
+    }
+    const opened = this.#openWith(keys, head, { data, ...(metadata !== undefined && { metadata }) });
+    return await this.#inner.decode(head, { ...rest, ...opened });
+  }
+
+  #openWith(keys: Keys, head: Pick<EventHead, "type" | "id">, { data, metadata }: StoredBody): StoredBody {
+    const place = { type: head.type, id: head.id };
+    try {
+      const clear = { data: openTree(data, place, ["data"], keys) };
+      if (metadata === undefined) return clear;
+      return { ...clear, metadata: openTree(metadata, place, ["metadata"], keys) as Readonly<Record<string, unknown>> };
+    } catch (cause) {
+      const issue = "a personal value in it was altered, or made for another event (an id or a type that was changed)";
+      throw unreadable(head, [issue], cause);
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// The frame of an export: a record before the lines that tells how many events follow, and one after them by which an export that was cut off is known.
+import { countOf, objectOf, textOf } from "../../format/decoding.ts";
+import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
+
+export interface ExportStart {
+  /** The log that it was made of. */
+  readonly log: string;
+  /** Of the last event. */
+  readonly position: number;
+}
+
+export interface ExportEnd {
+  readonly lines: number;
+  readonly position: number;
+  /** Of the last line: eight hex digits. */
+  readonly last: string;
+}
+
+const startKind: RecordKind<ExportStart> = {
+  kind: "event export",
+  decode: (value) => {
+    const { log, position } = objectOf(value);
+    return { log: textOf(log), position: countOf(position) };
+  },
+};
+
+const endKind: RecordKind<ExportEnd> = {
+  kind: "event export end",
+  decode: (value) => {
+    const { lines, position, last } = objectOf(value);
+    return { lines: countOf(lines), position: countOf(position), last: textOf(last) };
+  },
+};
+
+export interface EncodedRecord {
+  readonly text: string;
+  /** Seeds that of the first line. */
+  readonly crc: number;
+}
+
+export function encodeStart(start: ExportStart): EncodedRecord {
+  const text = Buffer.from(encodeRecord(startKind, start)).toString();
+  return { text, crc: crcOf(text) };
+}
+
+export function encodeEnd(end: ExportEnd): string {
+  return Buffer.from(encodeRecord(endKind, end)).toString();
+}
+
+/** CORRUPT, NEWER_FORMAT. */
+export function decodeStart(line: Uint8Array, source: string): ExportStart & { readonly crc: number } {
+  return { ...decodeRecord(startKind, line, source), crc: crcOf(Buffer.from(line).toString()) };
+}
+
+const endMark = Buffer.from('{"kind":');
+
+/** Undefined when it is a line of the log. */
+export function findEnd(line: Uint8Array, source: string): ExportEnd | undefined {
+  const isRecord = Buffer.compare(line.subarray(0, endMark.length), endMark) === 0;
+  return isRecord ? decodeRecord(endKind, line, source) : undefined;
+}
+
+/** The last eight digits before `"}` and the newline. */
+function crcOf(record: string): number {
+  return Number.parseInt(record.slice(-11, -3), 16);
+}

@@ -1,0 +1,36 @@
+// Exporting a log: its lines as they are, with their times, ids and conditions, chained anew so that the export is one whole, however many segments there were.
+import type { Cancel } from "../../common.ts";
+import { encodeLine } from "../log/line.ts";
+import { hexOf } from "../log/tip.ts";
+import type { OpenedLog } from "../opened-log.ts";
+import { encodeEnd, encodeStart } from "./export-record.ts";
+import { storedLines } from "./stored-lines.ts";
+
+export interface TransferOptions extends Cancel {
+  /** In events. */
+  onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+/** Text in chunks of whole lines. Ends at the head it began with. */
+export async function* exportLog(log: OpenedLog, options: TransferOptions): AsyncGenerator<string, void> {
+  options.signal?.throwIfAborted();
+  const tip = await log.advance();
+  const { text, crc: seed } = encodeStart({ log: log.place.logId, position: tip.position });
+  yield text;
+  let crc = seed;
+  let count = 0;
+  for await (const lines of storedLines(log, tip)) {
+    options.signal?.throwIfAborted();
+    let chunk = "";
+    for (const { content, first, time } of lines) {
+      const line = encodeLine(content, first, time, crc);
+      chunk += line.text;
+      ({ crc } = line);
+    }
+    count += lines.length;
+    const last = lines.at(-1);
+    if (chunk !== "") yield chunk;
+    if (last !== undefined) options.onProgress?.(last.first + last.events - 1, tip.position);
+  }
+  yield encodeEnd({ lines: count, position: tip.position, last: hexOf(crc) });
+}

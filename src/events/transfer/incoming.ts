@@ -1,0 +1,86 @@
+// An export as it comes in: cut into lines, each checked against the one before, until the end that it was given.
+import { holdfastError } from "../../errors.ts";
+import { contentOf, decodeHead, findLineCrc, lineBytesMax, type LineHead } from "../log/line.ts";
+import { hexOf } from "../log/tip.ts";
+import { decodeStrictly } from "../verify/line-shape.ts";
+import { decodeStart, findEnd } from "./export-record.ts";
+
+const source = "The import";
+const newline = 10;
+
+export interface IncomingLine extends Pick<LineHead, "first" | "time" | "events" | "retag"> {
+  readonly content: string;
+  /** Of the export, counted from 1. */
+  readonly number: number;
+  /** Of the last event of the whole export. */
+  readonly total: number;
+}
+
+/** CORRUPT when it was cut off or altered, or is no export; NEWER_FORMAT. What was given out before is sound. */
+export async function* incomingLines(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<IncomingLine, void> {
+  let number = 0;
+  let seed = 0;
+  let total = 0;
+  let position = 0;
+  for await (const bytes of cut(chunks)) {
+    number++;
+    if (number === 1) {
+      const start = decodeStart(bytes, source);
+      [seed, total] = [start.crc, start.position];
+      continue;
+    }
+    const end = findEnd(bytes, source);
+    if (end !== undefined) {
+      if (end.lines !== number - 2 || end.position !== position || end.position !== total || end.last !== hexOf(seed))
+        throw damaged(number, "its end does not fit what came before");
+      return;
+    }
+    const crc = findLineCrc(bytes, seed);
+    if (crc === undefined)
+      throw damaged(number, "its checksum does not fit: it was altered, or a line is missing before it");
+    seed = crc;
+    const head = headOf(bytes, number);
+    if (head.first !== position + 1)
+      throw damaged(number, `it begins with position ${head.first}, not ${position + 1}`);
+    position += head.events.length;
+    yield { ...head, content: contentOf(bytes).content, number, total };
+  }
+  throw damaged(number + 1, "the export ends here, without the line that ends one");
+}
+
+/** Also what a checksum does not promise: that it makes sense. */
+function headOf(bytes: Uint8Array, number: number): LineHead {
+  try {
+    decodeStrictly(bytes);
+    return decodeHead(bytes);
+  } catch (cause) {
+    throw damaged(number, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+async function* cut(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array, void> {
+  let rest: Buffer[] = [];
+  let length = 0;
+  let number = 1;
+  for await (const part of chunks) {
+    const chunk =
+      typeof part === "string" ? Buffer.from(part) : Buffer.from(part.buffer, part.byteOffset, part.byteLength);
+    let start = 0;
+    for (let end = chunk.indexOf(newline) + 1; end > 0; end = chunk.indexOf(newline, start) + 1) {
+      const piece = chunk.subarray(start, end);
+      yield rest.length === 0 ? piece : Buffer.concat([...rest, piece]);
+      [rest, length, start] = [[], 0, end];
+      number++;
+    }
+    if (start === chunk.length) continue;
+    rest.push(chunk.subarray(start));
+    length += chunk.length - start;
+    if (length > lineBytesMax) throw damaged(number, `it has over ${lineBytesMax} bytes`);
+  }
+  if (length > 0) throw damaged(number, "it does not end");
+}
+
+function damaged(line: number, why: string, cause?: unknown): Error {
+  const message = `Line ${line} of the import cannot be used: ${why}. What came before it is imported; make the export again and repeat the import.`;
+  return holdfastError("CORRUPT", message, { path: "(import)" }, cause);
+}

@@ -1,0 +1,70 @@
+// The upkeep of a log, each as one call: verify, export, import, rebuild its indexes. Only an import makes a log where there is none.
+import type { VerifyOptions, VerifyReport } from "../common.ts";
+import { holdfastError } from "../errors.ts";
+import type { Ports } from "../ports/ports.ts";
+import { plainCodec } from "./codec.ts";
+import { locate } from "./location.ts";
+import { OpenedLog, type LogOptions } from "./opened-log.ts";
+import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./rebuild.ts";
+import { exportLog, type TransferOptions } from "./transfer/export.ts";
+import { importInto, type Imported, type ImportOptions } from "./transfer/import.ts";
+import { verifyDirectory } from "./verify.ts";
+
+export class Upkeep {
+  readonly #ports: Ports;
+  readonly #directory: string;
+
+  constructor(ports: Ports, directory: string) {
+    this.#ports = ports;
+    this.#directory = directory;
+  }
+
+  async verify(options: VerifyOptions): Promise<VerifyReport> {
+    await this.#mustBeThere();
+    return await verifyDirectory(this.#ports, this.#directory, options);
+  }
+
+  async *export(options: TransferOptions): AsyncGenerator<string, void> {
+    await this.#mustBeThere();
+    const log = await this.#open({});
+    try {
+      yield* exportLog(log, options);
+    } finally {
+      await log.close();
+    }
+  }
+
+  async import(
+    chunks: AsyncIterable<Uint8Array | string>,
+    { mode, ...options }: ImportOptions & Pick<LogOptions, "mode">,
+  ): Promise<Imported> {
+    options.signal?.throwIfAborted();
+    const log = await this.#open({ mode });
+    try {
+      return await importInto(log, chunks, options);
+    } finally {
+      await log.close();
+    }
+  }
+
+  async rebuild(options: RebuildOptions): Promise<Rebuilt> {
+    await this.#mustBeThere();
+    const log = await this.#open({});
+    try {
+      return await rebuildIndexes(log, options);
+    } finally {
+      await log.close();
+    }
+  }
+
+  /** What is stored is taken as it is: no schema and no key has a say in it. */
+  async #open(options: LogOptions): Promise<OpenedLog> {
+    return await OpenedLog.open(this.#ports, this.#directory, plainCodec, options);
+  }
+
+  async #mustBeThere(): Promise<void> {
+    const path = this.#directory;
+    if ((await locate(this.#ports.disk, path, "main")).isThere) return;
+    throw holdfastError("NOT_A_STORE", `There is no event log in ${path}. Is the share mounted?`, { path });
+  }
+}

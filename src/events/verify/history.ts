@@ -1,0 +1,121 @@
+// The history before a line: every line is judged against it once more, as if it were appended now. It is made of the lines themselves; no index file has a say in it.
+//
+// It grows with the log: about 100 bytes of memory for an event with two tags.
+import { isHoldfastError } from "../../errors.ts";
+import { ActiveIndex } from "../find/active-index.ts";
+import type { LinePlace } from "../find/indexed-line.ts";
+import type { LineReader } from "../log/line-reader.ts";
+import type { EventHead, Line, StoredCondition } from "../log/line.ts";
+import { Retags } from "../log/retags.ts";
+import { matches } from "../query.ts";
+
+/** What is wrong with a line that is whole and well-formed. */
+export interface Objection {
+  readonly severity: "damage" | "note";
+  readonly what: string;
+  readonly remedy: string;
+}
+
+const seeTheMaker =
+  "The line is as it was written, so a writer broke a rule: find out which program wrote it, and report it. The events around it can be read.";
+
+export class History {
+  readonly #lines: LineReader;
+  /** One, unless positions are missing between them. */
+  readonly #parts: ActiveIndex[] = [];
+  readonly #retags = new Retags();
+
+  constructor(lines: LineReader) {
+    this.#lines = lines;
+  }
+
+  /** What the history says against `line`, which is then part of it. */
+  async add(place: LinePlace, line: Line): Promise<Objection[]> {
+    const objections = [...(await this.#judgeCondition(line)), ...(await this.#judgeIds(line)), ...judgeRetag(line)];
+    this.#index(place, line);
+    // From here on, as for those who appended after it.
+    if (line.retag !== undefined) this.#retags.add(line.retag);
+    return objections;
+  }
+
+  async #judgeCondition({ condition, first }: Line): Promise<Objection[]> {
+    if (condition === undefined) return [];
+    const found = await this.#findConflict(condition, first);
+    if (found === undefined) return [];
+    const after = condition.after === undefined ? "" : ` after position ${condition.after}`;
+    const what = `The condition of this append forbids what is at position ${found}${after}: it must have been refused.`;
+    return [{ severity: "damage", what, remedy: seeTheMaker }];
+  }
+
+  async #findConflict({ if: items, after = 0 }: StoredCondition, first: number): Promise<number | undefined> {
+    const range = { after, upTo: first - 1 };
+    for (const part of this.#parts) {
+      if (!part.hasCandidate(items, after)) continue;
+      for (const position of part.candidates(items, range, false))
+        if (matches(items, await this.#headAt(position))) return position;
+    }
+    for (const position of this.#retags.candidates(items, range))
+      if (matches(items, await this.#headAt(position))) return position;
+    return undefined;
+  }
+
+  async #judgeIds({ events, first }: Line): Promise<Objection[]> {
+    const objections: Objection[] = [];
+    const inLine = new Map<string, number>();
+    for (const [index, { id, given }] of events.entries()) {
+      const other = inLine.get(id);
+      const found = other === undefined ? await this.#findId(id) : { position: other, given };
+      inLine.set(id, first + index);
+      if (found === undefined) continue;
+      const what = `The event at position ${first + index} has the id ${JSON.stringify(id)}, as has the one at position ${found.position}.`;
+      // The store promises it only of ids that a caller chose.
+      const severity = given === true && found.given === true ? "damage" : "note";
+      objections.push({ severity, what, remedy: seeTheMaker });
+    }
+    return objections;
+  }
+
+  async #findId(id: string): Promise<{ readonly position: number; readonly given: true | undefined } | undefined> {
+    for (const part of this.#parts)
+      for (const position of part.idCandidates(id)) {
+        const head = await this.#headAt(position);
+        if (head.id === id) return { position, given: head.given };
+      }
+    return undefined;
+  }
+
+  /** Asked for only where an index has found something, so hardly ever. With the tags that were added up to now. */
+  async #headAt(position: number): Promise<EventHead> {
+    const part = this.#parts.find(({ first, last }) => first <= position && position <= last);
+    const head = part === undefined ? undefined : await this.#read(part.placeOf(position), position);
+    // A hole in the history: what was there is not known, and reported elsewhere.
+    if (head === undefined) return { type: "", tags: [], id: "" };
+    return { ...head, tags: this.#retags.tagsOf(position, head.tags) };
+  }
+
+  async #read(place: LinePlace, position: number): Promise<EventHead | undefined> {
+    try {
+      return (await this.#lines.get(place)).events[position - place.first];
+    } catch (error) {
+      // It could be read a moment ago, or follows a damaged line.
+      if (isHoldfastError(error, "CORRUPT", "IO_ERROR")) return undefined;
+      throw error;
+    }
+  }
+
+  #index(place: LinePlace, { first, events }: Line): void {
+    let part = this.#parts.at(-1);
+    // Positions that were there before: reported by whoever compares them, and nothing to be found by.
+    if (part !== undefined && first <= part.last) return;
+    if (part === undefined || first !== part.last + 1) this.#parts.push((part = new ActiveIndex(first)));
+    // All ids, also those that were not chosen by a caller: here each must be the only one.
+    part.add({ ...place, events: events.map(({ type, tags, id }) => ({ type, tags, givenId: id })) });
+  }
+}
+
+function judgeRetag({ retag, first }: Line): Objection[] {
+  const missing = retag?.positions.find((position) => position >= first);
+  if (missing === undefined) return [];
+  const what = `Tags are added to position ${missing}, which was not there yet.`;
+  return [{ severity: "damage", what, remedy: seeTheMaker }];
+}

@@ -1,0 +1,54 @@
+// Reading a file as lines without believing anything: not that a line ends, not that it is short, not that the file is as long as it should be.
+import type { DiskFile } from "../../ports/disk.ts";
+import { lineBytesMax } from "../log/line.ts";
+
+const chunkBytes = 256 * 1024;
+const newline = 10;
+
+export interface Piece {
+  readonly offset: number;
+  /** With its newline, if it has one. */
+  readonly bytes: Uint8Array;
+  /** False for what has no newline before the end, or is longer than any line: then `bytes` is its beginning. */
+  readonly isWhole: boolean;
+}
+
+/** In chunks. Ends before `to` when the file does. */
+export async function* piecesOf(file: DiskFile, from: number, to: number): AsyncGenerator<readonly Piece[], void> {
+  let offset = from;
+  let length = chunkBytes;
+  while (offset < to) {
+    const wanted = Math.min(length, to - offset);
+    const chunk = await file.read(offset, wanted);
+    const pieces: Piece[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(newline) + 1; end > 0; end = chunk.indexOf(newline, start) + 1) {
+      pieces.push({ offset: offset + start, bytes: chunk.subarray(start, end), isWhole: true });
+      start = end;
+    }
+    const isEnd = chunk.length < wanted || offset + chunk.length === to;
+    if (isEnd && start < chunk.length)
+      pieces.push({ offset: offset + start, bytes: chunk.subarray(start), isWhole: false });
+    if (pieces.length > 0) yield pieces;
+    if (isEnd) return;
+    offset += start;
+    if (start > 0) length = chunkBytes;
+    else if (length <= lineBytesMax) length *= 4;
+    else {
+      yield [{ offset, bytes: chunk, isWhole: false }];
+      offset = await nextLine(file, offset + chunk.length, to);
+      length = chunkBytes;
+    }
+  }
+}
+
+async function nextLine(file: DiskFile, from: number, to: number): Promise<number> {
+  for (let offset = from; offset < to;) {
+    const chunk = await file.read(offset, Math.min(chunkBytes, to - offset));
+    const end = chunk.indexOf(newline);
+    if (end >= 0) return offset + end + 1;
+    if (chunk.length === 0) return to;
+    offset += chunk.length;
+  }
+  return to;
+}

@@ -1,0 +1,96 @@
+// How far the log is published, as the log itself says; and what to say when it does not.
+import { slotNumberMax } from "../../format/name.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { isKnownBoot } from "../../ports/host.ts";
+import type { LogMode } from "../event-store.ts";
+import { HeadFile } from "../log/head-file.ts";
+import type { LogPlace } from "../log/place.ts";
+import { listSegments } from "../log/segment.ts";
+import { SharePublisher } from "../log/share-publisher.ts";
+import type { Tip } from "../log/tip.ts";
+import type { Findings } from "./findings.ts";
+
+export interface Published {
+  /** The segment in which the log ends; 0 when it has none. */
+  readonly segment: number;
+  /** Undefined when nobody says so, as after a restart: then all that is valid counts. */
+  readonly tip?: Tip | undefined;
+  /** Counted at some time before a restart. What follows it may count, too. */
+  readonly floor?: Tip | undefined;
+}
+
+export async function findPublished(place: LogPlace, mode: LogMode, findings: Findings): Promise<Published> {
+  const published = mode === "local" ? await findLocal(place, findings) : await findShared(place, findings);
+  if (published.segment <= slotNumberMax) return published;
+  findings.damage(
+    { path: place.directory },
+    `The log says that it ends in segment ${published.segment}, which cannot be.`,
+  );
+  return { segment: (await segmentsThere(place)).at(-1) ?? 0 };
+}
+
+async function findLocal(place: LogPlace, findings: Findings): Promise<Published> {
+  const { disk, directory, bootId } = place;
+  const path = `${directory}/head`;
+  const file = new HeadFile(disk, path);
+  const before = findings.problems.length;
+  let head: Awaited<ReturnType<HeadFile["find"]>>;
+  try {
+    head = await findings.attempt({ path }, "The head", () => file.find());
+  } finally {
+    await file.close();
+  }
+  if (head !== undefined && head.boot === bootId && isKnownBoot(bootId))
+    return { segment: head.tip.segment, tip: head.tip };
+  // One of a newer format was reported, and is not torn.
+  if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
+  return { segment: (await segmentsThere(place)).at(-1) ?? 0, floor: head?.tip };
+}
+
+/** An empty one is how it is made. */
+async function reportTorn(disk: Disk, path: string, findings: Findings): Promise<void> {
+  let size = 0;
+  try {
+    ({ size } = await disk.stat(path));
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT", "ENOTDIR")) throw error;
+  }
+  if (size === 0) return;
+  const what = "The head is torn or altered, so all valid lines count, as after a power cut.";
+  findings.leftover({ path }, what, "Nothing: the next append writes it anew.");
+}
+
+async function findShared(place: LogPlace, findings: Findings): Promise<Published> {
+  const path = `${place.directory}/tenures`;
+  const segments = await segmentsThere(place);
+  // Before it is opened: to open it where there is none would make an empty one, by which the log is empty.
+  if (await isEmpty(place.disk, `${path}/epochs`)) {
+    if (segments.length > 0)
+      findings.damage({ path }, "The chain of tenures is missing, so nobody can say what counts.");
+    return { segment: segments.at(-1) ?? 0 };
+  }
+  const tip = await findings.attempt({ path }, "The chain of tenures", async () => {
+    const publisher = await SharePublisher.open(place);
+    return await publisher.tip();
+  });
+  return tip === undefined ? { segment: segments.at(-1) ?? 0 } : { segment: tip.segment, tip };
+}
+
+export async function segmentsThere({ disk, directory }: LogPlace): Promise<number[]> {
+  try {
+    return await listSegments(disk, directory);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
+    throw error;
+  }
+}
+
+async function isEmpty(disk: Disk, directory: string): Promise<boolean> {
+  try {
+    return (await disk.list(directory)).length === 0;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) return true;
+    throw error;
+  }
+}

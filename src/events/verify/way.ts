@@ -1,0 +1,42 @@
+// The way through the log: from the segment in which it ends back to the first one, as the headers lead.
+import type { LogPlace } from "../log/place.ts";
+import { readHeader, segmentPath, type OpenedHeader } from "../log/segment.ts";
+import type { Tip } from "../log/tip.ts";
+import type { Findings } from "./findings.ts";
+import { segmentsThere, type Published } from "./published.ts";
+
+export interface Stop {
+  readonly number: number;
+  readonly path: string;
+  /** Undefined when it cannot be read: reported already. */
+  readonly header: OpenedHeader | undefined;
+  /** Where the one after it, or the log, says that this one ends. Undefined: nobody says so. */
+  readonly end: Tip | undefined;
+}
+
+/** In the order of the log. */
+export async function findWay(place: LogPlace, { segment, tip }: Published, findings: Findings): Promise<Stop[]> {
+  const there = await segmentsThere(place);
+  const way: Stop[] = [];
+  let number = segment;
+  let end = tip;
+  while (number > 0) {
+    const header = await findHeader(place, number, findings);
+    way.push({ number, path: segmentPath(place.directory, number), header, end });
+    end = header?.after;
+    // Without a header nobody says which one is before it. Most likely it is the next lower one that is there.
+    number = header?.after.segment ?? there.findLast((each) => each < number) ?? 0;
+  }
+  return way.reverse();
+}
+
+async function findHeader(place: LogPlace, number: number, findings: Findings): Promise<OpenedHeader | undefined> {
+  const path = segmentPath(place.directory, number);
+  const spot = { path, line: 1, byte: 0 };
+  const header = await findings.attempt(spot, "The header of this segment", () =>
+    readHeader(place.disk, place.directory, number),
+  );
+  if (header === undefined || header.after.segment < number) return header;
+  findings.damage(spot, `The header says that this segment goes on after segment ${header.after.segment}.`);
+  return undefined;
+}

@@ -1,0 +1,135 @@
+// Event logs that are wrong in ways that were proposed, shipped by others, or built by ourselves first.
+import { LocalPublisher } from "../../events/log/local-publisher.ts";
+import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
+import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
+import type { Tip } from "../../events/log/tip.ts";
+import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/event-actors.ts";
+import { localEventScenarios, shareEventScenarios } from "../scenarios/events.ts";
+import { scenarioNamed, type Mutant } from "./mutant.ts";
+
+/** Believes what a dead writer has left where it stands: perhaps only the page cache has it. */
+class AdoptsInPlace extends LocalPublisher {
+  protected override async rescue(): Promise<Tip> {
+    const tip = await this.parsedTip();
+    await this.publishHead(tip);
+    return tip;
+  }
+}
+
+/** Goes on in the same segment after a write or a sync has failed. */
+class GoesOnAfterFailure extends LocalPublisher {
+  protected override async abandon(): Promise<void> {
+    // Whoever comes next finds whole lines of those who were told that theirs had failed.
+  }
+}
+
+/** Readers are shown what parses, durable or not. */
+class ShowsWhatParses extends LocalPublisher {
+  override async tip(): Promise<Tip> {
+    return await this.parsedTip();
+  }
+}
+
+/** A new segment is simply created: its name is not durable when its first line is acknowledged. */
+class CreatesSegments extends LocalPublisher {
+  protected override async startSegment(after: Tip): Promise<Tip> {
+    if (after.segment === 0) return await super.startSegment(after, []);
+    const segment = after.segment + 1;
+    const header = encodeHeader(this.place.newHeader(segment, after));
+    await this.place.disk.createFile(segmentPath(this.place.directory, segment), header.bytes, { sync: true });
+    const tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
+    await this.publishHead(tip);
+    return tip;
+  }
+}
+
+/** Takes over where the other one wrote. */
+class SameSegment extends SharePublisher {
+  protected override segmentFor({ tip, segments }: Tenures): number {
+    return tip.segment === 0 ? segments + 1 : tip.segment;
+  }
+}
+
+/** Publishes without asking whether it is still named. */
+class PublishesUnnamed extends SharePublisher {
+  protected override isNamed(): boolean {
+    return true;
+  }
+}
+
+const withLocal = (Publisher: typeof LocalPublisher): EventScenarioOptions => ({
+  ...local,
+  openPublisher: async (place) => new Publisher(place),
+});
+const withShare = (Publisher: typeof SharePublisher): EventScenarioOptions => ({
+  ...share,
+  openPublisher: (place) => Publisher.open(place),
+});
+
+const lost = /was acknowledged or shown as|are both said to be at/;
+
+export const eventMutants: readonly Mutant[] = [
+  {
+    name: "events: a gate within each process only (the ADR's race)",
+    about: "Two writers read the same end and write at the same place.",
+    scenario: scenarioNamed(
+      localEventScenarios({ ...local, openLock: async () => openDoor }),
+      "events: two writers, a kill",
+    ),
+    breaks: lost,
+  },
+  {
+    name: "events: acknowledged before the sync",
+    about: "The power fails, and what was acknowledged was in the page cache alone.",
+    scenario: scenarioNamed(
+      localEventScenarios({ ...local, isSynced: false }),
+      "events: a writer and a reader, power cuts (weak)",
+    ),
+    breaks: lost,
+  },
+  {
+    name: "events: readers are shown what is not durable (E8)",
+    about: "A consumer remembers a position that a power cut gives to another event.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(ShowsWhatParses)),
+      "events: a writer and a reader, power cuts (weak)",
+    ),
+    breaks: lost,
+  },
+  {
+    name: "events: a dead writer's line is adopted where it stands (E4)",
+    about: "What comes after it is durable, and it is not: readers stop in front of both.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(AdoptsInPlace)),
+      "events: a failed sync, a kill, then a power cut",
+    ),
+    breaks: lost,
+  },
+  {
+    name: "events: going on in a segment whose write failed (E5)",
+    about: "The callers were told that it failed, and the next writer finds their lines.",
+    scenario: scenarioNamed(localEventScenarios(withLocal(GoesOnAfterFailure)), "events: a sync that fails once"),
+    breaks: /was said to have failed|was acknowledged or shown as/,
+  },
+  {
+    name: "events: a segment whose name is not durable (E14)",
+    about: "The first line is acknowledged, and the power cut takes the whole file.",
+    scenario: scenarioNamed(localEventScenarios(withLocal(CreatesSegments)), "events: segments that are full at once"),
+    breaks: /was acknowledged or shown as|is no valid segment record/,
+  },
+  {
+    name: "events: the same segment after an unclean end (E1)",
+    about: "The one that was taken for dead writes over what its successor has acknowledged.",
+    scenario: scenarioNamed(shareEventScenarios(withShare(SameSegment)), "events: two machines, no gate, late writes"),
+    breaks: /was acknowledged or shown as|are both said to be at|is damaged/,
+  },
+  {
+    name: "events: publishing without being named",
+    about: "Two writers publish their own end over each other's.",
+    scenario: scenarioNamed(
+      shareEventScenarios(withShare(PublishesUnnamed)),
+      "events: two machines, no gate, late writes",
+    ),
+    breaks: lost,
+  },
+];

@@ -1,0 +1,195 @@
+// The processes of event scenarios: writers and readers of one log, and what must hold of all that they were told.
+import { Ground } from "../../durable/ground.ts";
+import { isHoldfastError } from "../../errors.ts";
+import type { AppendRequest } from "../../events/append/call.ts";
+import { plainCodec } from "../../events/codec.ts";
+import { LocalPublisher } from "../../events/log/local-publisher.ts";
+import { encodeContent } from "../../events/log/line.ts";
+import { LogPlace } from "../../events/log/place.ts";
+import type { Publisher } from "../../events/log/publisher.ts";
+import { SharePublisher } from "../../events/log/share-publisher.ts";
+import { OpenedLog } from "../../events/opened-log.ts";
+import { itemsOf, type Query } from "../../events/query.ts";
+import { createStoreLock, type StoreHold, type StoreLock } from "../../locks/store-lock.ts";
+import type { Ports } from "../../ports/ports.ts";
+import {
+  actor,
+  mustHold,
+  valuesOf,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../explorer/scenario.ts";
+
+const directory = "/log";
+/** Nobody dies of silence here: what a sleeper may do is what the chain of tenures is for, and that asks no clock. */
+const leaseMs = 1_000_000;
+
+export interface EventScenarioOptions {
+  /** What the scenarios run on: the real ones, or a known-wrong variant. */
+  readonly openPublisher: (place: LogPlace) => Promise<Publisher>;
+  readonly openLock?: (ports: Ports) => Promise<StoreLock>;
+  readonly segmentBytesMax?: number;
+  /** Default true. */
+  readonly isSynced?: boolean;
+}
+
+export const local: EventScenarioOptions = { openPublisher: async (place) => new LocalPublisher(place) };
+
+/** Without any gate: between machines a lock is a courtesy, and what counts must not rest on it. */
+export const share: EventScenarioOptions = {
+  openPublisher: (place) => SharePublisher.open(place),
+  openLock: async () => openDoor,
+};
+
+const release = async (): Promise<void> => undefined;
+const openHold: StoreHold = {
+  signal: new AbortController().signal,
+  acquiredAt: new Date(0),
+  release,
+  isContended: async () => true,
+  [Symbol.asyncDispose]: release,
+};
+/** Lets everybody in at once. */
+export const openDoor: StoreLock = {
+  path: `${directory}/.store.lock`,
+  gate: "table",
+  tryAcquire: async () => openHold,
+  acquire: async () => openHold,
+  withLock: (work) => work(openHold),
+  close: release,
+  [Symbol.asyncDispose]: release,
+};
+
+async function openLog(ports: Ports, options: EventScenarioOptions): Promise<OpenedLog> {
+  const {
+    openPublisher,
+    openLock = (world) => createStoreLock(world, directory),
+    segmentBytesMax,
+    isSynced = true,
+  } = options;
+  const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
+  const place = new LogPlace(ground, directory, "log", { isSynced, segmentBytesMax });
+  return new OpenedLog(place, await openPublisher(place), await openLock(ports), plainCodec);
+}
+
+interface Told {
+  readonly id: string;
+  readonly position: number;
+}
+
+/** Appends one event after the other, each with an id of its own and all with the same tag. */
+export function writer(times: number, options: EventScenarioOptions, condition?: Query): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async (context, log) => {
+      for (let time = 1; time <= times; time++) await appendOne(context, log, `${context.name}:${time}`, condition);
+    },
+  });
+}
+
+/** Two callers at once, so that they share a batch. */
+export function pair(options: EventScenarioOptions, condition?: Query): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async (context, log) => {
+      await Promise.all([1, 2].map((each) => appendOne(context, log, `${context.name}:${each}`, condition)));
+    },
+  });
+}
+
+async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, condition?: Query): Promise<void> {
+  try {
+    const { first: position } = await log.appender.append(requestFor(id, condition));
+    note("acknowledged", { id, position } satisfies Told);
+  } catch (error) {
+    if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
+    else if (isHoldfastError(error, "APPEND_CONDITION_FAILED"))
+      note(
+        "refused",
+        error.conflicts.map((event) => event.id),
+      );
+    else if (isHoldfastError(error, "IO_ERROR", "DISK_FULL", "LOCK_LOST")) note("failed", id);
+    else throw error;
+  }
+}
+
+function requestFor(id: string, condition: Query | undefined): AppendRequest {
+  const heads = [{ type: "Sold", tags: ["stock"], id }];
+  const bodies = [{ data: id }];
+  const items = condition === undefined ? undefined : itemsOf(condition);
+  const stored = items === undefined ? undefined : { if: items };
+  const content = encodeContent({ condition: stored, events: heads, payload: bodies });
+  const judged = items === undefined ? undefined : { items, after: 0 };
+  return { content, heads, bodies, condition: judged, timeoutMs: Infinity };
+}
+
+/** Looks `times`, and notes all that it was shown. */
+export function reader(times: number, options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async ({ note }, log) => {
+      for (let time = 1; time <= times; time++) note("seen", await readAll(log));
+    },
+  });
+}
+
+async function readAll(log: OpenedLog): Promise<Told[]> {
+  const upTo = (await log.advance()).position;
+  const told: Told[] = [];
+  const items = itemsOf("all");
+  for await (const { position, head } of log.reader.read(items, { after: 0, upTo }, false))
+    told.push({ id: head.id, position });
+  mustHold(told.length === upTo, `the head is ${upTo}, and ${told.length} events are there`);
+  return told;
+}
+
+/** What anybody was told or shown stands at its position; positions have no gap and no event is there twice; what failed for sure never appears. */
+async function logIsWhole(options: EventScenarioOptions, ports: Ports, facts: readonly Fact[]): Promise<void> {
+  const log = await openLog(ports, { ...options, openLock: async () => openDoor });
+  // As the next writer finds it, and as a reader found it before.
+  const before = await readAll(log);
+  await (await log.publisher.begin()).close();
+  const events = await readAll(log);
+  const ids = events.map(({ id }) => id);
+  const shown = ids.join(", ");
+  mustHold(new Set(ids).size === ids.length, `an event is there twice: ${shown}`);
+  const told = [...valuesOf<Told>(facts, "acknowledged"), ...valuesOf<Told[]>(facts, "seen").flat(), ...before];
+  for (const { id, position } of told)
+    mustHold(ids[position - 1] === id, `${id} was acknowledged or shown as ${position}, but the log is ${shown}`);
+  for (const id of valuesOf<string>(facts, "failed"))
+    mustHold(!ids.includes(id), `${id} was said to have failed, but the log is ${shown}`);
+  for (const id of valuesOf<string[]>(facts, "refused").flat())
+    mustHold(ids.includes(id), `somebody was refused because of ${id}, which never happened: the log is ${shown}`);
+}
+
+/** One position for each; whoever looks again sees at least what he saw. */
+function nothingIsTakenBack(facts: readonly Fact[]): void {
+  const at = new Map<number, string>();
+  for (const { id, position } of [
+    ...valuesOf<Told>(facts, "acknowledged"),
+    ...valuesOf<Told[]>(facts, "seen").flat(),
+  ]) {
+    const known = at.get(position) ?? id;
+    mustHold(known === id, `${known} and ${id} are both said to be at ${position}`);
+    at.set(position, id);
+  }
+}
+
+export function eventScenario(
+  options: EventScenarioOptions,
+  scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>,
+): Scenario {
+  return {
+    setup: async (ports) => {
+      for (const path of [directory, `${directory}/segments`]) await ports.disk.mkdir(path);
+      const log = await openLog(ports, options);
+      await log.appender.append(requestFor("first", undefined));
+      await log.close();
+    },
+    check: nothingIsTakenBack,
+    audit: (ports, facts) => logIsWhole(options, ports, facts),
+    ...scenario,
+  };
+}

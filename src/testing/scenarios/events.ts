@@ -1,0 +1,115 @@
+// Scenarios of the event log: writers against each other, against readers, against kills, power cuts and failing disks, on one machine and between machines.
+import type { Profile } from "../sim/persistence.ts";
+import type { Scenario } from "../explorer/scenario.ts";
+import { eventScenario, local, pair, reader, share, writer, type EventScenarioOptions } from "./event-actors.ts";
+
+const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
+const unique = { tags: ["stock"] };
+
+/** On one machine, with the gate. */
+export function localEventScenarios(options: EventScenarioOptions = local): Scenario[] {
+  const scenario = (definition: Parameters<typeof eventScenario>[1]): Scenario => eventScenario(options, definition);
+  return [
+    scenario({
+      name: "events: two writers, a kill",
+      about: "One may be killed at any moment, also with half of its work done.",
+      actors: { ada: writer(1, options), bob: writer(1, options) },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "events: a writer that is killed, and a reader",
+      about: "The reader takes no lock, and what it was shown stays.",
+      actors: { ada: writer(2, options), cleo: reader(2, options) },
+      killsMax: 1,
+      mortal: ["ada"],
+    }),
+    ...profiles.map((profile) =>
+      scenario({
+        name: `events: a writer and a reader, power cuts (${profile})`,
+        about: "The power fails at every moment; what was acknowledged or shown is there.",
+        profile,
+        powerCuts: true,
+        actors: { ada: writer(2, options), cleo: reader(1, options) },
+      }),
+    ),
+    scenario({
+      name: "events: a failed sync, a kill, then a power cut",
+      about: "What a dead writer has left in the page cache must not carry what comes after it.",
+      profile: "weak",
+      powerCuts: true,
+      errors: { errnos: ["EIO"], operations: ["sync"] },
+      troubles: { error: 1 },
+      killsMax: 1,
+      mortal: ["ada"],
+      actors: { ada: writer(1, options), bob: writer(1, options) },
+    }),
+    scenario({
+      name: "events: a sync that fails once",
+      about: "The kernel has given the data up, and the next sync says that all is well.",
+      profile: "weak",
+      powerCuts: true,
+      errors: { errnos: ["EIO"], operations: ["sync"] },
+      troubles: { error: 1 },
+      actors: { ada: writer(2, options), bob: writer(1, options) },
+    }),
+    scenario({
+      name: "events: a disk that runs full",
+      about:
+        "Who is told that it failed for sure never finds his event; who is refused, is refused because of what happened.",
+      errors: { errnos: ["ENOSPC"] },
+      troubles: { error: 1 },
+      actors: { ada: pair(options, { tags: ["other"] }), bob: writer(1, options) },
+    }),
+    scenario({
+      name: "events: segments that are full at once",
+      about: "Every batch begins a segment; one writer may be killed between making it and saying so.",
+      actors: {
+        ada: writer(1, { ...options, segmentBytesMax: 1 }),
+        bob: writer(1, { ...options, segmentBytesMax: 1 }),
+      },
+      killsMax: 1,
+      powerCuts: true,
+    }),
+  ];
+}
+
+/** Between machines, without any gate: only the chain of tenures decides. */
+export function shareEventScenarios(options: EventScenarioOptions = share): Scenario[] {
+  const scenario = (definition: Parameters<typeof eventScenario>[1]): Scenario => eventScenario(options, definition);
+  return [
+    scenario({
+      name: "events: two machines, no gate, late writes",
+      about: "Both write whenever they like, and what one writes may arrive long after it was taken for dead.",
+      actors: {
+        ada: { ...writer(1, options), machine: "m1" },
+        bob: { ...writer(1, options), machine: "m2" },
+      },
+      quirks: { lateWrites: true },
+    }),
+    scenario({
+      name: "events: two machines, a kill, a reader",
+      about: "A third machine reads while one of the writers is killed.",
+      actors: {
+        ada: { ...writer(1, options), machine: "m1" },
+        bob: { ...writer(1, options), machine: "m2" },
+        cleo: { ...reader(1, options), machine: "m3" },
+      },
+      killsMax: 1,
+      mortal: ["ada", "bob"],
+      quirks: { lateWrites: true },
+    }),
+    scenario({
+      name: "events: two machines, one wants to be the only one",
+      about: "Whoever lost his tenure is judged again.",
+      actors: {
+        ada: { ...writer(1, options, { types: ["Taken"] }), machine: "m1" },
+        bob: { ...writer(1, options, unique), machine: "m2" },
+      },
+      quirks: { lateWrites: true },
+    }),
+  ];
+}
+
+export function eventScenarios(): Scenario[] {
+  return [...localEventScenarios(), ...shareEventScenarios()];
+}

@@ -1,0 +1,192 @@
+// Rebuilding: beside what is read, in one step at the end, and never from the start again because of a crash.
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
+import { openProjection } from "../../../src/events/projection/projection.ts";
+import { kinds, LogWorld } from "../follow/log-world.ts";
+import { entriesOf, shelves, sold, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
+
+/** Counts twice. */
+function doubled(version: number): ProjectionDefinition<Shelf, ShopEvent> {
+  const { apply } = shelves();
+  return shelves({
+    version,
+    apply: (state, event, key) => {
+      const once = apply(state, event, key);
+      return once === undefined ? undefined : apply(once, event, key);
+    },
+  });
+}
+
+function stock(count: number): ShopEvent[] {
+  return Array.from({ length: count }, (_each, index) => stocked(`sku ${index % 50}`, 1));
+}
+
+async function generationsOf(world: LogWorld): Promise<string[]> {
+  const { disk } = await world.ports();
+  return (await disk.list(`${world.directory}/projections/shelves`)).filter((name) => name !== "catalog").sort();
+}
+
+describe.each(kinds)("on %s", (kind) => {
+  test("a rebuild leaves the old documents readable until the new ones are all there, then everybody switches", async () => {
+    const world = await LogWorld.make(kind);
+    const [store, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];
+    await store.append(stock(100));
+    const old = await openProjection(store, shelves());
+    const first = old.run();
+    await old.waitUntilProcessed(100);
+    const reader = await openProjection(other, shelves());
+    expect(await reader.get("sku 7")).toEqual({ count: 2, events: 2 });
+    const next = await openProjection(other, doubled(2));
+    const progress: [number, number][] = [];
+    const rebuilding = next.rebuild({ onProgress: (position, head) => void progress.push([position, head]) });
+    expect(await reader.get("sku 7")).toEqual({ count: 2, events: 2 });
+    await rebuilding;
+    expect(progress.at(-1)).toEqual([100, 100]);
+    expect(await reader.get("sku 7")).toEqual({ count: 4, events: 4 });
+    expect(await entriesOf(old.byTags(["count:4"]))).toMatchObject({ "sku 7": { count: 4 } });
+    expect(Object.keys(await entriesOf(old.all()))).toHaveLength(50);
+    expect(await reader.position()).toBe(100);
+    expect(await generationsOf(world)).toEqual(["0000000002"]);
+    // The program of the old version cannot go on, and says so when it would have to.
+    await store.append(sold("sku 7", 1));
+    await expect(first.done).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+    await using _running = next.run();
+    await reader.waitUntilProcessed(101);
+    expect(await reader.get("sku 7")).toEqual({ count: 2, events: 6 });
+  });
+
+  test("raising the version rebuilds as soon as somebody runs it", async () => {
+    const world = await LogWorld.make(kind);
+    const store = await world.open<ShopEvent>();
+    await store.append(stock(60));
+    const old = await openProjection(store, shelves());
+    const first = old.run();
+    await old.waitUntilProcessed(60);
+    await first.stop();
+    const next = await openProjection(store, doubled(2));
+    expect(await next.get("sku 1")).toEqual({ count: 2, events: 2 });
+    await using _running = next.run();
+    await vi.waitFor(async () => expect(await next.get("sku 1")).toEqual({ count: 4, events: 4 }), { timeout: 10_000 });
+  });
+
+  test("who runs it goes on in the new generation by itself, and a reader never goes back in time", async () => {
+    const world = await LogWorld.make(kind);
+    const [store, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];
+    await store.append(stock(50));
+    const projection = await openProjection(store, shelves());
+    const running = projection.run();
+    await projection.waitUntilProcessed(50);
+    const elsewhere = await openProjection(other, shelves());
+    let isOver = false;
+    const writing = (async () => {
+      while (!isOver) {
+        const { last } = await store.append(stocked("tea", 1));
+        // Read your writes, also while generations are switched.
+        await projection.waitUntilProcessed(last);
+        expect((await projection.get("tea"))?.events).toBe(last - 50);
+      }
+    })();
+    for (let round = 0; round < 3; round++) await elsewhere.rebuild();
+    isOver = true;
+    await writing;
+    const { last } = await store.append(stocked("tea", 1));
+    await elsewhere.waitUntilProcessed(last);
+    expect((await elsewhere.get("tea"))?.events).toBe(last - 50);
+    expect(await generationsOf(world)).toEqual(["0000000004"]);
+    await running.stop();
+    await running.done;
+  });
+
+  test("several projections rebuild at the same time", async () => {
+    const world = await LogWorld.make(kind);
+    const store = await world.open<ShopEvent>();
+    await store.append(stock(120));
+    const names = ["one", "two", "three"];
+    const projections = await Promise.all(names.map((name) => openProjection(store, shelves({ name }))));
+    await Promise.all(projections.map((projection) => projection.rebuild()));
+    for (const projection of projections) expect(await projection.get("sku 1")).toEqual({ count: 3, events: 3 });
+  });
+});
+
+test("a rebuild that was broken off goes on where it was", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<ShopEvent>();
+  for (let round = 0; round < 5; round++) await store.append(stock(1000));
+  const stop = new AbortController();
+  const reason = new Error("enough for today");
+  const projection = await openProjection(store, shelves());
+  const broken = projection.rebuild({
+    signal: stop.signal,
+    onProgress: (position) => {
+      if (position >= 2000) stop.abort(reason);
+    },
+  });
+  await expect(broken).rejects.toBe(reason);
+  expect(await projection.get("sku 1")).toBe(undefined);
+  const positions: number[] = [];
+  await projection.rebuild({ onProgress: (position) => void positions.push(position) });
+  expect(positions[0]).toBeGreaterThan(2000);
+  expect(await projection.get("sku 1")).toEqual({ count: 100, events: 100 });
+});
+
+test("two who rebuild at the same time share one generation", async () => {
+  const world = await LogWorld.make();
+  const [store, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];
+  await store.append(stock(50));
+  const [mine, theirs] = [await openProjection(store, shelves()), await openProjection(other, shelves())];
+  await Promise.all([mine.rebuild(), theirs.rebuild()]);
+  expect(await generationsOf(world)).toEqual(["0000000001"]);
+  expect(await mine.get("sku 1")).toEqual({ count: 1, events: 1 });
+});
+
+test("closing the store ends a rebuild, which says so", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<ShopEvent>();
+  for (let round = 0; round < 3; round++) await store.append(stock(1000));
+  const projection = await openProjection(store, shelves());
+  let closing: Promise<void> | undefined;
+  const rebuilding = projection.rebuild({ onProgress: () => void (closing ??= store.close()) });
+  await expect(rebuilding).rejects.toMatchObject({ code: "CLOSED" });
+  await closing;
+});
+
+test("a log that was replaced stops the run, and a rebuild mends it", async () => {
+  const world = await LogWorld.make("disk");
+  const before = await world.open<ShopEvent>();
+  await before.append(stock(100));
+  const old = await openProjection(before, shelves());
+  const running = old.run();
+  await old.waitUntilProcessed(100);
+  await running.stop();
+  await before.close();
+  for (const name of await readdir(world.directory))
+    if (!["projections", ".holdfast"].includes(name)) await rm(join(world.directory, name), { recursive: true });
+  const after = await world.open<ShopEvent>();
+  await after.append(stocked("tea", 1));
+  const projection = await openProjection(after, shelves());
+  await expect(projection.run().done).rejects.toMatchObject({ code: "LOG_REWOUND", position: 100 });
+  await projection.rebuild();
+  expect(await entriesOf(projection.all())).toEqual({ tea: { count: 1, events: 1 } });
+  expect(await projection.position()).toBe(1);
+});
+
+test("who removes the ground gets new documents: names made of fences that count from the beginning would lose to the old ones", async () => {
+  const world = await LogWorld.make("disk");
+  const before = await world.open<ShopEvent>();
+  await before.append(stock(10));
+  for (let round = 0; round < 3; round++) {
+    const projection = await openProjection(before, shelves());
+    await using _running = projection.run();
+    await projection.waitUntilProcessed(10);
+  }
+  await before.close();
+  await rm(join(world.directory, ".holdfast"), { recursive: true });
+  const after = await world.open<ShopEvent>();
+  await after.append(sold("sku 1", 1));
+  const projection = await openProjection(after, shelves());
+  await using _running = projection.run();
+  await projection.waitUntilProcessed(11);
+  expect(await projection.get("sku 1")).toEqual({ count: 0, events: 2 });
+});

@@ -18,6 +18,9 @@ const groups = {
   "locks:crowd": async () => (await import("./locks/crowd.mjs")).crowdGroup,
   "locks:scale": async () => (await import("./locks/scale.mjs")).scaleGroup,
   "locks:waiting": async () => (await import("./locks/waiting.mjs")).waitingGroup,
+  "events:append": async () => (await import("./events/append.mjs")).appendGroup,
+  "events:crowd": async () => (await import("./events/crowd.mjs")).crowdGroup,
+  "events:scale": async () => (await import("./events/scale.mjs")).scaleGroup,
 };
 const names = Object.keys(groups);
 const meant = (name, wish) => name === wish || name.startsWith(`${wish}:`);

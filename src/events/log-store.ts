@@ -39,6 +39,9 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   #opening: Promise<OpenedLog> | undefined;
   #log: OpenedLog | undefined;
   #closing: Promise<void> | undefined;
+  /** How many segments have been sealed and given to the background. */
+  #indexed = 0;
+  #building: Promise<void> = Promise.resolve();
 
   /** Nothing is touched before the first call, or `open`. */
   constructor(parts: LogStoreParts, options: EventStoreOptions<E> & LogOptions) {
@@ -72,6 +75,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const judged = items === undefined ? undefined : { items, after };
     const appended = await log.appender.append({ content, heads, bodies, condition: judged, timeoutMs, signal });
     log.hints.wakeAll();
+    this.#buildIndexes(log);
     return appended;
   }
 
@@ -144,6 +148,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const log = await this.#opening?.catch(() => undefined);
     if (log === undefined) return;
     await endFollowing(this.#access);
+    await this.#building;
     await log.close();
   }
 
@@ -152,11 +157,22 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const { ports, directory, codec } = this.#parts;
     this.#opening ??= OpenedLog.open(ports, directory, codec, this.#options);
     try {
-      return (this.#log = await this.#opening);
+      this.#log = await this.#opening;
+      this.#buildIndexes(this.#log);
+      return this.#log;
     } catch (error) {
       this.#opening = undefined;
       throw error;
     }
+  }
+
+  /** In the background, and one at a time: a reader who needs one before makes it himself. */
+  #buildIndexes(log: OpenedLog): void {
+    const { length } = log.view.segments;
+    if (length === this.#indexed) return;
+    this.#indexed = length;
+    // Only a cache: whatever stands in the way is met again, and told, by whoever reads.
+    this.#building = this.#building.then(() => log.view.buildIndexes()).catch(() => undefined);
   }
 
   async *#read(
@@ -210,12 +226,11 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   async #waitBeyond(position: number, options: Cancel = {}): Promise<number> {
     const log = await this.#opened();
     for (;;) {
-      // Listening before looking: what comes in between is not missed.
-      const changed = log.hints.next(options);
-      changed.catch(() => undefined);
-      const head = (await log.publisher.tip()).position;
-      if (head > position) return head;
-      await changed;
+      const head = await log.hints.nextUnless(async () => {
+        const now = (await log.publisher.tip()).position;
+        return now > position ? now : undefined;
+      }, options);
+      if (head !== undefined) return head;
       if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
     }
   }

@@ -60,6 +60,8 @@ export class OpenedLog {
       const publisher = record.mode === "local" ? new LocalPublisher(place) : await SharePublisher.open(place);
       const log = new OpenedLog(place, publisher, lock, codec);
       await log.advance();
+      // What dead processes have left in the ground: nobody else looks after it.
+      await ground.sweep();
       return log;
     } catch (error) {
       await lock?.close();

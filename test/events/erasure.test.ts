@@ -95,11 +95,9 @@ describe.each(kinds)("personal data, %s", (kind) => {
       if (!isHoldfastError(conflict, "APPEND_CONDITION_FAILED")) throw conflict;
       expect(inspect(conflict, { depth: 9 })).not.toContain("Lovelace");
     }
-    for (const [path, content] of await world.files()) {
-      expect(content, path).not.toContain("Lovelace");
-      expect(content, path).not.toContain("Hopper");
-      expect(content, path).not.toContain(key);
-    }
+    const secrets = ["Lovelace", "Hopper", key];
+    const telling = [...(await world.files())].filter(([, content]) => secrets.some((each) => content.includes(each)));
+    expect(telling.map(([path]) => path)).toEqual([]);
     expect((await store.verify()).ok).toBe(true);
   });
 
@@ -326,7 +324,7 @@ describe("personal()", () => {
         const clear = { plain, list: [Object.fromEntries([[name, secret]])] };
         expect(JSON.stringify(data)).toBe(JSON.stringify(clear));
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 });
@@ -475,11 +473,14 @@ describe("subject keys", () => {
   it("are not used before they are durable, whoever made them", async () => {
     const world = await CodecWorld.make("memory");
     const directory = `${world.root}/keys`;
-    await world.openKeys();
+    let isBlocked = false;
     const blocked = tampered(world.ports.disk, {
-      syncDirectory: async (path) => await (path === directory ? Promise.reject(new Error("not yet")) : undefined),
+      syncDirectory: async (path) => {
+        if (isBlocked && path === directory) throw new Error("not yet");
+      },
     });
     const dying = await world.openKeys(undefined, blocked);
+    isBlocked = true;
     await expect(dying.create("customer:1")).rejects.toThrow("not yet");
     const synced: string[] = [];
     const watched = tampered(world.ports.disk, {

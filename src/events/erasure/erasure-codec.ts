@@ -74,23 +74,22 @@ export class ErasureCodec implements EventCodec {
     const { data, metadata, sealed: _, ...rest } = body;
     const keys = new Map<string, Uint8Array>();
     // Each time anew: what is forgotten is forgotten for every read that begins after it.
-    for (const subject of subjectsIn([data, metadata])) {
+    for (const subject of checked(head, () => subjectsIn([data, metadata]))) {
       const key = await this.#keys.find(subject);
       if (key !== undefined) keys.set(subject, key);
     }
-    const opened = this.#openWith(keys, head, { data, ...(metadata !== undefined && { metadata }) });
-    return await this.#inner.decode(head, { ...rest, ...opened });
+    const opened = (part: unknown, name: string): unknown => checked(head, () => openTree(part, head, [name], keys));
+    const clear: StoredBody = { ...rest, data: opened(data, "data") };
+    if (metadata === undefined) return await this.#inner.decode(head, clear);
+    return await this.#inner.decode(head, { ...clear, metadata: opened(metadata, "metadata") as typeof metadata });
   }
+}
 
-  #openWith(keys: Keys, head: Pick<EventHead, "type" | "id">, { data, metadata }: StoredBody): StoredBody {
-    const place = { type: head.type, id: head.id };
-    try {
-      const clear = { data: openTree(data, place, ["data"], keys) };
-      if (metadata === undefined) return clear;
-      return { ...clear, metadata: openTree(metadata, place, ["metadata"], keys) as Readonly<Record<string, unknown>> };
-    } catch (cause) {
-      const issue = "a personal value in it was altered, or made for another event (an id or a type that was changed)";
-      throw unreadable(head, [issue], cause);
-    }
+function checked<T>(head: Pick<EventHead, "type" | "id">, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    const issue = "a personal value in it was altered, or made for another event (an id or a type that was changed)";
+    throw unreadable(head, [issue], cause);
   }
 }

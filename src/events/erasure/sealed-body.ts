@@ -38,7 +38,7 @@ export function openTree(json: unknown, place: EventPlace, path: readonly string
     return mapTree(json, (each, key) => openTree(each, place, [...path, unescapeKey(key)], keys), unescapeKey);
   const key = keys.get(sealed.subject);
   if (key === undefined || keyIdOf(key) !== sealed.key) return erased(sealed.subject);
-  return JSON.parse(unseal(key, sealed, { ...place, path }));
+  return JSON.parse(unseal(key, sealed, { type: place.type, id: place.id, path }));
 }
 
 function findSealed(json: unknown): SealedValue | undefined {

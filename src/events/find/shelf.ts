@@ -161,8 +161,8 @@ export class Shelf {
     if (this.#isClosed) await index.close();
     this.#mustBeOpen();
     const covered = [...this.#open].filter(([, other]) => other !== index && isInside(other, index));
-    this.#open.set(index.name, index);
     for (const [name] of covered) this.#open.delete(name);
+    this.#open.set(index.name, index);
     for (const [, other] of covered) await other.close();
     return index;
   }

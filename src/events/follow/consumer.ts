@@ -5,7 +5,7 @@ import type { PathHold } from "../../locks/path-hold.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../event-store.ts";
 import type { LogAccess } from "../log-access.ts";
 import { itemsOf, type Matching, type Query } from "../query.ts";
-import { Checkpoints } from "./checkpoint.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import { followingOf, type Following } from "./following.ts";
 import { Loop, type LoopSignals } from "./loop.ts";
 import { waitUntil } from "./progress.ts";
@@ -32,7 +32,7 @@ export function consume<E extends NewEvent, const Q extends Query<E["type"]>>(
   options: ConsumerOptions = {},
 ): EventConsumer {
   // Sound because only events that match are ever handed over.
-  return new LogConsumer(store as unknown as EventSource, access, name, query, handler as Handler, options);
+  return new LogConsumer(store, access, name, query, handler as Handler, options);
 }
 
 class LogConsumer implements EventConsumer {

@@ -1,5 +1,6 @@
 // What follows a log in this process: the locks that decide who of all processes may, the loops, and who wants to hear of progress. It ends with the log.
 import { parentOf } from "../../durable/directory.ts";
+import { holdfastError } from "../../errors.ts";
 import type { PathHold } from "../../locks/path-hold.ts";
 import { TablePathLocks } from "../../locks/table-path-locks.ts";
 import type { LogAccess } from "../log-access.ts";
@@ -35,14 +36,17 @@ export class Following {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    // Those who wait are told.
+    this.progressed();
     await Promise.all([...this.loops].map((loop) => loop.stop()));
     // Where they could not be opened there is nothing to close.
     const locks = await this.#locks?.catch(() => undefined);
     await locks?.close();
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed;
+  /** CLOSED. */
+  mustBeOpen(): void {
+    if (this.#isClosed) throw holdfastError("CLOSED", `${this.#access.directory} was closed.`, {});
   }
 
   async #openLocks(): Promise<TablePathLocks> {

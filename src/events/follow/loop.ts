@@ -1,6 +1,5 @@
 // A loop that runs until it is stopped: how it is told, how long it may finish what it has in hand, and how it ends.
 import type { Running } from "../../common.ts";
-import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Following } from "./following.ts";
 
@@ -62,7 +61,7 @@ export class Loop implements Running {
   }
 
   async #run(following: Following, work: (signals: LoopSignals) => Promise<void>): Promise<void> {
-    if (following.isClosed) throw holdfastError("CLOSED", "The log was closed.", {});
+    following.mustBeOpen();
     await work({ stopping: this.#stopping.signal, lettingGo: this.#lettingGo.signal });
   }
 }

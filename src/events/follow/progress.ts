@@ -27,6 +27,7 @@ export async function waitUntil(
       if (hint.signal.aborted) hint = new AbortController();
       if (await isReached()) return;
       signal?.throwIfAborted();
+      following.mustBeOpen();
       await clock.sleep(pauseMs, { signal: hint.signal }).catch(() => undefined);
     }
   } finally {

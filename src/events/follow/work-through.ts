@@ -6,7 +6,7 @@ import type { PathHold } from "../../locks/path-hold.ts";
 import type { EventStore } from "../event-store.ts";
 import type { LogAccess } from "../log-access.ts";
 import type { Query } from "../query.ts";
-import type { Tenure } from "./checkpoint.ts";
+import type { Tenure } from "./tenure.ts";
 import type { Following } from "./following.ts";
 import { inHand, type LoopSignals } from "./loop.ts";
 

@@ -5,6 +5,9 @@ import type { Ports } from "../../ports/ports.ts";
 /** A hint may be lost, and a network mount gives none. */
 const pollMs = { local: 50, network: 250, unknown: 250 };
 
+/** Nobody sees it: it only ends a sleep. */
+const woken = "woken";
+
 export class Hints {
   readonly #ports: Ports;
   readonly #directory: string;
@@ -16,25 +19,28 @@ export class Hints {
     this.#directory = directory;
   }
 
-  /** Resolves when something may have changed since the call, at the latest after the poll interval. Rejects with the signal's reason. */
-  async next({ signal }: Cancel = {}): Promise<void> {
+  /** What `look` finds, or undefined after something may have changed, at the latest after the poll interval. Rejects with the signal's reason. */
+  async nextUnless<T>(look: () => Promise<T | undefined>, { signal }: Cancel = {}): Promise<T | undefined> {
     const { clock, watch, disk } = this.#ports;
     signal?.throwIfAborted();
     const over = new AbortController();
-    const wake = (): void => over.abort("woken");
+    const wake = (): void => over.abort(woken);
+    // Listening before looking: what comes in between is not missed.
     this.#waiting.add(wake);
     signal?.addEventListener("abort", wake, { once: true });
     this.#stop ??= watch.start(this.#directory, () => this.wakeAll());
     try {
-      await clock.sleep(pollMs[disk.volume.kind], { signal: over.signal });
+      const found = await look();
+      if (found !== undefined) return found;
+      if (!over.signal.aborted) await clock.sleep(pollMs[disk.volume.kind], { signal: over.signal });
     } catch (error) {
-      if (error !== "woken") throw error;
+      if (error !== woken) throw error;
     } finally {
       this.#waiting.delete(wake);
       signal?.removeEventListener("abort", wake);
-      if (this.#waiting.size === 0) this.close();
     }
     signal?.throwIfAborted();
+    return undefined;
   }
 
   /** This process knows best when it has appended itself. */
@@ -42,6 +48,7 @@ export class Hints {
     for (const wake of this.#waiting) wake();
   }
 
+  /** The watch stays between two waits: whoever has waited once will wait again. */
   close(): void {
     this.#stop?.();
     this.#stop = undefined;

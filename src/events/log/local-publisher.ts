@@ -11,7 +11,7 @@ import { HeadFile } from "./head-file.ts";
 import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
 import type { Publisher, Tenure } from "./publisher.ts";
 import { scanFile } from "./scan.ts";
-import { encodeHeader, findHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
+import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, type Tip } from "./tip.ts";
 
@@ -37,9 +37,9 @@ export class LocalPublisher implements Publisher {
 
   async begin(): Promise<Tenure> {
     let tip = await this.#recoveredTip();
-    const next = await findHeader(this.place.disk, this.place.directory, tip.segment + 1);
     // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
-    if (next !== undefined) tip = await this.#adopt(tip.segment + 1);
+    if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
+      tip = await this.#adopt(tip.segment + 1);
     if (tip.segment === 0 || tip.length >= this.place.segmentBytesMax) tip = await this.startSegment(tip, []);
     else if ((await (await this.segment(tip.segment)).stat()).size > tip.length) tip = await this.rescue(tip);
     return new LocalTenure(this, tip);
@@ -67,7 +67,7 @@ export class LocalPublisher implements Publisher {
 
   /** Begins the next segment with copies of `lines`; all of it is durable and counts when this returns. */
   protected async startSegment(after: Tip, lines: readonly Uint8Array[]): Promise<Tip> {
-    const { staging, directory, disk } = this.place;
+    const { staging, directory } = this.place;
     await this.#forgetSegment();
     await this.#head.ensure();
     const segment = after.segment + 1;
@@ -85,7 +85,6 @@ export class LocalPublisher implements Publisher {
       const message = `${path} was made by somebody who does not hold the gate. Move it away.`;
       throw holdfastError("CORRUPT", message, { path });
     }
-    await syncNames(disk, directory);
     await this.publishHead(tip);
     return tip;
   }

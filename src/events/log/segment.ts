@@ -5,7 +5,6 @@ import type { Staging } from "../../durable/staging.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
@@ -82,15 +81,6 @@ export async function readHeader(disk: Disk, directory: string, segment: number)
     return { ...header, after: decodeTip(header.after), bytes: end, crc: recordCrc(bytes) };
   } finally {
     await file.close();
-  }
-}
-
-export async function findHeader(disk: Disk, directory: string, segment: number): Promise<OpenedHeader | undefined> {
-  try {
-    return await readHeader(disk, directory, segment);
-  } catch (error) {
-    if (hasErrno(error, "ENOENT")) return undefined;
-    throw error;
   }
 }
 

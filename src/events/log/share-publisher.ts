@@ -12,6 +12,9 @@ import { TenureLost, type Publisher, type Tenure } from "./publisher.ts";
 import { encodeHeader, publishSegment, segmentPath } from "./segment.ts";
 import { decodeTip, emptyTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
+/** A record is small, and an epoch has thousands of them. */
+const tenuresPerCollection = 1000;
+
 /** Who may write, until he publishes for the last time or somebody takes over. */
 export interface Writer {
   readonly tenure: string;
@@ -42,6 +45,7 @@ const tenuresKind: RecordKind<Tenures> = {
 export class SharePublisher implements Publisher {
   readonly #place: LogPlace;
   readonly #chain: RollingChain<Tenures>;
+  #begun = 0;
 
   protected constructor(place: LogPlace, chain: RollingChain<Tenures>) {
     this.#place = place;
@@ -64,6 +68,8 @@ export class SharePublisher implements Publisher {
   }
 
   async begin(): Promise<Tenure> {
+    // Between two tenures, when nobody waits for us: old records go now and then.
+    if (++this.#begun % tenuresPerCollection === 0) await this.#chain.collect();
     const tenure = this.#place.newId();
     const holder = (await this.#place.ground.life()).holder.id;
     const won = await this.#chain.append(tenure, (state) => {
@@ -105,10 +111,6 @@ export class SharePublisher implements Publisher {
       if (isHoldfastError(error, "OUTCOME_UNKNOWN", "IO_ERROR")) throw outcomeUnknown(path, error);
       throw error;
     }
-  }
-
-  async collect(): Promise<void> {
-    await this.#chain.collect();
   }
 
   async #enter(tip: Tip, writer: Writer): Promise<Tenure> {

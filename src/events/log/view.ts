@@ -67,7 +67,8 @@ export class LogView {
 
   /** True: no event after `after` matches. False: somebody has to look. Fast, because it asks only what is in memory. */
   isClear(items: Items, after: number): boolean {
-    if (after < this.#begins - 1 || this.#active.hasCandidate(items, after)) return false;
+    if (this.#active.hasCandidate(items, after)) return false;
+    if (after < this.#begins - 1 && !this.#sealed.excludes(items, after)) return false;
     return this.retags.candidates(items, { after, upTo: this.#tip.position }).length === 0;
   }
 
@@ -100,6 +101,11 @@ export class LogView {
 
   async placeOf(position: number): Promise<LinePlace> {
     return position >= this.#begins ? this.#active.placeOf(position) : await this.#sealed.placeOf(position);
+  }
+
+  /** Makes the index files that are missing. Only a cache: what it cannot do now is done when somebody asks. */
+  async buildIndexes(): Promise<void> {
+    await this.#sealed.build();
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import { getRecord } from "../../durable/record-file.ts";
 import { encodeRecord } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import type { Tenure } from "../follow/checkpoint.ts";
+import type { Tenure } from "../follow/tenure.ts";
 import {
   documentKind,
   documentName,

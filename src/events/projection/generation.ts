@@ -2,7 +2,7 @@
 import { removeTree } from "../../durable/directory.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { Checkpoints } from "../follow/checkpoint.ts";
+import { Checkpoints } from "../follow/checkpoints.ts";
 import { followingOf, type Following } from "../follow/following.ts";
 import type { LogAccess } from "../log-access.ts";
 

@@ -2,6 +2,7 @@
 import type { SequencedEvent } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { PathHold } from "../../locks/path-hold.ts";
+import type { Checkpoint } from "../follow/checkpoint.ts";
 import type { LoopSignals } from "../follow/loop.ts";
 import { underLease, workThrough, type EventSource, type Outcome, type Work } from "../follow/work-through.ts";
 import type { Catalog, GenerationFacts } from "./catalog.ts";
@@ -48,7 +49,7 @@ export class ProjectionWork {
   }
 
   /** True when a generation of this version that was not read before is read now. False when it was stopped before. */
-  async build(signals: LoopSignals, onProgress?: Progress | undefined): Promise<boolean> {
+  async build(signals: LoopSignals, onProgress?: Progress): Promise<boolean> {
     let isBuilt = false;
     while (!isBuilt && !signals.stopping.aborted) {
       const { building } = await this.#catalog.nameBuilding(this.#definition.version);
@@ -76,16 +77,19 @@ export class ProjectionWork {
     signals: LoopSignals,
     onProgress: Progress | undefined,
   ): Promise<Outcome> {
+    const generation = await openGeneration(this.#place, number);
+    await generation.checkpoints.begin(async () => 0);
+    let isUseless = this.#isOfAnotherGround((await generation.checkpoints.read()).state);
     try {
-      const generation = await openGeneration(this.#place, number);
-      await generation.checkpoints.begin(async () => 0);
-      return await this.#catchUp(generation, hold, signals, current, onProgress);
+      if (!isUseless) return await this.#catchUp(generation, hold, signals, current, onProgress);
     } catch (error) {
-      if (!isHoldfastError(error, "LOG_REWOUND")) throw error;
-      // It was begun with a log that has been replaced since: from the beginning, under a new number.
-      await this.#catalog.abandon(number);
-      return "over";
+      // It was begun with a log that has been replaced since.
+      isUseless = isHoldfastError(error, "LOG_REWOUND");
+      if (!isUseless) throw error;
     }
+    // From the beginning, under a new number.
+    await this.#catalog.abandon(number);
+    return "over";
   }
 
   /** Works up to the head, ends the work on the current generation, comes to where that ended, and switches. */
@@ -123,9 +127,12 @@ export class ProjectionWork {
     this.#mustKnow(current);
     if (current.version < this.#definition.version) return true;
     const { state } = await (await openGeneration(this.#place, current.number)).checkpoints.read();
-    // Fences of another ground say nothing about ours, and the names of documents are made of them.
-    const isOfAnotherGround = state.fence > 0 && state.ground !== this.#place.access.ground.id;
-    return state.isClosed || isOfAnotherGround || state.cutOff.length >= cutOffMax;
+    return state.isClosed || this.#isOfAnotherGround(state) || state.cutOff.length >= cutOffMax;
+  }
+
+  /** Fences of a ground that was removed say nothing about ours, and the names of documents are made of them. */
+  #isOfAnotherGround({ fence, ground }: Checkpoint): boolean {
+    return fence > 0 && ground !== this.#place.access.ground.id;
   }
 
   /** Until it is stopped, or another generation is read. */

@@ -15,6 +15,8 @@ export interface FileCalls {
   /** May do less than asked, like the system call. */
   write(fd: number, from: Uint8Array, position: number): Answer<number>;
   fsync(fd: number): Promise<void>;
+  /** What was written and what it takes to read it; not the time stamps. */
+  fdatasync(fd: number): Promise<void>;
   fstat(fd: number): Answer<fs.BigIntStats>;
   stat(path: string): Answer<fs.BigIntStats>;
   /** Whether the name is there now, as the file system itself knows and not a cache of it. */
@@ -46,6 +48,7 @@ export const pooledCalls: FileCalls = {
   read: async (fd, into, position) => (await promisify(fs.read)(fd, into, 0, into.length, position)).bytesRead,
   write: async (fd, from, position) => (await promisify(fs.write)(fd, from, 0, from.length, position)).bytesWritten,
   fsync: promisify(fs.fsync),
+  fdatasync: promisify(fs.fdatasync),
   fstat: (fd) => promisify(fs.fstat)(fd, exact),
   stat: (path) => promisify(fs.stat)(path, exact),
   // An open is asked of the server; a stat is answered from a cache.
@@ -109,6 +112,7 @@ export const blockingCalls: FileCalls = {
       ? pooledCalls.write(fd, from, position)
       : fs.writeSync(fd, from, 0, from.length, position),
   fsync: promisify(fs.fsync),
+  fdatasync: promisify(fs.fdatasync),
   fstat: (fd) => fs.fstatSync(fd, exact),
   stat: (path) => fs.statSync(path, exact),
   // One system call instead of two, and no error to be made when it is absent.

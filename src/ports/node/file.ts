@@ -29,7 +29,7 @@ export class NodeFile implements DiskFile {
   }
 
   async sync(): Promise<void> {
-    await this.#attempt("sync", () => this.#calls.fsync(this.fd));
+    await this.#attempt("sync", () => this.#calls.fdatasync(this.fd));
   }
 
   async stat(): Promise<FileStat> {

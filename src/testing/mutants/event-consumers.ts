@@ -1,7 +1,7 @@
 // Known-wrong variants of what follows a log: each leaves out one of the rules that make a late checkpoint or document harmless.
 import { unlinkIfThere } from "../../durable/directory.ts";
 import { findRecord } from "../../durable/record-file.ts";
-import { Checkpoints } from "../../events/follow/checkpoint.ts";
+import { Checkpoints } from "../../events/follow/checkpoints.ts";
 import {
   documentKind,
   documentName,

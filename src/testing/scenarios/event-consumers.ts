@@ -4,7 +4,9 @@
 import { getRecord } from "../../durable/record-file.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { isHoldfastError } from "../../errors.ts";
-import { Checkpoints, type Checkpoint, type Tenure } from "../../events/follow/checkpoint.ts";
+import type { Checkpoint } from "../../events/follow/checkpoint.ts";
+import { Checkpoints } from "../../events/follow/checkpoints.ts";
+import type { Tenure } from "../../events/follow/tenure.ts";
 import { documentKind, documentName, hashOf, newestOf, shardOf } from "../../events/projection/document.ts";
 import type { Document } from "../../events/projection/document.ts";
 import { DocumentWriter, listShard } from "../../events/projection/document-writer.ts";

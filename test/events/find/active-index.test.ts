@@ -109,7 +109,7 @@ describe("the index of the active segment", () => {
   describe("with a type that every event has", () => {
     const events = Array.from({ length: 20_000 }, (_, at): IndexedEvent => ({
       type: "T",
-      tags: [`rare ${at % 2000}`],
+      tags: [`rare ${at % 2000}`, at % 2 === 0 ? "even" : "odd"],
     }));
     const log = new ModelLog([[events]]);
     const index = activeOf(log);
@@ -137,6 +137,8 @@ describe("the index of the active segment", () => {
       expect(stepsOf(() => expect(index.hasCandidate(items, 20_000)).toBe(false))).toBe(0);
       expect(stepsOf(() => expect(index.hasCandidate(items, 19_990)).toBe(false))).toBeLessThan(10);
       expect(stepsOf(() => expect(index.hasCandidate([{ types: ["T"], tags: [] }], 0)).toBe(true))).toBeLessThan(10);
+      const both = [{ types: ["T"], tags: ["even", "odd"] }];
+      expect(stepsOf(() => expect(index.hasCandidate(both, 19_990)).toBe(false))).toBeLessThan(20);
     });
 
     it("gives the newest of a type without walking the rest", () => {

@@ -75,6 +75,24 @@ describe("a damaged index", () => {
       }
   });
 
+  it("is refused at its header, before anything is asked, when it is of another log or of other bytes", async () => {
+    const segment = log.segments[0] as (typeof log.segments)[0];
+    const image = await imageOf("log-1", segment, log.scan);
+    const source = {
+      read: async (offset: number, length: number) => image.slice(offset, offset + length),
+      close: async () => undefined,
+    };
+    for (const coverage of [
+      { logId: "log-2", segments: [segment] },
+      ...[{ number: 2 }, { first: 2 }, { last: 4 }, { length: 1 }, { checksum: "ffffffff" }].map((change) => ({
+        logId: "log-1",
+        segments: [{ ...segment, ...change }],
+      })),
+    ])
+      await expect(SealedIndex.open(source, coverage)).rejects.toBeInstanceOf(UnusableIndex);
+    await SealedIndex.open(source, { logId: "log-1", segments: [segment] });
+  });
+
   it("is refused when one of its blocks is of another log's index", async () => {
     const segment = log.segments[0] as (typeof log.segments)[0];
     const image = await imageOf("log-1", segment, log.scan);

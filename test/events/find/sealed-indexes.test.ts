@@ -210,17 +210,21 @@ describe("the index of sealed segments", () => {
       type: "T",
       tags: at % 50_000 === 0 ? ["rare"] : ["common"],
     }));
-    const indexes = indexesOf(place, new ModelLog([[events]]));
-    await indexes.build();
-    await listOf(indexes.candidates([{ types: [], tags: ["never"] }], { after: 0, upTo: 100_000 }, false));
-    blocks.length = 0;
-    expect(
-      await listOf(indexes.candidates([{ types: ["T"], tags: ["rare"] }], { after: 0, upTo: 100_000 }, false)),
-    ).toEqual([1, 50_001]);
-    const near = { after: 99_990, upTo: 100_000 };
-    expect(await listOf(indexes.candidates([{ types: ["T"], tags: ["common"] }], near, true))).toHaveLength(10);
-    // The two lists have fifty blocks.
-    expect(blocks.length).toBeLessThan(25);
+    const log = new ModelLog([[events]]);
+    await indexesOf(place, log).build();
+    const all = { after: 0, upTo: 100_000 };
+    for (const { tag, range, count } of [
+      { tag: "rare", range: all, count: 2 },
+      { tag: "common", range: { after: 99_990, upTo: 100_000 }, count: 10 },
+      { tag: "common", range: { after: 1, upTo: 11 }, count: 10 },
+    ])
+      for (const backwards of [false, true]) {
+        const indexes = indexesOf(place, log);
+        blocks.length = 0;
+        expect(await listOf(indexes.candidates([{ types: ["T"], tags: [tag] }], range, backwards))).toHaveLength(count);
+        // The list of the type has 25 blocks, and so has that of the common tag.
+        expect(blocks.length).toBeLessThan(20);
+      }
   });
 
   it("bears ten thousand tags on one event", async () => {

@@ -211,6 +211,17 @@ test("a wait for a position can be aborted, and rejects with the signal's reason
   await expect(waiting).rejects.toBe(reason);
 });
 
+test("closing the store ends every wait", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<Counted>();
+  const consumer = store.consume("mailer", "all", async () => undefined);
+  const waiting = consumer.waitUntilProcessed(1);
+  await consumer.position();
+  await store.close();
+  await expect(waiting).rejects.toMatchObject({ code: "CLOSED" });
+  await expect(store.consume("mailer", "all", async () => undefined).done).rejects.toMatchObject({ code: "CLOSED" });
+});
+
 test("wrong names and options are refused at once", async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
@@ -293,6 +304,9 @@ test("one that slept past its lease stops, its late checkpoint does not count, a
   await vi.waitFor(async () => expect(await first.position()).toBe(3));
   expect(seen).toEqual(["sleeper 1", "other 1", "other 2", "other 3"]);
   await second.stop();
+  await append(other, 4, 4);
+  await first.waitUntilProcessed(4);
+  expect(seen.at(-1)).toBe("sleeper 4");
   await first.stop();
   await first.done;
 });

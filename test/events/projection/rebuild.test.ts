@@ -2,7 +2,9 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
+import { accessOf } from "../../../src/events/log-access.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
+import { openGeneration, ProjectionPlace } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import { kinds, LogWorld } from "../follow/log-world.ts";
 import { entriesOf, shelves, sold, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
@@ -189,4 +191,21 @@ test("who removes the ground gets new documents: names made of fences that count
   await using _running = projection.run();
   await projection.waitUntilProcessed(11);
   expect(await projection.get("sku 1")).toEqual({ count: 0, events: 2 });
+});
+
+test("after a thousand crashes a new generation begins: the list of those who were cut off stays short", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<ShopEvent>();
+  await store.append(stock(10));
+  const projection = await openProjection(store, shelves());
+  const first = projection.run();
+  await projection.waitUntilProcessed(10);
+  await first.stop();
+  const { checkpoints } = await openGeneration(new ProjectionPlace(accessOf(store), "shelves"), 1);
+  const { fence } = (await checkpoints.read()).state;
+  for (let crash = 0; crash <= 1000; crash++) await checkpoints.take(fence + crash);
+  expect((await checkpoints.read()).state.cutOff).toHaveLength(1000);
+  await using _running = projection.run();
+  await vi.waitFor(async () => expect(await generationsOf(world)).toEqual(["0000000002"]), { timeout: 20_000 });
+  expect(await projection.get("sku 1")).toEqual({ count: 1, events: 1 });
 });

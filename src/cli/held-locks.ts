@@ -1,7 +1,7 @@
 // The table of locks that a person reads: who holds what, since when and what for, and who waits for it.
 import type { HolderInfo, LockMode } from "../index.ts";
 import type { HeldLock } from "../locks/index.ts";
-import type { Page } from "./output.ts";
+import { printable, type Page } from "./output.ts";
 
 const titles = ["path", "lock", "fence", "holder", "since", "for"] as const;
 const gap = "  ";
@@ -44,9 +44,4 @@ function formatHolder({ pid, host, state }: HolderInfo): string {
 
 function formatPath(path: string): string {
   return path === "" ? "." : printable(path);
-}
-
-/** Others have written it: what would move a cursor or turn the text round is shown as its number. */
-function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }

@@ -12,8 +12,11 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     interruption.abort(new Error(`interrupted by ${name}`));
   });
 
-// Nobody reads any more (`holdfast … | head`): there is nobody to tell, either.
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit(1));
+// Nobody reads any more (`holdfast … | head`): there is nobody to tell, either. A command that writes without end listens itself, and ends in peace.
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", () => {
+    if (stream.listenerCount("error") === 1) process.exit(1);
+  });
 
 const exitCode = await runCommandLine(process.argv.slice(2), process, interruption.signal, () => {
   wasInterrupted = true;

@@ -67,3 +67,8 @@ export function wrap(text: string, columns: number, indent: number): string {
   }
   return [...lines, line].join(`\n${" ".repeat(indent)}`);
 }
+
+/** Others have written it: what would move a cursor or turn the text round is shown as its number. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+}

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import { version } from "../index.ts";
 import { registerDoctor } from "./commands/doctor.ts";
+import { registerEvents } from "./commands/events.ts";
 import { registerLocks } from "./commands/locks.ts";
 import { registerRun } from "./commands/run.ts";
 import { registerSemaphore } from "./commands/semaphore.ts";
@@ -15,13 +16,27 @@ import { Output, type Streams } from "./output.ts";
 export type Register = (program: Command, run: Run) => void;
 
 /** In the order of the help page. A new command is one more line here. */
-const commands: readonly Register[] = [registerDemo, registerDoctor, registerRun, registerSemaphore, registerLocks];
+const commands: readonly Register[] = [
+  registerDemo,
+  registerDoctor,
+  registerRun,
+  registerSemaphore,
+  registerLocks,
+  registerEvents,
+];
+
+/** Where a run reads and writes; a test may give it no input. */
+export interface Pipes extends Streams {
+  readonly stdin?: AsyncIterable<Uint8Array | string> | undefined;
+}
 
 /** One run of the command line, as a command sees it. */
 export interface Run {
   /** Aborts when the user presses Ctrl-C or the process is asked to end: a command cleans up and rejects with its reason. */
   readonly signal: AbortSignal;
   readonly output: Output;
+  /** For commands that read or write lines without end; what all others say goes through `output`. */
+  readonly pipes: Pipes;
   /** What the run ends with if nothing fails. Starts as `done`. */
   exitCode: number;
 }
@@ -32,14 +47,14 @@ export interface Run {
  */
 export async function runCommandLine(
   args: readonly string[],
-  streams: Streams,
+  pipes: Pipes,
   signal: AbortSignal,
   onInterrupted?: () => void,
 ): Promise<number> {
   // Asked for before anything is parsed, because wrong usage is reported in JSON too. What follows `--` belongs to somebody else.
   const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
-  const run: Run = { signal, output: new Output(streams, own.includes("--json")), exitCode: exitCodes.done };
-  const program = createProgram(streams);
+  const run: Run = { signal, output: new Output(pipes, own.includes("--json")), pipes, exitCode: exitCodes.done };
+  const program = createProgram(pipes);
   for (const register of commands) register(program, run);
   try {
     await program.parseAsync(args, { from: "user" });

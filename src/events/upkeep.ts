@@ -7,6 +7,7 @@ import { locate } from "./location.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
 import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./rebuild.ts";
 import { exportLog, type TransferOptions } from "./transfer/export.ts";
+import { openExport } from "./transfer/incoming.ts";
 import { importInto, type Imported, type ImportOptions } from "./transfer/import.ts";
 import { verifyDirectory } from "./verify.ts";
 
@@ -39,9 +40,11 @@ export class Upkeep {
     { mode, ...options }: ImportOptions & Pick<LogOptions, "mode">,
   ): Promise<Imported> {
     options.signal?.throwIfAborted();
+    // Before anything is made: what is no export makes no log.
+    const incoming = await openExport(chunks);
     const log = await this.#open({ mode });
     try {
-      return await importInto(log, chunks, options);
+      return await importInto(log, incoming, options);
     } finally {
       await log.close();
     }

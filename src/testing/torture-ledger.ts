@@ -53,7 +53,7 @@ export class Ledger {
   }
 
   /** `unknown`: how many appends of each child may have happened without an acknowledgement. */
-  audit({ state, unswept }: AuditorReport, names: readonly string[], unknown: Counter): void {
+  audit({ state, unswept, wrong = [] }: AuditorReport, names: readonly string[], unknown: Counter): void {
     for (const name of names) {
       const [found, acknowledged] = [state[name] ?? 0, this.acknowledgedOf(name)];
       const highest = Object.values(this.#highest.get(name) ?? {}).reduce((sum, count) => sum + count, 0);
@@ -63,6 +63,7 @@ export class Ledger {
       if (found > possible)
         this.violate(`${name} has ${found} appends, but made ${possible} at most: something was counted twice`);
     }
+    for (const what of wrong) this.violate(what);
     for (const id of unswept) this.violate(`the temp directory of the dead holder ${id} was not swept`);
   }
 

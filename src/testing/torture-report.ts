@@ -2,7 +2,7 @@
 import type { Counter } from "./scenarios/counter.ts";
 import type { ConfirmedVisit } from "./visit-ledger.ts";
 
-export const tortureParts = ["chain", "gate", "semaphore", "locks", "redo"] as const;
+export const tortureParts = ["chain", "gate", "semaphore", "locks", "redo", "events"] as const;
 export type TorturePart = (typeof tortureParts)[number];
 
 /** The one argument of a worker, as JSON. */
@@ -43,4 +43,6 @@ export interface AuditorReport {
   readonly epochs: number;
   /** Temp directories of holders that are dead. */
   readonly unswept: readonly string[];
+  /** What is wrong with what it found, whatever was acknowledged. */
+  readonly wrong?: readonly string[];
 }

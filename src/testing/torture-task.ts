@@ -17,7 +17,7 @@ export interface TortureTask {
   /** Works until it is told to finish, or until its life is over: then it rejects. */
   readonly work: (tools: TortureTools, finish: AbortSignal) => Promise<void>;
   /** What is there, seen by a process that took no part. */
-  readonly find: (tools: TortureTools) => Promise<Pick<AuditorReport, "state" | "epochs">>;
+  readonly find: (tools: TortureTools) => Promise<Pick<AuditorReport, "state" | "epochs" | "wrong">>;
 }
 
 /** Sweeps as often as it takes to judge a silent holder: five looks within a lease. */

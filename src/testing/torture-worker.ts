@@ -7,6 +7,7 @@ import { Chance } from "./processes/chance.ts";
 import { finishSignal, report } from "./processes/child-side.ts";
 import { dawdlingDisk } from "./processes/dawdling-disk.ts";
 import { chainTask } from "./torture-chain.ts";
+import { eventsTask } from "./torture-events.ts";
 import { gateTask } from "./torture-gate.ts";
 import { locksTask, redoTask } from "./torture-locks.ts";
 import { semaphoreTask } from "./torture-semaphore.ts";
@@ -19,6 +20,7 @@ const tasks: Readonly<Record<TorturePart, TortureTask>> = {
   semaphore: semaphoreTask,
   locks: locksTask,
   redo: redoTask,
+  events: eventsTask,
 };
 
 const orders = JSON.parse(process.argv[2] ?? "") as WorkerOrders;

@@ -41,7 +41,7 @@ export interface TortureResult extends TortureFigures {
   readonly part: TorturePart;
   readonly seed: number;
   readonly appendsPerSecond: number;
-  /** Of the chain. */
+  /** Of the chain; of the events the number of batches. */
   readonly epochs: number;
   readonly violations: readonly string[];
 }
@@ -53,6 +53,7 @@ const leaseMsOf: Readonly<Record<TorturePart, number>> = {
   semaphore: 1000,
   locks: 1000,
   redo: 200,
+  events: 2000,
 };
 const shortStopsMs = [
   [1, 30],

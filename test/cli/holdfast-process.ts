@@ -64,6 +64,11 @@ export class HoldfastProcess {
     this.#child.stdin?.end();
   }
 
+  /** What it writes from now on, it writes into a broken pipe. */
+  stopListening(): void {
+    this.#child.stdout?.destroy();
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }

@@ -7,7 +7,7 @@ import { plainCodec } from "../../src/events/codec.ts";
 import type { LogMode } from "../../src/events/event-store.ts";
 import { HeadFile } from "../../src/events/log/head-file.ts";
 import { encodeHeader, readHeader } from "../../src/events/log/segment.ts";
-import { encodeLine, storedCrcOf } from "../../src/events/log/line.ts";
+import { storedCrcOf } from "../../src/events/log/line.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import { OpenedLog, type LogOptions } from "../../src/events/opened-log.ts";
 import { rebuildIndexes } from "../../src/events/rebuild.ts";
@@ -52,10 +52,30 @@ export class DamagedLog {
         { condition: { failIfEventsMatch: [{ tags: [`sku:${data}`] }], after: 2 } },
       );
     await store.close();
-    const opened = await OpenedLog.open(log.ports, directory, plainCodec, log.#options({}));
+    await log.ensureIndexes();
+    return log;
+  }
+
+  /** So small that a test can alter each byte of it. */
+  static async makeTiny(mode: LogMode): Promise<DamagedLog> {
+    const log = await DamagedLog.make(mode);
+    const store = await log.open({ segmentBytesMax: 400 });
+    await store.append([
+      { type: "A", data: 1, tags: ["x"], id: "1" },
+      { type: "B", data: null },
+    ]);
+    await store.addTags([1], ["y"]);
+    await store.append({ type: "A", data: 2 }, { condition: { failIfEventsMatch: { types: ["A"] }, after: 1 } });
+    await store.close();
+    return log;
+  }
+
+  /** Whoever has sealed a segment may have made them already. */
+  async ensureIndexes(): Promise<void> {
+    if (await this.exists("index")) return;
+    const opened = await OpenedLog.open(this.ports, directory, plainCodec, this.#options({}));
     await rebuildIndexes(opened, {});
     await opened.close();
-    return log;
   }
 
   async open(options: LogOptions = {}): Promise<LogEventStore<NewEvent>> {
@@ -140,10 +160,11 @@ export class DamagedLog {
     const { disk } = this.ports;
     const [name = ""] = (await this.list("segments")).slice(-1);
     const number = Number(name.slice(0, 10));
-    const { log, id, segment, after, crc: seed } = await readHeader(disk, directory, number);
+    const { log, id, segment, after } = await readHeader(disk, directory, number);
+    const header = encodeHeader({ log, segment, id, after });
     const [, ...lines] = (await this.read(`segments/${name}`)).toString().trimEnd().split("\n");
-    let crc = seed;
-    let text = Buffer.from(encodeHeader({ log, id, segment, after }).bytes).toString();
+    let { crc } = header;
+    let text = Buffer.from(header.bytes).toString();
     let { position } = after;
     for (const [index, line] of lines.entries()) {
       const changed = change(JSON.parse(line) as Record<string, unknown>, index);
@@ -166,9 +187,10 @@ export class DamagedLog {
   }
 }
 
+/** In the order in which a line is written. */
 function encodeObject(line: object, seed: number): { text: string; crc: number } {
-  const { first, time, crc: _, ...rest } = line as { first: number; time: string; crc: string };
-  return encodeLine(`,${JSON.stringify(rest).slice(1, -1)}`, first, time, seed);
+  const { first, time, condition, retag, events, payload } = line as Record<string, unknown>;
+  return encodeText(JSON.stringify({ first, time, condition, retag, events, payload }).slice(0, -1), seed);
 }
 
 /** `text` without its checksum and its end. */

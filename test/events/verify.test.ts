@@ -28,19 +28,15 @@ describe.each(modes)("a sound log, mode %s,", (mode) => {
     const log = await DamagedLog.make(mode);
     const store = await log.open();
     expect(await log.verify()).toEqual({ ok: true, checked: 0, problems: [] });
-    let isOver = false;
-    const appending = (async () => {
-      for (let data = 0; !isOver; data++) await store.append({ type: "A", data });
-    })();
     for (let round = 0; round < 20; round++) {
+      const appending = (async () => {
+        for (let data = 0; data < 8; data++) await store.append({ type: "A", data });
+      })();
       const { ok, problems } = await log.verify();
-      expect({ ok, problems: problems.filter(({ severity }) => severity !== "note") }).toEqual({
-        ok: true,
-        problems: [],
-      });
+      const serious = problems.filter(({ severity }) => severity !== "note");
+      expect({ ok, serious }).toEqual({ ok: true, serious: [] });
+      await appending;
     }
-    isOver = true;
-    await appending;
     expect(await store.verify()).toEqual({ ok: true, checked: await store.head(), problems: [] });
   });
 
@@ -62,33 +58,34 @@ describe.each(modes)("a sound log, mode %s,", (mode) => {
 
 describe.each(modes)("every byte of a small log, mode %s, altered by itself,", (mode) => {
   test("is reported, or changes nothing that anybody reads", { timeout: 300_000 }, async () => {
-    const log = await DamagedLog.makeSample(mode);
+    const log = await DamagedLog.makeTiny(mode);
     const events = await log.events();
     const files = ["log.json", "gate.json", ...(await log.files("segments"))];
     files.push(...(mode === "local" ? ["head"] : await log.files("tenures")));
-    let reported = 0;
+    let harmless = 0;
     for (const file of files) {
       const bytes = await log.read(file);
-      for (const [at, byte] of bytes.entries())
-        for (const value of [byte ^ 1, byte ^ 0x80, 10]
-          .filter((each) => each !== byte)
-          .slice(0, at % 16 === 0 ? 3 : 1)) {
-          await log.poke(file, at, value);
-          const { ok, problems } = await log.verify();
-          if (ok)
-            expect(await log.events(), `${file}, byte ${at} made ${value}: ${JSON.stringify(problems)}`).toBe(events);
-          else reported++;
-          if (file.startsWith("segments/")) {
-            const [first] = problems;
-            expect(first, `${file}, byte ${at}`).toMatchObject({ severity: "damage", path: pathOf(file) });
-            const line = lineStarts(bytes).findLastIndex((start) => start <= at);
-            // A line that lost its end takes the next one with it.
-            expect([line, line + 1]).toContain((first?.line ?? 0) - 1);
-          }
-          await log.poke(file, at, byte);
+      const starts = lineStarts(bytes);
+      for (const [at, byte] of bytes.entries()) {
+        // A bit, the highest bit, or a line that ends too early.
+        const value = [byte ^ 1, byte ^ 0x80, 10][at % 3] ?? 0;
+        if (value === byte) continue;
+        await log.poke(file, at, value);
+        const { ok, problems } = await log.verify();
+        const title = `${file}, byte ${at} made ${value}: ${JSON.stringify(problems)}`;
+        if (file.startsWith("segments/")) {
+          const [first] = problems;
+          const line = starts.findLastIndex((start) => start <= at) + 1;
+          expect({ title, ...first }).toMatchObject({ severity: "damage", path: pathOf(file), line });
+        } else if (ok) {
+          harmless++;
+          expect({ title, events: await log.events() }).toEqual({ title, events });
         }
+        await log.poke(file, at, byte);
+      }
     }
-    expect(reported).toBeGreaterThan(1500);
+    // What fills up the head; records of tenures that are over.
+    expect(harmless).toBeGreaterThan(mode === "local" ? 300 : 1000);
     expect(await log.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
@@ -98,7 +95,7 @@ describe.each(modes)("every byte of a small log, mode %s, altered by itself,", (
     const [name = ""] = await log.files("index");
     const bytes = await log.read(name);
     let reported = 0;
-    for (let at = 0; at < bytes.length; at += 37) {
+    for (let at = 0; at < bytes.length; at += 97) {
       await log.poke(name, at, (bytes[at] ?? 0) ^ 1);
       const { ok, problems } = await log.verify();
       expect(ok).toBe(true);
@@ -107,7 +104,7 @@ describe.each(modes)("every byte of a small log, mode %s, altered by itself,", (
       await log.poke(name, at, bytes[at] ?? 0);
     }
     // Not those that fill up the header.
-    expect(reported).toBeGreaterThan(bytes.length / 37 / 2);
+    expect(reported).toBeGreaterThan(bytes.length / 97 / 2);
     expect(await log.events()).toBe(events);
   });
 });
@@ -499,6 +496,7 @@ describe("what crashes leave behind is no damage:", () => {
     expect(await log.verify({ repair: true })).toMatchObject({ ok: false });
     expect(await log.files("segments")).toEqual(before);
     expect(await log.exists("aside")).toBe(false);
+    expect(await log.verify()).toMatchObject({ ok: false });
   });
 });
 
@@ -522,6 +520,6 @@ async function restart(log: DamagedLog): Promise<void> {
 
 /** A record of the next format. */
 function newer(record: string): Buffer {
-  const changed = record.replace('"format":1', '"format":2').replace(/,"crc":.*\n$/, "");
+  const changed = record.replace('"format":1', '"format":2').replace(/,"crc":"[0-9a-f]{8}"\}\n$/, "");
   return Buffer.from(`${changed},"crc":"${checksumOf(changed)}"}\n`);
 }

@@ -48,12 +48,18 @@ export class Appender {
         actual: this.#queue.length + 1,
       });
     const deadlineMs = this.#parts.ports.clock.monotonicMs() + request.timeoutMs;
-    return await new Promise<Appended>((resolve, reject) => {
-      const call: Call = { ...request, deadlineMs, resolve, reject };
-      this.#queue.push(call);
-      if (request.signal !== undefined) this.#letCancel(call, request.signal);
-      this.#flushing ??= this.#flush();
-    });
+    let stopListening: (() => void) | undefined;
+    try {
+      return await new Promise<Appended>((resolve, reject) => {
+        const call: Call = { ...request, deadlineMs, resolve, reject };
+        this.#queue.push(call);
+        if (request.signal !== undefined) stopListening = this.#letCancel(call, request.signal);
+        this.#flushing ??= this.#flush();
+      });
+    } finally {
+      // One signal may be there for thousands of calls.
+      stopListening?.();
+    }
   }
 
   /** Resolves when all that was queued is answered. */
@@ -61,7 +67,7 @@ export class Appender {
     while (this.#flushing !== undefined) await this.#flushing;
   }
 
-  #letCancel(call: Call, signal: AbortSignal): void {
+  #letCancel(call: Call, signal: AbortSignal): () => void {
     const cancel = (): void => {
       const index = this.#queue.indexOf(call);
       if (index < 0) return;
@@ -69,6 +75,7 @@ export class Appender {
       call.reject(signal.reason);
     };
     signal.addEventListener("abort", cancel, { once: true });
+    return () => signal.removeEventListener("abort", cancel);
   }
 
   async #flush(): Promise<void> {
@@ -80,7 +87,7 @@ export class Appender {
         if (hold !== undefined) await this.#workUnder(hold);
       } catch (error) {
         // Nothing of these was written; who comes later tries again.
-        for (const call of this.#queue.splice(0)) call.reject(error);
+        for (const call of this.#queue.splice(0)) call.reject(withIds(error, call));
       }
     }
     this.#flushing = undefined;
@@ -151,7 +158,7 @@ export class Appender {
     } catch (error) {
       await current?.close();
       // Whatever it was, nothing of this batch was written.
-      for (const call of batch) call.reject(error);
+      for (const call of batch) call.reject(withIds(error, call));
       return undefined;
     }
   }

@@ -21,11 +21,11 @@ export class PendingEvents {
     return this.#byId.get(id);
   }
 
-  /** Those that match; all of them are after whatever a caller can have seen. */
+  /** Those that match, in order; all of them are after whatever a caller can have seen. */
   matching(items: Items): StoredEvent[] {
     if (this.#events.length === 0) return [];
     const found = items.flatMap((item) => this.#candidates(item).filter(({ head }) => matches([item], head)));
-    return [...new Set(found)];
+    return [...new Set(found)].sort((one, other) => one.position - other.position);
   }
 
   /** The shortest of the lists that all matches must be in. */

@@ -27,9 +27,11 @@ export class LogView {
 
   constructor(place: LogPlace) {
     this.#place = place;
-    const { staging, directory, logId } = place;
+    const { staging, directory, logId, ground } = place;
     const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.#scanSealed(segment);
-    this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan });
+    // Calls to a local disk do not let anybody else in between.
+    const pause = (): Promise<void> => ground.ports.clock.sleep(0);
+    this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan, pause });
   }
 
   /** Those to which nothing is added any more, in order. */

@@ -5,7 +5,7 @@ import { encodeLine, tipAfter } from "../log/line.ts";
 import { TenureLost, type Tenure } from "../log/publisher.ts";
 import type { OpenedLog } from "../opened-log.ts";
 import type { TransferOptions } from "./export.ts";
-import { incomingLines, type IncomingLine } from "./incoming.ts";
+import type { Incoming, IncomingLine } from "./incoming.ts";
 import { storedLines, type StoredLine } from "./stored-lines.ts";
 
 const batchBytesMax = 1024 * 1024;
@@ -25,21 +25,21 @@ export type ImportOptions = TransferOptions & Waiting;
  */
 export async function importInto(
   log: OpenedLog,
-  chunks: AsyncIterable<Uint8Array | string>,
+  { position: total, lines }: Incoming,
   { signal, timeoutMs, onProgress }: ImportOptions,
 ): Promise<Imported> {
   const hold = await log.lock.acquire({ signal, timeoutMs });
   const writer = new ImportWriter(log);
   try {
     const there = await LinesThere.of(log, await writer.begin());
-    for await (const line of incomingLines(chunks)) {
+    for await (const line of lines) {
       signal?.throwIfAborted();
       const known = await there.next();
       if (known !== undefined) compare(known, line);
-      else if (await writer.add(line)) onProgress?.(writer.position, line.total);
+      else if (await writer.add(line)) onProgress?.(writer.position, total);
     }
     await writer.flush();
-    onProgress?.(writer.position, writer.position);
+    onProgress?.(total, total);
     return { added: writer.added, position: writer.position };
   } finally {
     // In this order: no call to the disk is under way when the next one comes in.

@@ -1,5 +1,5 @@
 // An export as it comes in: cut into lines, each checked against the one before, until the end that it was given.
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { contentOf, decodeHead, findLineCrc, lineBytesMax, type LineHead } from "../log/line.ts";
 import { hexOf } from "../log/tip.ts";
 import { decodeStrictly } from "../verify/line-shape.ts";
@@ -12,23 +12,43 @@ export interface IncomingLine extends Pick<LineHead, "first" | "time" | "events"
   readonly content: string;
   /** Of the export, counted from 1. */
   readonly number: number;
-  /** Of the last event of the whole export. */
-  readonly total: number;
 }
 
-/** CORRUPT when it was cut off or altered, or is no export; NEWER_FORMAT. What was given out before is sound. */
-export async function* incomingLines(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<IncomingLine, void> {
-  let number = 0;
-  let seed = 0;
-  let total = 0;
+/** An export whose beginning was read. */
+export interface Incoming {
+  /** Of its last event. */
+  readonly position: number;
+  /** CORRUPT when it was cut off or altered; what was given out before is sound. */
+  readonly lines: AsyncIterable<IncomingLine>;
+}
+
+/** CORRUPT when it is no export, NEWER_FORMAT. */
+export async function openExport(chunks: AsyncIterable<Uint8Array | string>): Promise<Incoming> {
+  const pieces = cut(chunks);
+  const { done, value } = await pieces.next();
+  if (done === true) throw damaged(1, "there is nothing");
+  const start = startOf(value);
+  return { position: start.position, lines: linesOf(pieces, start) };
+}
+
+function startOf(bytes: Uint8Array): ReturnType<typeof decodeStart> {
+  try {
+    return decodeStart(bytes, source);
+  } catch (cause) {
+    if (!isHoldfastError(cause, "CORRUPT")) throw cause;
+    throw damaged(1, "no export begins like this", cause);
+  }
+}
+
+async function* linesOf(
+  pieces: AsyncIterable<Uint8Array>,
+  { crc: start, position: total }: ReturnType<typeof decodeStart>,
+): AsyncGenerator<IncomingLine, void> {
+  let number = 1;
+  let seed = start;
   let position = 0;
-  for await (const bytes of cut(chunks)) {
+  for await (const bytes of pieces) {
     number++;
-    if (number === 1) {
-      const start = decodeStart(bytes, source);
-      [seed, total] = [start.crc, start.position];
-      continue;
-    }
     const end = findEnd(bytes, source);
     if (end !== undefined) {
       if (end.lines !== number - 2 || end.position !== position || end.position !== total || end.last !== hexOf(seed))
@@ -43,7 +63,7 @@ export async function* incomingLines(chunks: AsyncIterable<Uint8Array | string>)
     if (head.first !== position + 1)
       throw damaged(number, `it begins with position ${head.first}, not ${position + 1}`);
     position += head.events.length;
-    yield { ...head, content: contentOf(bytes).content, number, total };
+    yield { ...head, content: contentOf(bytes).content, number };
   }
   throw damaged(number + 1, "the export ends here, without the line that ends one");
 }
@@ -81,6 +101,6 @@ async function* cut(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<
 }
 
 function damaged(line: number, why: string, cause?: unknown): Error {
-  const message = `Line ${line} of the import cannot be used: ${why}. What came before it is imported; make the export again and repeat the import.`;
+  const message = `Line ${line} of the import cannot be used: ${why}. What came before it may be there by now. Make the export again, and repeat the import.`;
   return holdfastError("CORRUPT", message, { path: "(import)" }, cause);
 }

@@ -120,7 +120,10 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "events: the same segment after an unclean end (E1)",
     about: "The one that was taken for dead writes over what its successor has acknowledged.",
-    scenario: scenarioNamed(shareEventScenarios(withShare(SameSegment)), "events: two machines, no gate, late writes"),
+    scenario: scenarioNamed(
+      shareEventScenarios(withShare(SameSegment)),
+      "events: a writer that was cut off and comes back",
+    ),
     breaks: /was acknowledged or shown as|are both said to be at|is damaged/,
   },
   {
@@ -128,7 +131,7 @@ export const eventMutants: readonly Mutant[] = [
     about: "Two writers publish their own end over each other's.",
     scenario: scenarioNamed(
       shareEventScenarios(withShare(PublishesUnnamed)),
-      "events: two machines, no gate, late writes",
+      "events: a writer that was cut off and comes back",
     ),
     breaks: lost,
   },

@@ -4,9 +4,9 @@ import { isHoldfastError } from "../../errors.ts";
 import type { AppendRequest } from "../../events/append/call.ts";
 import { plainCodec } from "../../events/codec.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
-import { encodeContent } from "../../events/log/line.ts";
+import { encodeContent, encodeLine, tipAfter } from "../../events/log/line.ts";
 import { LogPlace } from "../../events/log/place.ts";
-import type { Publisher } from "../../events/log/publisher.ts";
+import { TenureLost, type Publisher } from "../../events/log/publisher.ts";
 import { SharePublisher } from "../../events/log/share-publisher.ts";
 import { OpenedLog } from "../../events/opened-log.ts";
 import { itemsOf, type Query } from "../../events/query.ts";
@@ -85,6 +85,31 @@ export function writer(times: number, options: EventScenarioOptions, condition?:
     prepare: ({ ports }) => openLog(ports, options),
     run: async (context, log) => {
       for (let time = 1; time <= times; time++) await appendOne(context, log, `${context.name}:${time}`, condition);
+    },
+  });
+}
+
+/** Has begun to write when the scenario begins, and goes on as if nothing had happened since. */
+export function sleeper(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports }) => await (await openLog(ports, options)).publisher.begin(),
+    run: async ({ note, name }, tenure) => {
+      const id = `${name}:late`;
+      const { end } = tenure;
+      const line = encodeLine(requestFor(id, undefined).content, end.position + 1, "2026-01-01T00:00:00.000Z", end.crc);
+      try {
+        await tenure.publish(
+          Buffer.from(line.text),
+          tipAfter(end, { events: [{ type: "", tags: [], id }] }, line),
+          true,
+        );
+        note("acknowledged", { id, position: end.position + 1 } satisfies Told);
+      } catch (error) {
+        if (error instanceof TenureLost) note("failed", id);
+        else if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
+        else throw error;
+      }
+      await tenure.close();
     },
   });
 }

@@ -1,7 +1,16 @@
 // Scenarios of the event log: writers against each other, against readers, against kills, power cuts and failing disks, on one machine and between machines.
 import type { Profile } from "../sim/persistence.ts";
 import type { Scenario } from "../explorer/scenario.ts";
-import { eventScenario, local, pair, reader, share, writer, type EventScenarioOptions } from "./event-actors.ts";
+import {
+  eventScenario,
+  local,
+  pair,
+  reader,
+  share,
+  sleeper,
+  writer,
+  type EventScenarioOptions,
+} from "./event-actors.ts";
 
 const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
 const unique = { tags: ["stock"] };
@@ -77,6 +86,26 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
 export function shareEventScenarios(options: EventScenarioOptions = share): Scenario[] {
   const scenario = (definition: Parameters<typeof eventScenario>[1]): Scenario => eventScenario(options, definition);
   return [
+    scenario({
+      name: "events: a writer that was cut off and comes back",
+      about: "It has begun when another takes over, and its write arrives before, between or after those of the other.",
+      actors: {
+        ada: { ...sleeper(options), machine: "m1" },
+        bob: { ...writer(1, options), machine: "m2" },
+      },
+      quirks: { lateWrites: true },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "events: a writer that was cut off, and a reader",
+      about: "A third machine reads meanwhile, and what it was shown stays.",
+      actors: {
+        ada: { ...sleeper(options), machine: "m1" },
+        bob: { ...writer(1, options), machine: "m2" },
+        cleo: { ...reader(1, options), machine: "m3" },
+      },
+      quirks: { lateWrites: true },
+    }),
     scenario({
       name: "events: two machines, no gate, late writes",
       about: "Both write whenever they like, and what one writes may arrive long after it was taken for dead.",

@@ -26,6 +26,10 @@ const large: ReadonlySet<string> = new Set([
   "locks: two upgrades against each other, rolling and collected",
   "redo: a late committer, rolling and collection",
   "redo: three that break and count",
+  "events: a writer that is killed, and a reader",
+  "events: a writer that was cut off, and a reader",
+  "events: two machines, no gate, late writes",
+  "events: two machines, a kill, a reader",
 ]);
 
 export interface ListedScenario {

@@ -37,7 +37,8 @@ async function answersOf(bytes: Uint8Array, log: ModelLog): Promise<unknown> {
   }
 }
 
-describe("a damaged index", () => {
+// Twenty thousand indexes are opened here: on a busy machine that takes its time.
+describe("a damaged index", { timeout: 240_000 }, () => {
   const log = new ModelLog(segmentsOf(1));
 
   it("is refused or right, whichever byte of it is altered", async () => {

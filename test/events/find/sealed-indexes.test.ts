@@ -15,7 +15,7 @@ async function memoryPlace(): Promise<Place> {
   return { staging: { disk, random: nodeRandom, directory: async () => "/temp" }, temp: "/temp", directory: "/files" };
 }
 
-describe("the index of sealed segments", () => {
+describe("the index of sealed segments", { timeout: 240_000 }, () => {
   it("gives exactly the positions that a walk over the log gives: just made, opened again, and merged", async () => {
     await fc.assert(
       fc.asyncProperty(anySegments, fc.array(anyQuestion, { maxLength: 12 }), async (segments, questions) => {
@@ -323,6 +323,24 @@ describe("the index of sealed segments", () => {
     await expect(build).rejects.toMatchObject({ code: "CLOSED" });
     await expect(indexes.placeOf(1)).rejects.toMatchObject({ code: "CLOSED" });
     expect(await place.staging.disk.list(place.temp)).toEqual([]);
+  });
+
+  it("ends a merge that is under way when it is closed, and leaves nothing of it", async () => {
+    const { staging, directory } = await memoryPlace();
+    const log = new ModelLog(segmentsOf(6));
+    let pauses = 0;
+    let closing: Promise<void> | undefined;
+    const pause = async (): Promise<void> => {
+      // Six segments were read; this is the first write of the merge.
+      if (++pauses === 7) closing = indexes.close();
+    };
+    const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan: log.scan, pause });
+    for (const segment of log.segments) indexes.add(segment);
+    await Promise.allSettled([indexes.build()]);
+    await closing;
+    expect(closing).toBeDefined();
+    expect(await staging.disk.list(`${directory}/index`)).toHaveLength(6);
+    expect(await staging.disk.list("/temp")).toEqual([]);
   });
 
   it("lets others have the thread while it works", async () => {

@@ -6,7 +6,7 @@ import { accessOf } from "../../../src/events/log-access.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
 import { openGeneration, ProjectionPlace } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
-import { kinds, LogWorld } from "../follow/log-world.ts";
+import { kinds, LogWorld, withDisk } from "../follow/log-world.ts";
 import { entriesOf, shelves, sold, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
 
 /** Counts twice. */
@@ -208,4 +208,35 @@ test("after a thousand crashes a new generation begins: the list of those who we
   await using _running = projection.run();
   await vi.waitFor(async () => expect(await generationsOf(world)).toEqual(["0000000002"]), { timeout: 20_000 });
   expect(await projection.get("sku 1")).toEqual({ count: 1, events: 1 });
+});
+
+test("nobody sees the new generation at an earlier position than the old one, however late the switch comes", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<ShopEvent>();
+  await store.append(stock(10));
+  const projection = await openProjection(store, shelves());
+  await using _running = projection.run();
+  await projection.waitUntilProcessed(10);
+  const positions: number[] = [];
+  let isWatching = false;
+  const slow = await world.open<ShopEvent>({
+    tamper: (ports) =>
+      withDisk(ports, {
+        link: async (from, to) => {
+          const isSwitch = isWatching && to.includes("/catalog/");
+          if (isSwitch) {
+            // Time enough for the one that runs to go on, if it could.
+            const { last } = await store.append(stocked("tea", 1));
+            await projection.waitUntilProcessed(last, { signal: AbortSignal.timeout(300) }).catch(() => undefined);
+            positions.push(await projection.position());
+          }
+          await ports.disk.link(from, to);
+          if (isSwitch) positions.push(await projection.position());
+        },
+      }),
+  });
+  const builder = await openProjection(slow, shelves());
+  await builder.rebuild({ onProgress: () => void (isWatching = true) });
+  expect(positions).toHaveLength(2);
+  expect(positions[1]).toBeGreaterThanOrEqual(positions[0]!);
 });

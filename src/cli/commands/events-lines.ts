@@ -1,0 +1,112 @@
+// Lines in and out of `holdfast events`: as much as fits through the pipe, and no more than anybody reads.
+import { TextDecoder } from "node:util";
+import { HoldfastError } from "../../index.ts";
+import type { Pipes, Run } from "../program.ts";
+
+/** What a stream has beside `write`, when it is a real one. */
+interface Emitter {
+  once(event: "drain", listener: () => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  off(event: "drain" | "error", listener: (error: Error) => void): unknown;
+}
+
+export class LineWriter implements Disposable {
+  readonly #stdout: Pipes["stdout"] & Partial<Emitter>;
+  readonly #onError = (): void => {
+    this.isUnread = true;
+    this.#wake();
+  };
+  #wake: () => void = () => undefined;
+  /** Whoever reads has gone (`… | head`): that is no failure. */
+  isUnread = false;
+
+  constructor({ stdout }: Pipes) {
+    this.#stdout = stdout;
+    this.#stdout.on?.("error", this.#onError);
+  }
+
+  /** Resolves when there is room for more. */
+  async write(text: string): Promise<void> {
+    if (this.isUnread) return;
+    const hasRoom = this.#stdout.write(text) !== false;
+    const { once } = this.#stdout;
+    if (hasRoom || once === undefined) return;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      once.call(this.#stdout, "drain", resolve);
+    });
+  }
+
+  async writeJson(value: unknown): Promise<void> {
+    await this.write(`${JSON.stringify(value)}\n`);
+  }
+
+  [Symbol.dispose](): void {
+    // An error that is still on its way finds somebody who listens: the process ends soon.
+    if (!this.isUnread) setImmediate(() => this.#stdout.off?.("error", this.#onError));
+  }
+}
+
+export interface InputLine {
+  /** Counted from 1. */
+  readonly number: number;
+  readonly text: string;
+}
+
+/** As the limit of the log for one append, and room for what JSON may have in between. */
+const lineLengthMax = 32 * 1024 * 1024;
+
+/** What comes in on stdin. Rejects with the signal's reason, also while it waits for more. */
+export async function* inputChunks({
+  pipes: { stdin },
+  signal,
+}: Pick<Run, "pipes" | "signal">): AsyncGenerator<Uint8Array | string, void> {
+  const chunks = stdin?.[Symbol.asyncIterator]();
+  if (chunks === undefined) return;
+  for (;;) {
+    signal.throwIfAborted();
+    const { done, value } = await untilAborted(() => chunks.next(), signal);
+    if (done === true) return;
+    yield value;
+  }
+}
+
+async function untilAborted<T>(wait: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  return await new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", abort);
+    wait()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+/** Lines that are not empty. */
+export async function* inputLines(run: Pick<Run, "pipes" | "signal">): AsyncGenerator<InputLine, void> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let number = 0;
+  let rest = "";
+  const line = (text: string): InputLine[] => (++number && text.trim() === "" ? [] : [{ number, text }]);
+  for await (const chunk of inputChunks(run)) {
+    rest += typeof chunk === "string" ? chunk : decode(decoder, chunk, number + 1);
+    const texts = rest.split("\n");
+    rest = texts.pop() ?? "";
+    if (rest.length > lineLengthMax)
+      throw badInput(number + texts.length + 1, `it has over ${lineLengthMax} characters`);
+    for (const text of texts) yield* line(text);
+  }
+  yield* line(rest);
+}
+
+function decode(decoder: TextDecoder, chunk: Uint8Array, number: number): string {
+  try {
+    return decoder.decode(chunk, { stream: true });
+  } catch (error) {
+    throw badInput(number, "it, or a line shortly after it, is not UTF-8", error);
+  }
+}
+
+/** Input that fails again however often it is tried. */
+export function badInput(line: number, why: string, cause?: unknown): HoldfastError {
+  return new HoldfastError("EVENT_INVALID", `Line ${line} of the input: ${why}.`, { type: "", issues: [why] }, cause);
+}

@@ -1,0 +1,185 @@
+// Every call to the disk that an append makes fails once, and once for good, with every errno; every answer gets lost. What was told holds afterwards, in both modes.
+import { describe, expect, it } from "vitest";
+import type { NewEvent, SequencedEvent } from "../../src/common.ts";
+import { isHoldfastError } from "../../src/errors.ts";
+import { plainCodec } from "../../src/events/codec.ts";
+import type { EventStore, LogMode } from "../../src/events/event-store.ts";
+import { LogEventStore } from "../../src/events/log-store.ts";
+import { nfs, World, type Fault } from "../durable/world.ts";
+import { listOf, numbers, positionsOf } from "./sites.ts";
+
+/** Of the ground: nobody is to die of old age here. */
+const leaseMs = 3_600_000;
+/** What has not come to its end after so many steps of 20 ms never will. */
+const stepsMax = 3000;
+
+const errnos = ["EIO", "ENOSPC", "EACCES", "ESTALE"];
+const faults: readonly Pick<Fault, "label" | "lasting">[] = [
+  ...errnos.map((label) => ({ label, lasting: false })),
+  ...["EIO", "ENOSPC"].map((label) => ({ label, lasting: true })),
+  ...["done, but the reply is lost", "done, and the repeated request fails"].map((label) => ({
+    label,
+    lasting: false,
+  })),
+];
+
+/** An action of a simulated world, whose time passes meanwhile. */
+async function mustEnd<T>(world: World, action: Promise<T>): Promise<T> {
+  let isOver = false;
+  const over = action.finally(() => (isOver = true));
+  over.catch(() => undefined);
+  for (let step = 0; step < stepsMax && !isOver; step++) await world.advance(20);
+  if (!isOver) throw new Error("it hangs");
+  return await over;
+}
+
+type Told = "done" | "not done" | "unknown";
+
+/** Asks for an append and keeps what was told; anything but an error of ours is a failure of the test. */
+class Ledger {
+  readonly told = new Map<string, Told>();
+  readonly codes: string[] = [];
+
+  async append(store: EventStore, name: string, { size = 2, timeoutMs = 2000 } = {}): Promise<void> {
+    const batch = numbers(1, size).map((part): NewEvent => ({
+      type: "Part",
+      data: { name, part, of: size },
+      tags: [name],
+      id: `${name}-${part}`,
+    }));
+    try {
+      await store.append(batch, { timeoutMs });
+      this.told.set(name, "done");
+    } catch (error) {
+      if (!isHoldfastError(error)) throw error;
+      this.codes.push(error.code);
+      if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) this.told.set(name, "not done");
+      else {
+        this.told.set(name, "unknown");
+        expect(error.ids, "the ids of what is unknown").toEqual(batch.map(({ id }) => id));
+      }
+    }
+  }
+
+  /** What was told is so, and everything is in order. */
+  async check(store: EventStore): Promise<void> {
+    const events = await listOf(store.read());
+    expect(positionsOf(events)).toEqual(numbers(1, events.length));
+    const parts = events as SequencedEvent<NewEvent<"Part", { name: string; part: number; of: number }>>[];
+    for (const [name, told] of this.told) {
+      const own = parts.filter(({ data }) => data.name === name);
+      const whole = numbers(1, own[0]?.data.of ?? 0);
+      expect(
+        own.map(({ data }) => data.part),
+        `the parts of ${name}, in one piece`,
+      ).toEqual(whole);
+      expect(positionsOf(own)).toEqual(whole.map((part) => (own[0]?.position ?? 0) + part - 1));
+      if (told !== "unknown") expect([name, own.length > 0]).toEqual([name, told === "done"]);
+      expect(positionsOf(await listOf(store.read({ tags: [name] })))).toEqual(positionsOf(own));
+    }
+  }
+}
+
+interface Setting {
+  readonly world: World;
+  readonly ledger: Ledger;
+  readonly open: (process: string) => Promise<LogEventStore<NewEvent>>;
+}
+
+/** What the process "ada" does while its disk fails. */
+interface Work {
+  readonly what: string;
+  readonly run: (setting: Setting, ada: LogEventStore<NewEvent>) => Promise<unknown>;
+  /** Each has its first segment full: the next append begins another. */
+  readonly segmentBytesMax: number;
+}
+
+const works: readonly Work[] = [
+  {
+    what: "an append that begins a segment",
+    segmentBytesMax: 300,
+    run: ({ ledger }, ada) => ledger.append(ada, "first"),
+  },
+  {
+    what: "several appends at once and one after them",
+    segmentBytesMax: 1000,
+    run: async ({ ledger }, ada) => {
+      await Promise.all(["first", "second", "third"].map((name) => ledger.append(ada, name)));
+      await ledger.append(ada, "fourth", { size: 1 });
+    },
+  },
+];
+
+function makeSetting(mode: LogMode, { segmentBytesMax }: Work): Setting {
+  const world = mode === "local" ? new World() : new World({ volume: nfs });
+  const open = async (process: string): Promise<LogEventStore<NewEvent>> => {
+    const ports = world.ports(process, mode === "local" ? "machine" : `machine of ${process}`);
+    const store = new LogEventStore(
+      { ports, directory: "/log", codec: plainCodec },
+      { mode, leaseMs, segmentBytesMax },
+    );
+    return await store.open();
+  };
+  return { world, ledger: new Ledger(), open };
+}
+
+/** True when it came to that call. */
+async function attempt(mode: LogMode, work: Work, fault: Fault): Promise<boolean> {
+  const setting = makeSetting(mode, work);
+  const { world, ledger, open } = setting;
+  const step = <T>(action: Promise<T>): Promise<T> => mustEnd(world, action);
+  const bea = await step(open("bea"));
+  await step(ledger.append(bea, "before"));
+  await step(bea.close());
+  const ada = await step(open("ada"));
+  const hasCome = await world.withFault(fault, () => step(work.run(setting, ada)).then(() => undefined));
+  try {
+    // A fresh process: it sees what was told, and can append.
+    const cyd = await step(open("cyd"));
+    await step(ledger.check(cyd));
+    await step(ledger.append(cyd, "after", { timeoutMs: 50_000 }));
+    expect(ledger.told.get("after")).toBe("done");
+    // What was told for sure stays so, whatever the next holder of the gate has found and copied.
+    await step(ledger.check(cyd));
+    // And so can the one that met the fault; the same ids again settle what was unknown.
+    for (const [name, told] of ledger.told)
+      if (told === "unknown") await step(ledger.append(ada, name, { size: name === "fourth" ? 1 : 2 }));
+    await step(ledger.append(ada, "at last"));
+    expect(ledger.told.get("at last"), ledger.codes.join()).toBe("done");
+    expect([...ledger.told.values()]).not.toContain("unknown");
+    for (const store of [ada, cyd]) await step(ledger.check(store));
+    await step(cyd.close());
+    await step(ada.close());
+    const dan = await step(open("dan"));
+    await step(ledger.check(dan));
+    await step(dan.close());
+  } catch (cause) {
+    const what = `${fault.label}${fault.lasting ? " from there on" : ""} at call ${fault.at} (${world.spoiled.slice(0, 3).join("; ")})`;
+    throw new Error(`${what}: told ${JSON.stringify([...ledger.told])}, ${ledger.codes.join()}`, { cause });
+  }
+  return hasCome;
+}
+
+describe.each(["local", "share"] as const)("in mode %s", (mode) => {
+  describe.each(works)("$what", (work) => {
+    it.each(faults)(
+      "$label at each of its calls (for good: $lasting): told what is so, and the next ones get on",
+      async ({ label, lasting }) => {
+        const failures: string[] = [];
+        let at = 1;
+        for (; at < 500; at++)
+          try {
+            if (!(await attempt(mode, work, { process: "ada", at, label, lasting }))) break;
+          } catch (error) {
+            const { cause } = error as Error;
+            failures.push(
+              `${(error as Error).message}: ${cause instanceof Error ? cause.message.split("\n")[0] : String(cause)}`,
+            );
+            if (failures.length >= 5) break;
+          }
+        expect(failures).toEqual([]);
+        expect(at).toBeGreaterThan(3);
+      },
+    );
+  });
+});

@@ -1,6 +1,5 @@
 // The way of an event into the log and back, as the options of a store ask for it.
 import type { NewEvent } from "../common.ts";
-import type { Ports } from "../ports/ports.ts";
 import { plainCodec, type EventCodec } from "./codec.ts";
 import { ErasureCodec } from "./erasure/erasure-codec.ts";
 import type { EventStoreOptions } from "./event-store.ts";
@@ -9,7 +8,6 @@ import { SchemaCodec } from "./schema-codec.ts";
 /** TypeError, RangeError for schemas that cannot be used. */
 export function createCodec<E extends NewEvent>(
   { schemas, keys }: Pick<EventStoreOptions<E>, "schemas" | "keys">,
-  _ports: Ports,
 ): EventCodec {
   const codec = schemas === undefined ? plainCodec : new SchemaCodec(schemas);
   // Outside of the schemas: they are for what users see, and users see clear text.

@@ -63,7 +63,7 @@ export async function openEvents<E extends NewEvent = NewEvent>(
 ): Promise<EventStore<E>> {
   const path = directoryOf(directory);
   const ports = await openNodePorts(path);
-  return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options, ports) }, options).open();
+  return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options) }, options).open();
 }
 
 /** The same contract and the same code, in memory, for tests. */
@@ -72,7 +72,7 @@ export function memoryEvents<E extends NewEvent = NewEvent>(
 ): EventStore<E> {
   const { clock, random, warn } = nodeMemoryBase;
   const ports = createMemoryPorts({ clock, random, host: createMemoryHost({ clock, random }, warn) });
-  return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options, ports) }, options);
+  return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options) }, options);
 }
 
 /** Given, when, then: what has happened before; on a store of your own when it needs schemas: `given([…], memoryEvents({ schemas }))`. */

@@ -39,6 +39,8 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   #opening: Promise<OpenedLog> | undefined;
   #log: OpenedLog | undefined;
   #closing: Promise<void> | undefined;
+  /** Not before the loops have drained: what they have in hand is still read and checkpointed. */
+  #isClosed = false;
   /** How many segments have been sealed and given to the background. */
   #indexed = 0;
   #building: Promise<void> = Promise.resolve();
@@ -146,14 +148,15 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   async #close(): Promise<void> {
     // One that could not be opened has nothing to close.
     const log = await this.#opening?.catch(() => undefined);
+    if (log !== undefined) await endFollowing(this.#access);
+    this.#isClosed = true;
     if (log === undefined) return;
-    await endFollowing(this.#access);
     await this.#building;
     await log.close();
   }
 
   async #opened(): Promise<OpenedLog> {
-    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
+    if (this.#isClosed) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
     const { ports, directory, codec } = this.#parts;
     this.#opening ??= OpenedLog.open(ports, directory, codec, this.#options);
     try {

@@ -49,7 +49,7 @@ export class CodecWorld {
 
   async open<E extends NewEvent = NewEvent>(options: EventStoreOptions<E> = {}): Promise<EventStore<E>> {
     const { ports, directory } = this;
-    const store = new LogEventStore<E>({ ports, directory, codec: createCodec(options, ports) }, options);
+    const store = new LogEventStore<E>({ ports, directory, codec: createCodec(options) }, options);
     this.#opened.push(store as unknown as EventStore);
     return await store.open();
   }

@@ -304,7 +304,7 @@ describe("personal()", () => {
   it("brings back any JSON, anywhere", async () => {
     const world = await CodecWorld.make("memory");
     const keys = memorySubjectKeys();
-    const codec = createCodec({ keys }, world.ports);
+    const codec = createCodec({ keys });
     const key = fc.oneof(fc.string(), fc.constantFrom("$personal", "$$personal", "__proto__", "$erased", "0"));
     const { json } = fc.letrec<{ json: unknown }>((tie) => ({
       json: fc.oneof(
@@ -333,7 +333,7 @@ describe("personal()", () => {
 describe("sealed values", () => {
   async function sealedTwice(): Promise<{ codec: ReturnType<typeof createCodec>; body: StoredBody }> {
     const world = await CodecWorld.make("memory");
-    const codec = createCodec({ keys: memorySubjectKeys() }, world.ports);
+    const codec = createCodec({ keys: memorySubjectKeys() });
     const data = { a: personal("c1", ada), b: personal("c1", ada), c: personal("c2", ada) };
     return { codec, body: JSON.parse(JSON.stringify(await codec.encode({ type: "T", data }, "1"))) as StoredBody };
   }
@@ -383,7 +383,7 @@ describe("sealed values", () => {
 
   it("cost a reader no promise where there are none", async () => {
     const world = await CodecWorld.make("memory");
-    const codec = createCodec({ keys: memorySubjectKeys() }, world.ports);
+    const codec = createCodec({ keys: memorySubjectKeys() });
     expect(codec.decode({ type: "T", id: "1" }, { data: { $personal: 1 } })).not.toBeInstanceOf(Promise);
   });
 });
@@ -413,7 +413,9 @@ describe("subject keys", () => {
       forget: async (subject) => void known.delete(subject),
     };
     await using store = memoryEvents<Registered>({ keys });
-    const events = Array.from({ length: 300 }, (_, index) => registered(`c${Math.floor(index / 5)}`, `${ada} ${index}`));
+    const events = Array.from({ length: 300 }, (_, index) =>
+      registered(`c${Math.floor(index / 5)}`, `${ada} ${index}`),
+    );
     await store.append(events);
     await store.append(registered("c7", ada));
     expect(asked.toSorted()).toEqual([...new Set(asked)].toSorted());

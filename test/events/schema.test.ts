@@ -204,16 +204,16 @@ describe("schemas", () => {
   it("tell mistakes in themselves when the store is opened", async () => {
     const world = await CodecWorld.make("memory");
     for (const version of [0, 1.5, -1, Number.NaN])
-      expect(() => createCodec({ schemas: { Noted: { version } } }, world.ports)).toThrow(RangeError);
+      expect(() => createCodec({ schemas: { Noted: { version } } })).toThrow(RangeError);
     const wrong = [{ schema: {} }, { schema: { "~standard": {} } }, { upcast: "x" }];
     for (const entry of wrong)
-      expect(() => createCodec({ schemas: { Noted: entry as never } }, world.ports)).toThrow(TypeError);
+      expect(() => createCodec({ schemas: { Noted: entry as never } })).toThrow(TypeError);
   });
 
   it("cost nothing where they are not, and no promise at a read where they are", async () => {
     const world = await CodecWorld.make("memory");
-    expect(createCodec({}, world.ports)).toBe(plainCodec);
-    const codec = createCodec<Priced>({ schemas: v3 }, world.ports);
+    expect(createCodec({})).toBe(plainCodec);
+    const codec = createCodec<Priced>({ schemas: v3 });
     const bodies = [{ data: { item: "a", euros: 1 } }, { data: {}, version: 3 }];
     for (const body of bodies) expect(codec.decode({ type: "Priced", id: "1" }, body)).not.toBeInstanceOf(Promise);
     const encoded = codec.encode({ type: "Priced", data: { sku: "a", cents: 1, currency: "EUR" } }, "1");

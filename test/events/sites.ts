@@ -67,7 +67,7 @@ export async function openOn(
   options: LogOptions = {},
 ): Promise<LogEventStore<NewEvent>> {
   const store = new LogEventStore(
-    { ports, directory, codec: createCodec({}, ports) },
+    { ports, directory, codec: createCodec({}) },
     { ...smallSegments, ...options },
   );
   await store.open();

@@ -58,7 +58,7 @@ export class LogWorld {
   > {
     const ports = tamper(await this.ports());
     const { directory } = this;
-    const store = new LogEventStore<E>({ ports, directory, codec: createCodec({}, ports) }, { leaseMs });
+    const store = new LogEventStore<E>({ ports, directory, codec: createCodec({}) }, { leaseMs });
     this.#opened.push(store as unknown as EventStore);
     return await store.open();
   }

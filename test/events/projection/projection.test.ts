@@ -225,6 +225,35 @@ test("readers see a document at every moment while it is replaced over and over"
   expect(seen).toBeGreaterThan(5);
 });
 
+test("a document that is replaced between two looks of a reader is not taken for absent", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<ShopEvent>();
+  const projection = await openProjection(store, shelves());
+  await using _running = projection.run();
+  await projection.waitUntilProcessed((await store.append(stocked("tea", 1))).last);
+  let isWatching = false;
+  const other = await world.open<ShopEvent>({
+    tamper: (ports) =>
+      withDisk(ports, {
+        list: async (path) => {
+          if (isWatching && /\/[0-9a-f]{2}$/.test(path)) {
+            isWatching = false;
+            // After the reader has read the checkpoint: all that counted for it then is gone when it comes here.
+            await projection.waitUntilProcessed((await store.append(stocked("tea", 1))).last);
+            await vi.waitFor(async () => expect(await filesOf(world)).toHaveLength(1));
+          }
+          return await ports.disk.list(path);
+        },
+      }),
+  });
+  const elsewhere = await openProjection(other, shelves());
+  for (const find of [() => elsewhere.get("tea"), async () => (await entriesOf(elsewhere.all())).tea]) {
+    expect(await find()).toBeDefined();
+    isWatching = true;
+    expect(await find()).toBeDefined();
+  }
+});
+
 test("wrong definitions are refused when the projection is opened", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();

@@ -1,6 +1,7 @@
 // The bug bench: runs every known-wrong variant and tells whether the harness catches it, by what, and how fast. It measures the tests, not the code.
 import { explore, type Violation } from "./explorer/explore.ts";
 import { commitAnswerMutants } from "./mutants/commit-answers.ts";
+import { eventConsumerMutants } from "./mutants/event-consumers.ts";
 import { eventMutants } from "./mutants/events.ts";
 import { forgetfulChainMutants } from "./mutants/forgetful-chains.ts";
 import { gateMutants } from "./mutants/gate.ts";
@@ -27,6 +28,7 @@ export const mutants: readonly Mutant[] = [
   ...redoMutants,
   ...seedPathLockMutants,
   ...eventMutants,
+  ...eventConsumerMutants,
 ];
 
 export interface BenchResult {

@@ -92,6 +92,8 @@ export class EventReader {
             if (position > upTo) return;
             const body = payload[index];
             if (body !== undefined) yield { position, time, head: this.#withTags(position, head), body };
+            // Not a line further: damage behind what was asked for is nobody's concern here.
+            if (position === upTo) return;
           }
         }
     }

@@ -3,6 +3,7 @@ import type { Scenario } from "../explorer/scenario.ts";
 import { brokenHolderScenarios } from "./broken-holders.ts";
 import { chainScenarios } from "./chain.ts";
 import { changingHandsScenarios } from "./changing-hands.ts";
+import { eventConsumerScenarios } from "./event-consumers.ts";
 import { eventScenarios } from "./events.ts";
 import { gateScenarios } from "./gate.ts";
 import { groundScenarios } from "./ground.ts";
@@ -52,6 +53,7 @@ export function allScenarios(): ListedScenario[] {
     ...groupCommitScenarios(),
     ...semaphoreScenarios(),
     ...eventScenarios(),
+    ...eventConsumerScenarios(),
   ];
   return scenarios.map((scenario) => ({ scenario, size: large.has(scenario.name) ? "large" : "small" }));
 }

@@ -53,7 +53,7 @@ export { isErased, type Erased } from "./erasure/erased.ts";
 export { hashedTag } from "./erasure/hashed-tag.ts";
 export { personal, type Personal } from "./erasure/personal.ts";
 export { openProjection } from "./projection/projection.ts";
-export type { Projection, ProjectionDefinition, RebuildOptions } from "./projection/definition.ts";
+export type { Projection, ProjectionDefinition } from "./projection/definition.ts";
 export type { Matching, Query, QueryItem } from "./query.ts";
 export type { EventSchemas, StandardSchema } from "./schema.ts";
 export type { SubjectKeys } from "./subject-keys.ts";

@@ -28,6 +28,8 @@ export class DocumentWriter {
   /** Per shard and hash, the newest that counts. Nobody else can make one that counts while this tenure lasts. */
   readonly #shards = new Map<string, Map<string, DocumentName>>();
   readonly #made = new Set<string>();
+  /** What is replaced and could not be removed. */
+  readonly #stuck: DocumentName[] = [];
   #isDone = true;
 
   /** `directory` is that of the generation. */
@@ -112,18 +114,30 @@ export class DocumentWriter {
   }
 
   /**
-   * The mark of a deletion goes last, and only when what it stands against is gone for good: a power cut must not bring back the document without it. Nothing here is needed by
-   * anybody, so a file that cannot be removed now is left to the next who looks at its shard.
+   * The mark of a deletion goes last, and only when what it stands against is gone for good: neither a power cut nor a file that could not be removed may bring back the
+   * document without it. Nothing here is needed by anybody, so what cannot be removed now is tried again with the next batch, or by the next who looks at its shard.
    */
   protected async remove(old: readonly DocumentName[], deleted: readonly DocumentName[]): Promise<void> {
+    const wanted = [...this.#stuck.splice(0), ...old];
+    await atOnce(wanted, (name) => this.#removeOrKeep(name));
+    const stuck = new Set(this.#stuck.map(({ hash }) => hash));
+    const over = deleted.filter(({ hash }) => !stuck.has(hash));
     try {
-      await atOnce(old, (name) => unlinkIfThere(this.disk, this.pathOf(name)));
-      if (deleted.length === 0) return;
-      for (const shard of new Set(deleted.map(({ hash }) => shardOf(hash))))
+      for (const shard of new Set(over.map(({ hash }) => shardOf(hash))))
         await syncNames(this.disk, `${this.#directory}/${shard}`);
-      await atOnce(deleted, (name) => unlinkIfThere(this.disk, this.pathOf(name)));
     } catch (error) {
-      if (!hasErrno(error, "EBUSY", "EPERM", "EACCES", "EIO", "ESTALE")) throw error;
+      if (isInTheWay(error)) return;
+      throw error;
+    }
+    await atOnce(over, (name) => this.#removeOrKeep(name));
+  }
+
+  async #removeOrKeep(name: DocumentName): Promise<void> {
+    try {
+      await unlinkIfThere(this.disk, this.pathOf(name));
+    } catch (error) {
+      if (!isInTheWay(error)) throw error;
+      this.#stuck.push(name);
     }
   }
 
@@ -145,6 +159,10 @@ export class DocumentWriter {
   protected pathOf(name: DocumentName): string {
     return `${this.#directory}/${shardOf(name.hash)}/${documentName(name)}`;
   }
+}
+
+function isInTheWay(error: unknown): boolean {
+  return hasErrno(error, "EBUSY", "EPERM", "EACCES", "EIO", "ESTALE");
 }
 
 /** A shard that nobody has written to yet is empty. */

@@ -103,33 +103,40 @@ async function visit(
   }
 }
 
-async function countByRedo(
-  { ground, name, report, directory }: TortureTools,
-  locks: TablePathLocks,
-  hold: PathHold,
-  leaf: string,
-): Promise<void> {
+async function countByRedo(tools: TortureTools, locks: TablePathLocks, hold: PathHold, leaf: string): Promise<void> {
+  const { ground, name, report, directory } = tools;
   const { disk } = ground.ports;
   const counts = addOne(await readCounts(disk, `${directory}/tree/${leaf}`), name);
   const draft = await locks.draft(hold);
   await draft.in(leaf, (path) => disk.createFile(path, Buffer.from(JSON.stringify(counts)), { sync: false }));
+  await hold.assertHeld();
+  await pauseBeforeWriting(tools);
   await draft.commit();
   report({ kind: "won", count: counts[name] ?? 0, number: hold.fence, of: leaf });
 }
 
 /** Known to be wrong: between the check and the rename its holder may sleep, and another has counted meanwhile. */
 async function countByCheckThenRename(
-  { ground, name, directory, report }: TortureTools,
+  tools: TortureTools,
   _locks: TablePathLocks,
   hold: PathHold,
   leaf: string,
 ): Promise<void> {
+  const { ground, name, directory, report } = tools;
   const path = `${directory}/tree/${leaf}`;
   const counts = addOne(await readCounts(ground.ports.disk, path), name);
   await hold.assertHeld();
+  await pauseBeforeWriting(tools);
   await replace(ground.staging, path, Buffer.from(JSON.stringify(counts)), { sync: true });
   report({ kind: "won", count: counts[name] ?? 0, number: hold.fence, of: leaf });
   await sleep(0);
+}
+
+/** Now and then long enough for the parent to stop this process right here. */
+async function pauseBeforeWriting({ report, leaseMs }: TortureTools): Promise<void> {
+  if (Math.random() > 0.1) return;
+  report({ kind: "vulnerable" });
+  await sleep(leaseMs / 10);
 }
 
 async function makeTree(disk: Disk, root: string, leaves: readonly string[]): Promise<void> {

@@ -28,6 +28,8 @@ export type WorkerReport =
   /** It is in the middle of what nobody may see half done. */
   | { readonly kind: "entered" }
   | { readonly kind: "left" }
+  /** It has checked and not yet written: the worst moment to be stopped. */
+  | { readonly kind: "vulnerable" }
   /** It was inside and is sure that it held all the time. */
   | ({ readonly kind: "visited" } & ConfirmedVisit)
   /** It was told that nobody knows whether its last append happened. */

@@ -182,6 +182,11 @@ class Torture {
     if (wrong !== undefined) this.#ledger.violate(wrong);
   }
 
+  #stopNow(name: string): void {
+    const child = this.#crew.children.find((each) => each.name === name);
+    if (child !== undefined) this.#chaos.stopNow(child, 1.5 * this.#leaseMs);
+  }
+
   #figures(): TortureFigures {
     const { history } = this.#crew;
     return {
@@ -221,6 +226,7 @@ class Torture {
         else if (report.kind === "visited") this.#noteVisit(report);
         else if (report.kind === "entered") this.#inside.add(from);
         else if (report.kind === "left") this.#inside.delete(from);
+        else if (report.kind === "vulnerable") this.#stopNow(from);
       },
       onEnd: ({ child }) => {
         if (this.#inside.delete(child)) this.#killsInside++;

@@ -6,13 +6,17 @@ const bob = (count: number, number: number): Won => ({ name: "bob", count, numbe
 
 function violationsOf(
   acknowledged: readonly Won[],
-  found: { readonly state?: Record<string, number>; readonly unswept?: readonly string[] } = {},
+  found: {
+    readonly state?: Record<string, number>;
+    readonly unswept?: readonly string[];
+    readonly wrong?: readonly string[];
+  } = {},
   unknown: Record<string, number> = {},
 ): readonly string[] {
   const ledger = new Ledger();
   for (const won of acknowledged) ledger.note(won);
-  const { state = { ada: 2, bob: 1 }, unswept = [] } = found;
-  ledger.audit({ kind: "found", state, unswept, epochs: 0 }, ["ada", "bob"], unknown);
+  const { state = { ada: 2, bob: 1 }, unswept = [], wrong = [] } = found;
+  ledger.audit({ kind: "found", state, unswept, wrong, epochs: 0 }, ["ada", "bob"], unknown);
   return ledger.violations;
 }
 
@@ -34,6 +38,7 @@ describe("the ledger of a torture", () => {
     ["an append that is not there", sound, { state: { ada: 1, bob: 1 } }, /append 2 of ada .* is lost/],
     ["a child of which nothing is there", sound, { state: { ada: 2 } }, /append 1 of bob .* is lost/],
     ["an append that is there twice", sound, { state: { ada: 3, bob: 1 } }, /counted twice/],
+    ["what is wrong by itself", sound, { wrong: ["a torn batch"] }, /a torn batch/],
     ["what a dead holder has left", sound, { unswept: ["h1"] }, /h1 was not swept/],
   ])("notices %s", (_what, acknowledged, found, violation) => {
     expect(violationsOf(acknowledged, found).join("\n")).toMatch(violation);

@@ -392,6 +392,7 @@ describe("events export and import", () => {
       exported.slice(0, -1),
       exported.slice(0, -30),
       lines.toSpliced(2, 1).join(""),
+      lines.toSpliced(-2, 1).join(""),
       lines.toSpliced(2, 2, lines[3] ?? "", lines[2] ?? "").join(""),
       exported.replace('"sku":2', '"sku":3'),
       exported.replace('"position":4,"last"', '"position":5,"last"'),

@@ -137,7 +137,11 @@ describe("an append is refused, and the store goes on,", () => {
       { type: "A", data: 1, tags: numbers(1, 10_000).map(String) },
       { code: "TOO_LARGE", limit: 1000, actual: 10_000 },
     ],
-    ["of more than 10 000 events", numbers(1, 10_001).map(noted), { code: "TOO_LARGE", limit: 10_000, actual: 10_001 }],
+    [
+      "of more than 10 000 events",
+      numbers(1, 10_001).map((each) => noted(each)),
+      { code: "TOO_LARGE", limit: 10_000, actual: 10_001 },
+    ],
     ["over the size limit", noted("x".repeat(17_000_000)), { code: "TOO_LARGE", limit: 16_777_216 }],
     ["over the size limit in bytes, not in letters", noted("ü".repeat(9_000_000)), { code: "TOO_LARGE" }],
   ])("when it is %s", async (_, event, error) => {

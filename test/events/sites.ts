@@ -66,10 +66,7 @@ export async function openOn(
   directory: string,
   options: LogOptions = {},
 ): Promise<LogEventStore<NewEvent>> {
-  const store = new LogEventStore(
-    { ports, directory, codec: createCodec({}) },
-    { ...smallSegments, ...options },
-  );
+  const store = new LogEventStore({ ports, directory, codec: createCodec({}) }, { ...smallSegments, ...options });
   await store.open();
   onTestFinished(() => store.close());
   return store;

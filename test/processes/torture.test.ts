@@ -65,3 +65,25 @@ describe("a counter under a lock with redo", () => {
     expect(result.violations.join("\n")).toMatch(/acknowledged twice|won twice|is lost/);
   });
 });
+
+describe("an event log", () => {
+  test.each([
+    ["for one machine", 8],
+    ["between machines", 9],
+  ])(
+    "%s loses no acknowledged event, leaves no gap and tears no batch, whoever is killed or stopped",
+    async (_mode, seed) => {
+      const result = await torture({ part: "events", seconds: 10, processes, seed });
+      expect(result.violations).toEqual([]);
+      expect(result.appends).toBeGreaterThan(20);
+      expect(result.kills).toBeGreaterThan(5);
+      expect(result.killsInside).toBeGreaterThan(0);
+      if (canStop) expect(result.stops).toBeGreaterThan(20);
+    },
+  );
+
+  test("whose lock excludes only those of its own process is found out", async () => {
+    const result = await torture({ part: "events", seconds: 10, processes, seed: 10, sabotage: true });
+    expect(result.violations.join("\n")).toMatch(/won twice|is lost|damaged/);
+  });
+});

@@ -55,6 +55,8 @@ export interface RollingChainOptions<T> {
    */
   readonly sync?: boolean | undefined;
   readonly bootId: string;
+  /** A moment in which others come to their turn. Taken by whoever finds nothing new in a crowd: then the others have lost every race since his last append. Default: none. */
+  readonly pause?: (() => Promise<void>) | undefined;
 }
 
 export interface RollingEntry<T> {
@@ -234,6 +236,10 @@ export class RollingChain<T> {
   /** In a crowd a look is cheaper than an attempt in vain; alone, whoever appends knows the end without one. Undefined when the epoch is gone. */
   async #lookAhead(): Promise<View<T> | undefined> {
     const known = this.#view ?? (await this.#enter());
+    this.#view = await this.#advance(known);
+    if (this.#view !== known) return this.#view;
+    // Either they are gone, or they lose: who appended last knows the end first, and without this he could win for ever.
+    await this.#options.pause?.();
     this.#view = await this.#advance(known);
     this.#isCrowded = this.#view !== known;
     return this.#view;

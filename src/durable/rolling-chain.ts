@@ -55,8 +55,6 @@ export interface RollingChainOptions<T> {
    */
   readonly sync?: boolean | undefined;
   readonly bootId: string;
-  /** A moment in which others come to their turn. Taken by whoever finds nothing new in a crowd: then the others have lost every race since his last append. Default: none. */
-  readonly pause?: (() => Promise<void>) | undefined;
 }
 
 export interface RollingEntry<T> {
@@ -88,8 +86,6 @@ export class RollingChain<T> {
   readonly #slotKind: RecordKind<Slot<T>>;
   readonly #epochs: Chain<Epoch<T>>;
   #view: View<T> | undefined;
-  /** Others append too: known since a race was lost, until a look finds nothing new. */
-  #isCrowded = false;
 
   protected constructor(staging: Staging, directory: string, options: RollingChainOptions<T>) {
     this.staging = staging;
@@ -122,9 +118,7 @@ export class RollingChain<T> {
     { keepAs, sync = this.#sync }: AppendOptions = {},
   ): Promise<RollingEntry<T> | undefined> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      // Whoever has just lost a race knows where the end is.
-      const view = attempt === 0 && this.#isCrowded ? await this.#lookAhead() : (this.#view ?? (await this.#enter()));
-      if (view === undefined) continue;
+      const view = this.#view ?? (await this.#enter());
       if (view.slot >= view.epoch.body.slots) {
         await this.#roll(view);
         continue;
@@ -207,7 +201,6 @@ export class RollingChain<T> {
     try {
       linked = await linkOnce(this.staging.disk, temp, path, bytes, { mayRepeat: true });
       if (!linked) {
-        this.#isCrowded = true;
         this.#view = await this.#overtakenAt(next);
         return false;
       }
@@ -231,18 +224,6 @@ export class RollingChain<T> {
     }
     if (counts === undefined) throw this.#inDoubt(id, path, undefined);
     return counts;
-  }
-
-  /** In a crowd a look is cheaper than an attempt in vain; alone, whoever appends knows the end without one. Undefined when the epoch is gone. */
-  async #lookAhead(): Promise<View<T> | undefined> {
-    const known = this.#view ?? (await this.#enter());
-    this.#view = await this.#advance(known);
-    if (this.#view !== known) return this.#view;
-    // Either they are gone, or they lose: who appended last knows the end first, and without this he could win for ever.
-    await this.#options.pause?.();
-    this.#view = await this.#advance(known);
-    this.#isCrowded = this.#view !== known;
-    return this.#view;
   }
 
   #inDoubt(id: string, path: string, cause: unknown): Error {

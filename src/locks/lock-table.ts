@@ -20,9 +20,6 @@ import { checkTable, emptyTable, tableKind, type Request, type Table } from "./r
 /** Beyond twice as many requests as were found standing last time, and so many more, all of them are looked at. */
 const untidyMax = 32;
 
-/** So long whoever was in a crowd lets others go first, once, when he seems to be alone. */
-const courtesyMs = 1;
-
 export interface LockTableOptions {
   /** Of the tree that redos change. */
   readonly root: string;
@@ -67,7 +64,7 @@ export class LockTable {
     { root, slotsPerEpoch, ChainClass = RollingChain }: LockTableOptions,
   ): Promise<LockTable> {
     const table = new this(ground, root);
-    const { clock, disk, host } = ground.ports;
+    const { disk, host } = ground.ports;
     const { directory } = ground.layout;
     for (const name of ["holds", "redo", "done", "trash"]) await ensureDirectory(disk, `${directory}/${name}`);
     table.#chain = await ChainClass.open<Table>(ground.staging, `${directory}/table`, {
@@ -79,7 +76,6 @@ export class LockTable {
       // A lock need not survive a power cut, because its holder does not.
       sync: false,
       bootId: host.bootId,
-      pause: () => clock.sleep(courtesyMs),
     });
     return table;
   }

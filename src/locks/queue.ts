@@ -79,8 +79,6 @@ export async function waitFor(
   // The last one first: it waits for those before it, so when it is over they mostly are too, and a hand-over wakes one waiter and not all.
   for (const blocker of [...blockers].reverse()) {
     const isOver = (): Promise<boolean> => table.isOver(blocker.id);
-    // Looked at before it is watched: a watch of what is gone costs more than all the looks.
-    if (await isOver()) continue;
     while ((await bell.ring(table.holdFile(blocker.id), isOver, deadline)) === "poll") {
       life.mustGoOn();
       if (!(await stillBlocks(table, request, blocker))) break;

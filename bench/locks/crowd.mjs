@@ -11,7 +11,8 @@ const roundMs = 1500;
 const names = ["store lock", "path lock", "semaphore", "proper-lockfile, retry 100 ms", "proper-lockfile, retry 10 ms"];
 /** The more eager one, with which it mostly does best. */
 const baseline = "proper-lockfile, retry 10 ms";
-const target = { ratioMin: 10, shareMin: 0.5 };
+/** Docs: decision 16. With one caller each it is the hand-over between processes that is measured, and no rate is promised. */
+const target = { callersOfRatio: 16, ratioMin: 10, shareMin: 0.5 };
 
 /** One caller a process: each hand-over is one between processes. Sixteen: what a server does that answers requests. */
 const crowds = [1, 16];
@@ -51,7 +52,7 @@ async function run(directory, callers) {
   const base = median(entrants.find(({ name }) => name === baseline).rates);
   printTable(
     title,
-    entrants.map((entrant) => rowOf(entrant, base)),
+    entrants.map((entrant) => rowOf(entrant, base, callers)),
   );
 }
 
@@ -70,7 +71,7 @@ async function playRound(workers, entrant, callers) {
   entrant.rates.push((1000 * sum(each.map(({ count }) => count))) / roundMs);
 }
 
-function rowOf({ name, directory, rates, cpuMs, counts }, base) {
+function rowOf({ name, directory, rates, cpuMs, counts }, base, callers) {
   const perSecond = median(rates);
   const share = (Math.min(...counts) * processes) / sum(counts);
   // Whoever lets two in at once would look fast.
@@ -84,7 +85,8 @@ function rowOf({ name, directory, rates, cpuMs, counts }, base) {
   ];
   const notes = [];
   if (name === "path lock") {
-    notes.push(verdict(`≥ ${target.ratioMin} × proper-lockfile`, perSecond / base >= target.ratioMin));
+    if (callers === target.callersOfRatio)
+      notes.push(verdict(`≥ ${target.ratioMin} × proper-lockfile`, perSecond / base >= target.ratioMin));
     notes.push(verdict(`least share ≥ ${target.shareMin}`, share >= target.shareMin));
   }
   return { name, figures, notes };

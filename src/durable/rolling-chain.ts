@@ -231,7 +231,14 @@ export class RollingChain<T> {
     return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
   }
 
+  /** The newest after the slot of `view` went to somebody else; the state of `view` never counted. Undefined when the epoch is gone. */
   async #overtakenAt(view: View<T>): Promise<View<T> | undefined> {
+    if (this.staging.disk.volume.kind === "local") {
+      const before = { ...view, slot: view.slot - 1 };
+      const newest = await this.#advance(before);
+      return newest === before ? undefined : newest;
+    }
+    // From that slot on: a listing of a share may not have it yet.
     const found = await this.#findSlot(view, view.slot);
     return found === undefined ? undefined : await this.#advance({ ...view, state: found.state });
   }
@@ -256,21 +263,32 @@ export class RollingChain<T> {
     return await this.#advance({ epoch, slot: 0, state: epoch.body.base });
   }
 
-  /** Slot by slot: cheapest where a look costs no round trip, and usually there is at most one. */
-  async #walk(view: View<T>): Promise<View<T>> {
-    let newest = view;
-    while (newest.slot < view.epoch.body.slots) {
-      const next = await this.#findSlot(view, newest.slot + 1);
-      if (next === undefined) break;
-      newest = { ...view, slot: newest.slot + 1, state: next.state };
+  /** By names alone, in growing steps and then in halves: slots have no gaps, a look costs no round trip here, and only the last one has to be read. */
+  async #walk(view: View<T>): Promise<View<T> | undefined> {
+    const isThere = (slot: number): Promise<boolean> => this.staging.disk.canOpen(this.#pathOf(view, slot));
+    let highest = view.slot;
+    let absent = view.epoch.body.slots + 1;
+    for (let step = 1; highest + step < absent; step *= 2) {
+      if (await isThere(highest + step)) highest += step;
+      else absent = highest + step;
     }
-    return newest;
+    while (highest + 1 < absent) {
+      const middle = Math.floor((highest + absent) / 2);
+      if (await isThere(middle)) highest = middle;
+      else absent = middle;
+    }
+    return highest === view.slot ? view : await this.#at(view, highest);
   }
 
   /** By a listing: on a network mount each name that was looked for in vain would be remembered as absent. */
   async #jump(view: View<T>): Promise<View<T> | undefined> {
     const slot = await findHighestSlot(this.staging.disk, this.#pathOf(view));
     if (slot === undefined || slot <= view.slot) return slot === undefined ? undefined : view;
+    return await this.#at(view, slot);
+  }
+
+  /** Undefined when the epoch is gone. */
+  async #at(view: View<T>, slot: number): Promise<View<T> | undefined> {
     const found = await this.#findSlot(view, slot);
     return found === undefined ? undefined : { ...view, slot, state: found.state };
   }

@@ -1,4 +1,5 @@
 // Waiting for something to change: a hint wakes at once, a poll with jitter in any case. Hints are never the truth, so whoever is woken looks again.
+import type { Deadline } from "../durable/deadline.ts";
 import type { Ports } from "../ports/ports.ts";
 
 /** A local disk sends hints, so its polls are only for what comes without: a holder that was killed. */
@@ -7,9 +8,6 @@ const networkPollMs = { first: 20, max: 250 };
 const growth = 1.5;
 /** Polls of many waiters must not fall together. */
 const jitter = 0.3;
-/** Nobody sees it; an abort without a reason would make an error with a stack. */
-const woken = "woken";
-
 export class Bell {
   readonly #ports: Pick<Ports, "clock" | "random" | "watch">;
   readonly #maxMs: number;
@@ -23,27 +21,30 @@ export class Bell {
   }
 
   /** Resolves when `isOver` says so, or when it is time to look closer. `isOver` is asked after the watch of `path` has begun, and after each hint: nothing slips through. */
-  async ring(path: string, isOver: () => Promise<boolean>, signal: AbortSignal): Promise<"over" | "poll"> {
+  async ring(path: string, isOver: () => Promise<boolean>, deadline: Deadline): Promise<"over" | "poll"> {
     const { clock, watch } = this.#ports;
-    signal.throwIfAborted();
-    let hint = new AbortController();
-    const wake = (): void => hint.abort(woken);
-    const stop = watch.start(path, wake);
-    signal.addEventListener("abort", wake, { once: true });
+    deadline.throwIfOver();
+    const sleeper = new Sleeper();
+    const stopWatching = watch.start(path, sleeper.wake);
+    const stopWaiting = deadline.onOver(sleeper.wake);
+    let isTime = false;
+    let stopAlarm: (() => void) | undefined;
     try {
-      const untilMs = clock.monotonicMs() + this.#nextPauseMs();
       for (;;) {
         if (await isOver()) return "over";
-        signal.throwIfAborted();
-        const leftMs = untilMs - clock.monotonicMs();
-        if (leftMs <= 0) return "poll";
-        await clock.sleep(leftMs, { signal: hint.signal }).catch(() => undefined);
-        signal.throwIfAborted();
-        if (hint.signal.aborted) hint = new AbortController();
+        deadline.throwIfOver();
+        if (isTime) return "poll";
+        stopAlarm ??= clock.alarm(this.#nextPauseMs(), () => {
+          isTime = true;
+          sleeper.wake();
+        });
+        await sleeper.sleep();
+        deadline.throwIfOver();
       }
     } finally {
-      signal.removeEventListener("abort", wake);
-      stop();
+      stopAlarm?.();
+      stopWaiting();
+      stopWatching();
     }
   }
 
@@ -51,5 +52,21 @@ export class Bell {
     const pauseMs = this.#pollMs * (1 - jitter / 2 + jitter * this.#ports.random.fraction());
     this.#pollMs = Math.min(this.#maxMs, this.#pollMs * growth);
     return pauseMs;
+  }
+}
+
+/** A call that comes while nobody sleeps ends the next sleep. */
+class Sleeper {
+  #isWoken = false;
+  #end: (() => void) | undefined;
+
+  readonly wake = (): void => {
+    this.#isWoken = true;
+    this.#end?.();
+  };
+
+  async sleep(): Promise<void> {
+    if (!this.#isWoken) await new Promise<void>((resolve) => (this.#end = resolve));
+    this.#isWoken = false;
   }
 }

@@ -46,6 +46,9 @@ export function conflictsWith(mine: readonly Claim[], theirs: readonly Claim[]):
 
 /** Those of `others` that `mine` cannot be together with. */
 export function conflictingOf<C extends Claimant>(others: readonly C[], mine: Claimant): C[] {
+  // Mostly nobody is within anybody.
+  if (mine.within === undefined && others.every(({ within }) => within === undefined))
+    return others.filter(({ id, claims }) => id !== mine.id && conflictsWith(mine.claims, claims));
   const relatives = relativesOf(others, mine);
   return others.filter(({ id, claims }) => !relatives.has(id) && conflictsWith(mine.claims, claims));
 }

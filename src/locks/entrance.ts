@@ -161,7 +161,7 @@ export class Entrance {
     if (this.#leftMs(ask) <= 0) throw await this.#timedOut(ask, await this.#whoConflicts(ask));
     return await this.#waiting(
       ask,
-      (signal) => line.enter(ask.claims, signal),
+      (deadline) => line.enter(ask.claims, deadline),
       () => this.#whoConflicts(ask),
     );
   }
@@ -204,7 +204,7 @@ export class Entrance {
     const { life } = ask;
     await this.#waiting(
       ask,
-      (signal) => waitFor(this.#table, queued, { life, signal }),
+      (deadline) => waitFor(this.#table, queued, { life, deadline }),
       () => this.#table.standing(queued.blockers),
     );
   }
@@ -212,7 +212,7 @@ export class Entrance {
   /** Waits for no longer than is left of what was asked for; says who was in the way when that was not enough. */
   async #waiting<T>(
     ask: Ask,
-    wait: (signal: AbortSignal) => Promise<T>,
+    wait: (deadline: Deadline) => Promise<T>,
     inTheWay: () => Promise<readonly Request[]>,
   ): Promise<T> {
     const { signal } = ask.patience;
@@ -224,7 +224,7 @@ export class Entrance {
       timedOut,
     });
     try {
-      return await wait(deadline.signal);
+      return await wait(deadline);
     } catch (error) {
       signal?.throwIfAborted();
       throw error === expired ? await this.#timedOut(ask, await inTheWay()) : error;

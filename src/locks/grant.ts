@@ -49,8 +49,6 @@ export class Grant {
   readonly redos: Map<string, Redo> = new Map();
   /** What ends when this one ends. */
   readonly inner: Set<Grant> = new Set();
-  /** Where those wait for each other that this one covers. */
-  readonly line: Line = new Line();
   /** Its place in a line of this process; left by whoever releases it, and when it is lost. */
   place: Entered<PassedRequest> | Entered<never> | undefined;
   /** What is to be done once when it is over. */
@@ -61,6 +59,7 @@ export class Grant {
   #state: "held" | "released" | "lost" = "held";
   #reason: unknown;
   #signal: AbortController | undefined;
+  #line: Line | undefined;
 
   constructor({
     id,
@@ -105,6 +104,11 @@ export class Grant {
     this.#signal ??= new AbortController();
     if (this.#state === "lost" && !this.#signal.signal.aborted) this.#signal.abort(this.#reason);
     return this.#signal.signal;
+  }
+
+  /** Where those wait for each other that this one covers. */
+  get line(): Line {
+    return (this.#line ??= new Line());
   }
 
   /** It is over, and not by its owner's will. */

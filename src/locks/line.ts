@@ -1,4 +1,5 @@
 // The line of one process: those of its callers that conflict wait for each other here, so that one of them at a time waits in the lock table.
+import type { Deadline } from "../durable/deadline.ts";
 import { blockersOf, type Claimant } from "./conflict.ts";
 import type { Claim } from "./claim.ts";
 
@@ -31,13 +32,13 @@ export class Line<T = never> {
     return this.#entered(place, undefined);
   }
 
-  /** In when every earlier one that conflicts has left; rejects with the signal's reason and is out of the line. */
-  async enter(claims: readonly Claim[], signal: AbortSignal): Promise<Entered<T>> {
-    signal.throwIfAborted();
+  /** In when every earlier one that conflicts has left; rejects with the deadline's reason and is out of the line. */
+  async enter(claims: readonly Claim[], deadline: Deadline): Promise<Entered<T>> {
+    deadline.throwIfOver();
     const place = this.#newPlace(claims);
     this.#places.push(place);
     const isFree = blockersOf(this.#places, place).length === 0;
-    return this.#entered(place, isFree ? undefined : await this.#wait(place, signal));
+    return this.#entered(place, isFree ? undefined : await this.#wait(place, deadline));
   }
 
   #entered(place: Place<T>, passed: T | undefined): Entered<T> {
@@ -50,16 +51,16 @@ export class Line<T = never> {
     };
   }
 
-  async #wait(place: Place<T>, signal: AbortSignal): Promise<T | undefined> {
+  async #wait(place: Place<T>, deadline: Deadline): Promise<T | undefined> {
     return await new Promise<T | undefined>((resolve, reject) => {
       const giveUp = (): void => {
         this.#leave(place);
-        reject(signal.reason as Error);
+        reject(deadline.reason);
       };
-      signal.addEventListener("abort", giveUp, { once: true });
+      const stopWaiting = deadline.onOver(giveUp);
       place.enter = (passed) => {
         place.enter = undefined;
-        signal.removeEventListener("abort", giveUp);
+        stopWaiting();
         resolve(passed);
       };
     });

@@ -69,7 +69,7 @@ export class Mirror {
         grant.mustHold();
         if (blocker === undefined) return;
         if (leftMs === 0) throw refused(blocker);
-        await this.#untilOver(grant, blocker, deadline.signal).catch((error: unknown) => {
+        await this.#untilOver(grant, blocker, deadline).catch((error: unknown) => {
           throw error === expired ? refused(blocker) : error;
         });
       }
@@ -128,14 +128,14 @@ export class Mirror {
   }
 
   /** Looks at nothing but the one file: whatever else there is, is looked for when that one is over. */
-  async #untilOver(grant: Grant, { path, handle, mode }: FoundLock, signal: AbortSignal): Promise<void> {
+  async #untilOver(grant: Grant, { path, handle, mode }: FoundLock, deadline: Deadline): Promise<void> {
     const { ground, foreign } = this.#place;
     const bell = new Bell(ground.ports);
     const isOver = async (): Promise<boolean> => {
       const found = await foreign.findLive(path);
       return found?.handle !== handle || found.mode !== mode;
     };
-    while ((await bell.ring(path, isOver, signal)) !== "over") grant.mustHold();
+    while ((await bell.ring(path, isOver, deadline)) !== "over") grant.mustHold();
   }
 
   #refreshWhileShown(): void {

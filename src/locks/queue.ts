@@ -1,4 +1,5 @@
 // Standing in the list of requests: how a request gets into it, and how it waits there until every earlier one that conflicts is over.
+import type { Deadline } from "../durable/deadline.ts";
 import type { Life } from "../durable/life.ts";
 import { holdfastError } from "../errors.ts";
 import type { Claim } from "./claim.ts";
@@ -72,13 +73,13 @@ export async function enqueue(
 export async function waitFor(
   table: LockTable,
   { request, blockers }: Queued,
-  { life, signal }: { readonly life: Life; readonly signal: AbortSignal },
+  { life, deadline }: { readonly life: Life; readonly deadline: Deadline },
 ): Promise<void> {
   const bell = new Bell(table.ground.ports);
   // The last one first: it waits for those before it, so when it is over they mostly are too, and a hand-over wakes one waiter and not all.
   for (const blocker of [...blockers].reverse()) {
     const isOver = (): Promise<boolean> => table.isOver(blocker.id);
-    while ((await bell.ring(table.holdFile(blocker.id), isOver, signal)) === "poll") {
+    while ((await bell.ring(table.holdFile(blocker.id), isOver, deadline)) === "poll") {
       life.mustGoOn();
       if (!(await stillBlocks(table, request, blocker))) break;
     }

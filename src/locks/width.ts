@@ -47,7 +47,7 @@ export async function widen(
       isAnnounced = true;
       const [first] = blockers as [Request];
       try {
-        await bell.ring(table.holdFile(first.id), () => table.isOver(first.id), deadline.signal);
+        await bell.ring(table.holdFile(first.id), () => table.isOver(first.id), deadline);
       } catch (error) {
         if (error !== expired) throw error;
         throw lockTimeout(

@@ -10,4 +10,9 @@ export interface Clock {
    * is set. A blocked event loop or a sleeping laptop makes it late, never early.
    */
   sleep(ms: number, options?: { signal?: AbortSignal | undefined; background?: boolean }): Promise<void>;
+  /**
+   * Calls `ring` once after `ms`, never early and never before this call returns, unless the returned function is called first. A sleep without a promise and a
+   * signal, for waits that mostly end before their time.
+   */
+  alarm(ms: number, ring: () => void): () => void;
 }

@@ -53,6 +53,16 @@ describe("the real clock", () => {
     await nodeClock.sleep(-5);
   });
 
+  it("rings an alarm once, never early, and not when it was stopped", async () => {
+    const before = nodeClock.monotonicMs();
+    let stopped = 0;
+    const stop = nodeClock.alarm(1, () => stopped++);
+    const rungMs = new Promise<number>((resolve) => nodeClock.alarm(20.5, () => resolve(nodeClock.monotonicMs())));
+    stop();
+    expect((await rungMs) - before).toBeGreaterThanOrEqual(20.5);
+    expect(stopped).toBe(0);
+  });
+
   it("keeps the process alive only when the sleep is not in the background", async () => {
     const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
     const controller = new AbortController();

@@ -132,6 +132,11 @@ describe("the memory heart", () => {
           sleepers.add(sleeper);
           signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
         }),
+      alarm(ms, ring) {
+        const sleeper = { dueMs: nowMs + ms, wake: ring };
+        sleepers.add(sleeper);
+        return () => sleepers.delete(sleeper);
+      },
       async pass(ms) {
         await turn();
         nowMs += ms;

@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 // A longer delay overflows in Node, which then fires at once.
 const timerMsMax = 2 ** 31 - 1;
 
-export const nodeClock: Clock = { wallMs: () => Date.now(), monotonicMs, sleep };
+export const nodeClock: Clock = { wallMs: () => Date.now(), monotonicMs, sleep, alarm };
 
 /** From the start of the machine, not of this thread as with `performance.now`: the heart's thread and the main thread must agree. */
 function monotonicMs(): number {
@@ -16,23 +16,36 @@ function sleep(ms: number, options: { signal?: AbortSignal | undefined; backgrou
   const { signal, background = false } = options;
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);
-    const untilMs = monotonicMs() + ms;
-    let timer: NodeJS.Timeout;
-    const wait = (): void => {
-      const leftMs = untilMs - monotonicMs();
-      // Timers count whole milliseconds and can fire a fraction early: look at the clock, and wait for the rest.
-      if (leftMs <= 0) {
-        signal?.removeEventListener("abort", abort);
-        return resolve();
-      }
-      timer = setTimeout(wait, Math.min(Math.ceil(leftMs), timerMsMax));
-      if (background) timer.unref();
-    };
+    if (ms <= 0) return resolve();
+    const stop = startTimer(ms, { background }, () => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    });
     const abort = (): void => {
-      clearTimeout(timer);
+      stop();
       reject(signal?.reason);
     };
     signal?.addEventListener("abort", abort, { once: true });
-    wait();
   });
+}
+
+function alarm(ms: number, ring: () => void): () => void {
+  return startTimer(ms, { background: false }, ring);
+}
+
+function startTimer(ms: number, { background }: { readonly background: boolean }, ring: () => void): () => void {
+  const untilMs = monotonicMs() + ms;
+  let timer: NodeJS.Timeout;
+  const wait = (leftMs: number): void => {
+    timer = setTimeout(look, Math.min(Math.ceil(leftMs), timerMsMax));
+    if (background) timer.unref();
+  };
+  const look = (): void => {
+    const leftMs = untilMs - monotonicMs();
+    // Timers count whole milliseconds and can fire a fraction early: look at the clock, and wait for the rest.
+    if (leftMs <= 0) ring();
+    else wait(leftMs);
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
 }

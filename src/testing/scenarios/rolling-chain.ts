@@ -140,6 +140,7 @@ function everyWinCounts(state: Counter, facts: readonly Fact[]): void {
 export function rollingChainScenarios(options: RollingScenarioOptions = {}): Scenario[] {
   const one = { ...options, slotsPerEpoch: 1 };
   const two = { ...options, slotsPerEpoch: 2 };
+  const four = { ...options, slotsPerEpoch: 4 };
   const unsynced = { ...one, sync: false, bootId: "before the power cut" };
   return [
     rollingScenario(
@@ -191,6 +192,14 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       { ...one, collected: true, entriesMeanwhile: 3 },
     ),
     halfCollected(options),
+    rollingScenario(
+      {
+        name: "chain: the end is looked for while it is removed",
+        about: "One looks by names for the end of a long epoch while a collector takes the names away, in any order.",
+        actors: { ada: appender(2, four), col: collector(1, four) },
+      },
+      { ...four, collected: true, entriesBefore: 1, entriesMeanwhile: 8 },
+    ),
     rollingScenario(
       {
         name: "chain: a late roller and a collector",

@@ -71,6 +71,23 @@ function simClock({ now, machine, park, observed }: SimProcessOptions): Clock {
       });
       signal?.throwIfAborted();
     },
+    alarm(ms, ring) {
+      const dueMs = now() + ms;
+      let isStopped = false;
+      const rung = park({
+        operation: "sleep",
+        detail: `${ms} ms`,
+        touches: [],
+        dueMs,
+        background: false,
+        outcomes: () => (now() >= dueMs || isStopped ? [{ label: "", run: () => undefined }] : []),
+      });
+      rung.then(
+        () => (isStopped ? undefined : ring()),
+        () => undefined, // Its process has crashed.
+      );
+      return () => (isStopped = true);
+    },
   };
 }
 

@@ -33,8 +33,33 @@ function truth(name: string, about: string, ask: (pair: Pair, report: Report) =>
   };
 }
 
+/** How a waiter could ask whether the hold file of another is still there; the last is how it does. */
+const questionsOfHoldFile = ["open", "open after its directory", "link from it", "link from it after its directory"];
+
 export const diskTruths: readonly Scenario[] = [
   openOfUnlinked,
+
+  truth(
+    "released-hold-file",
+    "a hold file that its owner has unlinked is known to be gone at once, though its inode lives on as a slot",
+    async ({ here, there, directory }, report) => {
+      for (const question of questionsOfHoldFile) {
+        let wrong = 0;
+        for (let round = 0; round < rounds; round++) {
+          const [hold, slot] = ["hold", "slot"].map((kind) => `${directory}/${kind}s/${kind}-${question}-${round}`);
+          const ask = () => here.do<boolean>("isThere", question, hold ?? "", `${directory}/${question}-${round}`);
+          for (const kind of ["hold", "slot"]) await there.try("mkdir", `${directory}/${kind}s`);
+          await there.do("make", hold ?? "", "x");
+          await there.do("link", hold ?? "", slot ?? "");
+          for (let again = 0; again < 3; again++) await ask();
+          await there.do("unlink", hold ?? "");
+          if (await ask()) wrong++;
+        }
+        report.note(`${question}: wrong "it is there" ${wrong} of ${rounds}`);
+        if (question === questionsOfHoldFile.at(-1)) report.must(wrong === 0, `${question} was answered from a cache`);
+      }
+    },
+  ),
 
   truth(
     "second-name",

@@ -6,6 +6,7 @@ import { isId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
+import { again } from "./again.ts";
 import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
 import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
@@ -180,8 +181,10 @@ export class Ground implements AsyncDisposable {
 
   /** Final, and known to all before anything of it is removed: its record becomes its death record. */
   async #declareDead(holder: Holder): Promise<void> {
+    const { disk } = this.ports;
+    const { holders } = this.layout;
     try {
-      await this.ports.disk.rename(this.layout.record(holder.id), this.layout.deathRecord(holder.id));
+      await again(disk, holders, () => disk.rename(this.layout.record(holder.id), this.layout.deathRecord(holder.id)));
     } catch (error) {
       // Somebody else has declared it.
       if (!hasErrno(error, "ENOENT")) throw error;
@@ -218,7 +221,7 @@ export class Ground implements AsyncDisposable {
     try {
       return (await this.ports.disk.stat(path)).mtimeMs;
     } catch (error) {
-      if (hasErrno(error, "ENOENT")) return undefined;
+      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
       throw error;
     }
   }

@@ -212,6 +212,22 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
       },
     }),
     lockScenario({
+      name: "locks: a waiter whose client remembers the hold file",
+      about:
+        "Another machine has let go; the file that it removed lives on as a slot, and can still be opened and linked from.",
+      volume: share,
+      profile: "share",
+      quirks: { fileHandles: true },
+      actors: {
+        ada: { ...holding("a", options, async (context, hold) => await visit(context, hold)), machine: "m1" },
+        bob: { ...patient(["a"], options), machine: "m2" },
+      },
+      check: (facts) => {
+        neverTogether(facts);
+        sleepersAreTold(facts);
+      },
+    }),
+    lockScenario({
       name: "locks: three machines with old listings",
       about: "Listings and absent names come from caches.",
       volume: share,

@@ -12,6 +12,7 @@ import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
 import { decideRecord, findDecision, findRecord } from "./record-file.ts";
 import { discard, stage, type Staging } from "./staging.ts";
+import { mustTrustMount } from "./trusted-mount.ts";
 import { Witness, type HolderState } from "./witness.ts";
 
 /** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
@@ -52,7 +53,7 @@ export class Ground implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT before anything is written. */
+  /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses writes, before anything is written. */
   static async open(
     ports: Ports,
     directory: string,
@@ -60,6 +61,7 @@ export class Ground implements AsyncDisposable {
   ): Promise<Ground> {
     if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
       throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
+    mustTrustMount(ports, directory);
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);

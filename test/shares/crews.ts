@@ -34,6 +34,9 @@ export class Crews implements Workers {
   start(guest: Guest): void {
     for (const crew of this.#crews) crew.start(guest);
   }
+  async bury(dead: Guest): Promise<void> {
+    for (const crew of this.#crews) await crew.bury(dead);
+  }
   startAll({ guests }: Bed): void {
     for (const guest of guests) this.start(guest);
   }

@@ -14,6 +14,8 @@ export interface WorkOptions {
   /** Run the known-wrong variant. */
   readonly sabotage: boolean;
   readonly workersPerGuest: number;
+  /** How long each of them rests after each round. */
+  readonly restMs: number;
 }
 
 const finishMsMax = 60_000;
@@ -70,6 +72,17 @@ export class WorkCrew {
     this.#scripts.set(
       guest,
       this.#namesOf(guest).map((name) => this.#startWorker(guest, name)),
+    );
+  }
+
+  /** On a share nobody takes a semaphore over by itself: whoever knows that its holder is dead removes it. */
+  async bury(dead: Guest): Promise<void> {
+    if (this.part !== "semaphore") return;
+    const lock = `${this.#options.directory}/counts.lock`;
+    const person = this.#bed.guests.find((guest) => guest !== dead);
+    // The listing first, so that the machine of that person looks the name up anew.
+    await person?.shell(
+      `ls ${this.#options.directory} >/dev/null; ! grep -qx 'host=${dead.name}' ${lock} || rm ${lock}`,
     );
   }
 

@@ -1,4 +1,4 @@
-// The calls for NFS 4: what is opened for reading is opened without a delegation.
+// The calls for NFS 4: nothing is opened under a delegation.
 //
 // A server may hand a file that is read to the machine that reads it, and take it back when another machine wants to link, rename or remove it. From a machine that sleeps or is cut
 // off it cannot be taken back before that machine's lease at the server is over (90 s by default), and the clients that wait ask at longer and longer intervals: a lock that
@@ -13,12 +13,19 @@ export function callsFor({ type }: Volume, platform: NodeJS.Platform = process.p
   return type === "nfs4" && platform === "linux" ? nfsCalls : pooledCalls;
 }
 
-const undelegated = constants.O_RDONLY | (constants.O_DIRECT ?? 0);
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
+const noDelegation = constants.O_DIRECT ?? 0;
+/** Those that read; what is only written is never delegated. Also what a machine makes and writes itself would be. */
+const readingFlags: Readonly<Record<string, number>> = { "r+": O_RDWR, "wx+": O_RDWR | O_CREAT | O_EXCL };
 
 /** Exported for tests. */
 export const nfsCalls: FileCalls = {
   ...pooledCalls,
-  open: async (path, flags, mode) => (flags === "r" ? openForReading(path) : pooledCalls.open(path, flags, mode)),
+  open: async (path, flags, mode) => {
+    if (flags === "r") return await openForReading(path);
+    const reading = typeof flags === "number" ? flags : readingFlags[flags];
+    return await pooledCalls.open(path, reading === undefined ? flags : reading | noDelegation, mode);
+  },
   isThere: async (path) => {
     try {
       await pooledCalls.close(await openForReading(path));
@@ -32,10 +39,10 @@ export const nfsCalls: FileCalls = {
 
 async function openForReading(path: string): Promise<number> {
   try {
-    return await pooledCalls.open(path, undelegated);
+    return await pooledCalls.open(path, O_RDONLY | noDelegation);
   } catch (error) {
     // A directory, which is never delegated.
     if (findErrno(error) !== "EINVAL") throw error;
-    return await pooledCalls.open(path, "r");
+    return await pooledCalls.open(path, O_RDONLY);
   }
 }

@@ -13,10 +13,10 @@ const graceMs = 10_000;
 const firstWinMsMax = 60_000;
 const shownMax = 10;
 
-/** Two: what one machine remembers of the share is then asked by somebody else too. With several parts at once there are enough in any case. */
-function workersPerGuest(parts: readonly TorturePart[]): number {
-  return parts.length > 1 ? 1 : 2;
-}
+/** Two: what one machine remembers of the share is then asked by somebody else too. */
+const oneAlone = { workersPerGuest: 2, restMs: 0 };
+/** With several parts at once the processors would be what everybody waits for. */
+const manyTogether = { workersPerGuest: 1, restMs: 400 };
 
 /** The gate is for one machine, and says so on a share. */
 const parts = tortureParts.filter((part) => part !== "gate");
@@ -110,7 +110,7 @@ async function withCrews(
         directory: await bed.directory(part),
         leaseMs,
         sabotage,
-        workersPerGuest: workersPerGuest(parts),
+        ...(parts.length > 1 ? manyTogether : oneAlone),
       }),
     );
   const crew = new Crews(crews);

@@ -40,6 +40,39 @@ export const diskTruths: readonly Scenario[] = [
   openOfUnlinked,
 
   truth(
+    "replace-of-open",
+    "how long a file cannot be replaced, renamed or removed that another machine has open and was cut off with",
+    async ({ bed, here, there, directory }, report) => {
+      for (const isCut of [false, true])
+        for (const change of ["replace", "rename away", "unlink"]) {
+          const path = `${directory}/${change.replace(" ", "-")}-${isCut ? "cut" : "connected"}`;
+          await there.do("make", path, "old");
+          await there.do("make", `${path}.new`, "new");
+          const handle = await here.do<number>("open", path, "r");
+          if (isCut) await bed.guest(1).cut();
+          const startMs = performance.now();
+          const attempt = () =>
+            change === "replace"
+              ? there.try("rename", `${path}.new`, path)
+              : change === "unlink"
+                ? there.try("unlink", path)
+                : there.try("rename", path, `${path}.away`);
+          const first = await attempt();
+          let last = first;
+          while (last.errno !== undefined && performance.now() - startMs < bed.server.leaseMs + 20_000) {
+            await sleep(500);
+            last = await attempt();
+          }
+          const seconds = Math.round((performance.now() - startMs) / 100) / 10;
+          const end = last.errno === undefined ? `done after ${seconds} s` : `${last.errno} for ${seconds} s`;
+          report.note(`${change}, its reader ${isCut ? "cut off" : "connected"}: first ${first.errno ?? "ok"}, ${end}`);
+          if (isCut) await bed.guest(1).heal();
+          await here.try("close", handle);
+        }
+    },
+  ),
+
+  truth(
     "released-hold-file",
     "a hold file that its owner has unlinked is known to be gone at once, though its inode lives on as a slot",
     async ({ here, there, directory }, report) => {

@@ -142,7 +142,8 @@ class ReleaseRepeatedBlindly extends LockName {
   override async giveUp(claim: Claim): Promise<boolean> {
     const { disk } = this.ports;
     if (!(await this.isStanding(claim))) return false;
-    await disk.unlink(this.path).catch((error: unknown) => (isOutage(error) ? disk.unlink(this.path) : undefined));
+    const unlink = (): Promise<void> => disk.unlink(this.path);
+    await unlink().catch((error: unknown) => (isOutage(error) ? unlink().catch(() => undefined) : undefined));
     return true;
   }
 }

@@ -2,6 +2,7 @@
 import { holdfastError } from "../errors.ts";
 import { diskError, hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
+import { again } from "./again.ts";
 
 export function parentOf(path: string): string {
   return path.slice(0, Math.max(path.lastIndexOf("/"), 1));
@@ -38,7 +39,7 @@ export async function ensureDirectory(disk: Disk, path: string): Promise<void> {
 /** ENOTDIR when the name is taken by something else. */
 async function makeDirectory(disk: Disk, path: string): Promise<void> {
   try {
-    await disk.mkdir(path);
+    await again(disk, parentOf(path), () => disk.mkdir(path));
   } catch (error) {
     if (!hasErrno(error, "EEXIST")) throw error;
     if ((await disk.stat(path)).kind !== "directory") throw diskError("ENOTDIR", "mkdir", path, error);
@@ -55,7 +56,7 @@ export async function removeDirectory(disk: Disk, path: string): Promise<boolean
   for (let round = 0; round < roundsMax; round++) {
     try {
       for (const name of await disk.list(path)) await unlinkIfThere(disk, `${path}/${name}`);
-      await disk.rmdir(path);
+      await again(disk, parentOf(path), () => disk.rmdir(path));
       return true;
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ESTALE")) return true;
@@ -66,9 +67,10 @@ export async function removeDirectory(disk: Disk, path: string): Promise<boolean
   return false;
 }
 
+/** Of a name that nobody uses again. */
 export async function unlinkIfThere(disk: Disk, path: string): Promise<void> {
   try {
-    await disk.unlink(path);
+    await again(disk, parentOf(path), () => disk.unlink(path));
   } catch (error) {
     if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
   }
@@ -77,7 +79,7 @@ export async function unlinkIfThere(disk: Disk, path: string): Promise<void> {
 /** Removes a directory and all that is in it, or a file. What cannot be removed now stays; so does what somebody keeps adding to. */
 export async function removeTree(disk: Disk, path: string): Promise<void> {
   try {
-    await disk.unlink(path);
+    await again(disk, parentOf(path), () => disk.unlink(path));
     return;
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return;
@@ -86,7 +88,7 @@ export async function removeTree(disk: Disk, path: string): Promise<void> {
   }
   try {
     for (const name of await disk.list(path)) await removeTree(disk, `${path}/${name}`);
-    await disk.rmdir(path);
+    await again(disk, parentOf(path), () => disk.rmdir(path));
   } catch (error) {
     if (!hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR", "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES")) throw error;
   }

@@ -6,7 +6,9 @@ import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { ChainEntry } from "./chain.ts";
+import { again } from "./again.ts";
 import { removeDirectory, syncNames } from "./directory.ts";
+import { createOwnFile, makeOwnDirectory } from "./own-name.ts";
 import { getRecord } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
@@ -49,9 +51,9 @@ export async function makeEpochDirectory(
 ): Promise<string | undefined> {
   const name = `${slotName(number)}-${randomName(random.bytes(16))}`;
   const path = `${parent}/${name}`;
-  await disk.mkdir(path);
+  await makeOwnDirectory(disk, path);
   try {
-    await disk.createFile(`${path}/open`, new Uint8Array(), { sync: true });
+    await createOwnFile(disk, `${path}/open`, new Uint8Array(), { sync: true });
     // An epoch that is named but lost its directory or its `open` in a power cut would stop everybody.
     await syncNames(disk, path);
   } catch (error) {
@@ -67,7 +69,7 @@ export async function removeEpochDirectory(disk: Disk, directory: string): Promi
   try {
     // First of all, and durable before anything else goes: from here on no link in this directory is believed. Only ENOENT says that it is gone: an
     // ESTALE may mean that it stands, and deleting slots under it would let their numbers be won again.
-    await disk.unlink(`${directory}/open`).catch((error: unknown) => {
+    await again(disk, directory, () => disk.unlink(`${directory}/open`)).catch((error: unknown) => {
       if (!hasErrno(error, "ENOENT")) throw error;
     });
     await syncNames(disk, directory);

@@ -6,11 +6,13 @@ import { isId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
+import { again } from "./again.ts";
 import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
 import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
 import { decideRecord, findDecision, findRecord } from "./record-file.ts";
 import { discard, stage, type Staging } from "./staging.ts";
+import { mustTrustMount } from "./trusted-mount.ts";
 import { Witness, type HolderState } from "./witness.ts";
 
 /** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
@@ -51,7 +53,7 @@ export class Ground implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT before anything is written. */
+  /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses writes, before anything is written. */
   static async open(
     ports: Ports,
     directory: string,
@@ -59,6 +61,7 @@ export class Ground implements AsyncDisposable {
   ): Promise<Ground> {
     if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
       throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
+    mustTrustMount(ports, directory);
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
@@ -180,8 +183,10 @@ export class Ground implements AsyncDisposable {
 
   /** Final, and known to all before anything of it is removed: its record becomes its death record. */
   async #declareDead(holder: Holder): Promise<void> {
+    const { disk } = this.ports;
+    const { holders } = this.layout;
     try {
-      await this.ports.disk.rename(this.layout.record(holder.id), this.layout.deathRecord(holder.id));
+      await again(disk, holders, () => disk.rename(this.layout.record(holder.id), this.layout.deathRecord(holder.id)));
     } catch (error) {
       // Somebody else has declared it.
       if (!hasErrno(error, "ENOENT")) throw error;
@@ -218,7 +223,7 @@ export class Ground implements AsyncDisposable {
     try {
       return (await this.ports.disk.stat(path)).mtimeMs;
     } catch (error) {
-      if (hasErrno(error, "ENOENT")) return undefined;
+      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
       throw error;
     }
   }

@@ -8,8 +8,10 @@ import type { DiskFile } from "../ports/disk.ts";
 import { elapsedMs, type Beating, type BeatTimes } from "../ports/heart.ts";
 import type { OsLockFile } from "../ports/os-lock.ts";
 import type { Ports } from "../ports/ports.ts";
+import { again } from "./again.ts";
 import { removeDirectory, unlinkIfThere } from "./directory.ts";
 import { holderKind, type GroundLayout, type Holder } from "./holder.ts";
+import { makeOwnDirectory } from "./own-name.ts";
 import { putIfAbsent } from "./publish.ts";
 import type { Staging } from "./staging.ts";
 
@@ -57,13 +59,18 @@ export class Life {
   }
 
   /** Begins a life in a ground whose directories exist. A crash on the way leaves files that count for nothing and are swept. */
-  static async begin(ports: Ports, layout: GroundLayout, { leaseMs, name }: LifeOptions): Promise<Life> {
+  static async begin(ports: Ports, layout: GroundLayout, options: LifeOptions): Promise<Life> {
+    // Each time under another id: what was begun when the server went away is nobody's.
+    return await again(ports.disk, layout.directory, () => Life.#begin(ports, layout, options));
+  }
+
+  static async #begin(ports: Ports, layout: GroundLayout, { leaseMs, name }: LifeOptions): Promise<Life> {
     const { disk, clock, random } = ports;
     const id = makeId(clock.wallMs(), random.bytes(16));
     let file: DiskFile | undefined;
     let lock: OsLockFile | undefined;
     try {
-      await disk.mkdir(layout.temp(id));
+      await makeOwnDirectory(disk, layout.temp(id));
       file = await disk.open(layout.beat(id), "create");
       const begun = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
       await file.write(0, encodeBeat(0, begun.wallMs));
@@ -73,7 +80,9 @@ export class Life {
       lock = await lockBeat(ports, layout.beat(id));
       const holder = describe(ports, id, { leaseMs, name }, lock === undefined ? "" : (await file.stat()).identity);
       const life = new Life(ports, layout, holder, begun, file, lock);
-      if (!(await putIfAbsent(life.staging, layout.record(id), encodeRecord(holderKind, holder))))
+      // Nobody takes it away before we have said that we are here.
+      const options = { isPermanent: true };
+      if (!(await putIfAbsent(life.staging, layout.record(id), encodeRecord(holderKind, holder), options)))
         throw life.#lost("its id is taken");
       life.#watchOverDeadline();
       return life;

@@ -3,6 +3,7 @@ import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno, isOutcomeUnknown } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
+import { again } from "./again.ts";
 import { parentOf, syncNames } from "./directory.ts";
 import { discard, stage, type Staging } from "./staging.ts";
 
@@ -96,7 +97,7 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
   const { disk, random } = staging;
   const temp = `${await staging.directory()}/${randomName(random.bytes(16))}`;
   try {
-    await disk.link(path, temp);
+    await again(disk, parentOf(temp), () => disk.link(path, temp));
   } catch (error) {
     // A name of ours alone: it can only have been made by this very request, whose first answer was lost.
     if (!hasErrno(error, "EEXIST")) {
@@ -106,6 +107,17 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
   }
   await discard(staging, temp);
   return true;
+}
+
+/**
+ * Whether `path`, which this machine may have seen before, is there now: on a share another machine may have removed it. Its directory is opened first, or a client that remembers it goes
+ * on to act on the file itself, and a file that has another name elsewhere can be linked from for as long as that one stands. Not for a name that this machine may have looked for
+ * before it was there: absence is remembered too.
+ */
+export async function isStillThere(staging: Staging, path: string): Promise<boolean> {
+  const { disk } = staging;
+  if (disk.volume.kind === "local") return await disk.canOpen(path);
+  return (await disk.canOpen(parentOf(path))) && (await canLinkFrom(staging, path));
 }
 
 async function renameOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<void> {
@@ -131,6 +143,8 @@ async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: b
   } catch (error) {
     // Absent, or longer than ours: not ours.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
+    // What was there when it was opened was removed before it could be read. Whether that can have been ours, the caller knows.
+    if (!inDoubt && hasErrno(error, "ESTALE")) throw error;
     throw inDoubt || isOutcomeUnknown(error) ? outcomeUnknown(target, error) : error;
   }
 }

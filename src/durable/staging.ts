@@ -4,6 +4,7 @@ import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { Random } from "../ports/random.ts";
+import { createOwnFile } from "./own-name.ts";
 
 export interface Staging {
   readonly disk: Disk;
@@ -25,9 +26,8 @@ export interface StageOptions {
 export async function stage(staging: Staging, bytes: Uint8Array, { sync, path }: StageOptions): Promise<string> {
   const temp = path ?? `${await staging.directory()}/${randomName(staging.random.bytes(16))}`;
   try {
-    await staging.disk.createFile(temp, bytes, { sync });
+    await createOwnFile(staging.disk, temp, bytes, { sync });
   } catch (error) {
-    await discard(staging, temp);
     throw hasErrno(error, "ENOENT") ? swept(temp, error) : error;
   }
   return temp;

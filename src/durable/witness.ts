@@ -128,7 +128,8 @@ export class Witness {
         await file.close();
       }
     } catch (error) {
-      if (hasErrno(error, "ENOENT")) return undefined;
+      // ESTALE: its holder has ended between the open and the stat.
+      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
       throw error;
     }
   }

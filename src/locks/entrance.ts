@@ -141,7 +141,7 @@ export class Entrance {
   }
 
   protected async stands(id: string): Promise<boolean> {
-    return await this.#table.ground.ports.disk.canOpen(this.#table.holdFile(id));
+    return !(await this.#table.isOver(id));
   }
 
   async #takeOn({ asked, claims, tag }: Ask, passed: PassedRequest): Promise<Grant> {

@@ -6,6 +6,7 @@
 // its absence cannot be an old answer: nobody has looked for it before it was there.
 import { ensureDirectory, unlinkIfThere } from "../durable/directory.ts";
 import type { Ground } from "../durable/ground.ts";
+import { isStillThere } from "../durable/publish.ts";
 import { RollingChain, type AppendOptions, type RollingEntry } from "../durable/rolling-chain.ts";
 import { discard, stage } from "../durable/staging.ts";
 import type { HolderState } from "../durable/witness.ts";
@@ -154,7 +155,7 @@ export class LockTable {
 
   async isOver(id: string): Promise<boolean> {
     if (this.#gone.has(id)) return true;
-    if (await this.ground.ports.disk.canOpen(this.holdFile(id))) return false;
+    if (await isStillThere(this.ground.staging, this.holdFile(id))) return false;
     this.#gone.add(id);
     return true;
   }
@@ -240,7 +241,7 @@ export class LockTable {
     const { disk } = this.ground.ports;
     // Committed, done and left out since. Looked for before the author's own record: as long as that is there, nobody has swept after him.
     if (await disk.canOpen(doneDirectory(this.place, id))) return true;
-    return (await disk.canOpen(this.ground.layout.record(holder))) ? false : undefined;
+    return (await isStillThere(this.ground.staging, this.ground.layout.record(holder))) ? false : undefined;
   }
 
   /** What a verdict is about: not the request for ever, but the request as it was. Somebody may have received it since. */

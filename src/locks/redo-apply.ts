@@ -1,5 +1,6 @@
 // Applies a committed redo: every step is a rename out of or into the step's own directory, and that directory is gone before anything goes on. So whoever comes
 // late, twice or delayed finds nothing to rename, and no identity needs to be compared.
+import { again } from "../durable/again.ts";
 import { syncNames, parentOf } from "../durable/directory.ts";
 import { holdfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
@@ -52,7 +53,7 @@ async function applyStep(place: RedoPlace, step: RedoStep, directory: string): P
     // Before anything says that it is done: what a power cut takes back must be done again.
     for (const parent of parentsOf(place, step)) await syncIfThere(place, parent);
     try {
-      await disk.rmdir(directory);
+      await again(disk, parentOf(directory), () => disk.rmdir(directory));
       return;
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ESTALE")) return;
@@ -99,7 +100,8 @@ async function moveIn(place: RedoPlace, from: string, target: string): Promise<v
 async function renameIfThere({ ports }: RedoPlace, from: string, to: string): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
-      await ports.disk.rename(from, to);
+      // Again after an outage: nothing that was renamed by the first request can be renamed by the second.
+      await again(ports.disk, parentOf(to), () => ports.disk.rename(from, to));
       return true;
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ESTALE")) return false;

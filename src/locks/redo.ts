@@ -1,6 +1,7 @@
 // Redo: changes of the tree that happen together or not at all, in the order of the grants. Committed by an append while the request stands; completed by
 // whoever needs the paths next.
 import { ensureDirectory, parentOf, removeTree, syncNames } from "../durable/directory.ts";
+import { makeOwnDirectory } from "../durable/own-name.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
@@ -112,7 +113,7 @@ export class RedoDraft {
   async #nextStep(step: RedoStep): Promise<string> {
     const directory = `${this.#directory}/${this.#steps.length}`;
     this.#steps.push(step);
-    await this.#disk.mkdir(directory);
+    await makeOwnDirectory(this.#disk, directory);
     return directory;
   }
 

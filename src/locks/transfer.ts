@@ -1,6 +1,7 @@
 // Handing a hold over to another process: its request stays in the list, waits for whoever has the secret, and lapses when nobody comes.
 import { createHash } from "node:crypto";
 import { unlinkIfThere } from "../durable/directory.ts";
+import { createOwnFile } from "../durable/own-name.ts";
 import type { Life } from "../durable/life.ts";
 import { holdfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
@@ -23,7 +24,7 @@ export async function handOver(
   // Left by an attempt that failed.
   await unlinkIfThere(disk, file);
   // Before the list says that it waits, because from then on its stamp is what it lapses by.
-  await disk.createFile(file, new Uint8Array(), { sync: false });
+  await createOwnFile(disk, file, new Uint8Array(), { sync: false });
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;

@@ -24,6 +24,8 @@ const remedyOf: Partial<Record<string, string>> = {
   EEXIST: "it is there already",
   EIO: "the disk or the network failed: the operation may or may not have happened",
   ESTALE: "the server no longer knows this file: it was removed or the server was restarted",
+  EHOSTDOWN: "the server does not answer: the operation may or may not have happened",
+  EAGAIN: "the connection to the server was lost: the operation may or may not have happened",
   ENAMETOOLONG: "the name or the path is too long for this file system",
 };
 
@@ -46,13 +48,21 @@ export function hasErrno(error: unknown, ...names: readonly string[]): boolean {
   return errno !== undefined && names.includes(errno);
 }
 
-// Timed out, reset, or lost on the way: nobody can tell whether the server had done it by then.
-const unknownOutcomes = [
-  ...["EIO", "ESTALE", "EAGAIN", "ETIMEDOUT", "EREMOTEIO", "EHOSTDOWN", "EHOSTUNREACH"],
-  ...["ENETDOWN", "ENETUNREACH", "ENOTCONN", "ECONNRESET", "ECONNABORTED"],
+// What an SMB client says while its server is away or it is connecting anew. An NFS client waits by itself, unless it is mounted soft.
+const outages = [
+  ...["EAGAIN", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH"],
+  ...["ENOTCONN", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED"],
 ];
+
+// Timed out, reset, or lost on the way: nobody can tell whether the server had done it by then.
+const unknownOutcomes = ["EIO", "ESTALE", "EREMOTEIO", ...outages];
 
 /** True when the operation may have happened although it failed: the answer must be found out by content. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return hasErrno(error, ...unknownOutcomes);
+}
+
+/** True when the server could not be reached, or was lost before it answered: it may be back soon. */
+export function isOutage(error: unknown): boolean {
+  return hasErrno(error, ...outages);
 }

@@ -1,5 +1,7 @@
 // The torture of path locks and redo: counters in a small tree, each changed under a lock that covers it in one way or another.
 import { setTimeout as sleep } from "node:timers/promises";
+import { ensureDirectory } from "../durable/directory.ts";
+import { createOwnFile } from "../durable/own-name.ts";
 import { replace } from "../durable/publish.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { LockRequest } from "../locks/path-locks.ts";
@@ -108,7 +110,7 @@ async function countByRedo(tools: TortureTools, locks: TablePathLocks, hold: Pat
   const { disk } = ground.ports;
   const counts = addOne(await readCounts(disk, `${directory}/tree/${leaf}`), name);
   const draft = await locks.draft(hold);
-  await draft.in(leaf, (path) => disk.createFile(path, Buffer.from(JSON.stringify(counts)), { sync: false }));
+  await draft.in(leaf, (path) => createOwnFile(disk, path, Buffer.from(JSON.stringify(counts)), { sync: false }));
   await hold.assertHeld();
   await pauseBeforeWriting(tools);
   await draft.commit();
@@ -141,10 +143,7 @@ async function pauseBeforeWriting({ report, leaseMs }: TortureTools): Promise<vo
 
 async function makeTree(disk: Disk, root: string, leaves: readonly string[]): Promise<void> {
   const directories = new Set([root, ...leaves.map((leaf) => `${root}/${leaf}`.replace(/\/[^/]*$/, ""))]);
-  for (const directory of directories)
-    await disk.mkdir(directory).catch((error: unknown) => {
-      if (!hasErrno(error, "EEXIST")) throw error;
-    });
+  for (const directory of directories) await ensureDirectory(disk, directory);
 }
 
 async function readCounts(disk: Disk, path: string): Promise<Counter> {

@@ -13,6 +13,8 @@ export interface WorkerOrders {
   readonly directory: string;
   readonly leaseMs: number;
   readonly seed: number;
+  /** How long it rests after each round. Default 0: then the machine's processors are what everybody waits for. */
+  readonly restMs?: number;
   /** Run the known-wrong variant: the audit must find it out. */
   readonly sabotage: boolean;
 }

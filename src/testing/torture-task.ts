@@ -1,4 +1,5 @@
 // What a part of the torture is: work that a child does over and over, and a way to find out what came of it.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Ground } from "../durable/ground.ts";
 import type { Life } from "../durable/life.ts";
 import type { AuditorReport, WorkerOrders, WorkerReport } from "./torture-report.ts";
@@ -20,10 +21,11 @@ export interface TortureTask {
   readonly find: (tools: TortureTools) => Promise<Pick<AuditorReport, "state" | "epochs" | "wrong">>;
 }
 
-/** Sweeps as often as it takes to judge a silent holder: five looks within a lease. */
-export function sweeper({ ground, leaseMs }: TortureTools): () => Promise<void> {
+/** To be called after each round. Sweeps as often as it takes to judge a silent holder: five looks within a lease. */
+export function sweeper({ ground, leaseMs, restMs = 0 }: TortureTools): () => Promise<void> {
   let nextMs = 0;
   return async () => {
+    if (restMs > 0) await sleep(restMs);
     if (performance.now() < nextMs) return;
     nextMs = performance.now() + leaseMs / 5;
     await ground.sweep();

@@ -271,7 +271,7 @@ describe("a disk", () => {
 
 describe("what the doctor says of a mount with", () => {
   const nfs = ["vers=4.2", "hard", "proto=tcp", "local_lock=none"];
-  const cifs = ["vers=3.1.1", "cache=strict", "soft", "nounix", "actimeo=1", "closetimeo=0"];
+  const cifs = ["vers=3.1.1", "cache=strict", "nolease", "soft", "nounix", "actimeo=1", "closetimeo=0"];
   const cases: readonly (readonly [Volume, string, CheckVerdict])[] = [
     [mounted("nfs4", ...nfs), "mount-options", "good"],
     [mounted("nfs4", ...nfs, "noac", "lookupcache=positive", "sync"), "mount-options", "good"],
@@ -290,12 +290,13 @@ describe("what the doctor says of a mount with", () => {
     [mounted("nfs4", ...nfs, "acdirmax=3600"), "mount-option:acdirmax", "limited"],
     [mounted("cifs", ...cifs), "mount-options", "good"],
     [mounted("cifs", ...cifs, "nobrl"), "mount-option:nobrl", "limited"],
-    [mounted("cifs", "cache=loose", "closetimeo=0"), "mount-option:cache", "bad"],
-    [mounted("cifs", "cache=ro", "closetimeo=0"), "mount-option:cache", "bad"],
-    [mounted("smb3", "cache=singleclient", "closetimeo=0"), "mount-option:cache", "bad"],
-    [mounted("cifs", "vers=3.1.1", "cache=strict", "soft"), "mount-option:closetimeo", "limited"],
-    [mounted("cifs", "cache=strict", "closetimeo=1"), "mount-option:closetimeo", "limited"],
-    [mounted("cifs", "closetimeo=0", "actimeo=600"), "mount-option:actimeo", "limited"],
+    [mounted("cifs", "cache=loose", "nolease", "closetimeo=0"), "mount-option:cache", "bad"],
+    [mounted("cifs", "cache=ro", "nolease", "closetimeo=0"), "mount-option:cache", "bad"],
+    [mounted("smb3", "cache=singleclient", "nolease", "closetimeo=0"), "mount-option:cache", "bad"],
+    [mounted("cifs", "vers=3.1.1", "cache=strict", "nolease", "soft"), "mount-option:closetimeo", "limited"],
+    [mounted("cifs", "cache=strict", "nolease", "closetimeo=1"), "mount-option:closetimeo", "limited"],
+    [mounted("cifs", "cache=strict", "closetimeo=0"), "mount-option:nolease", "limited"],
+    [mounted("cifs", "nolease", "closetimeo=0", "actimeo=600"), "mount-option:actimeo", "limited"],
     [mounted("9p", "trans=virtio", "cache=loose"), "mount-option:cache", "bad"],
     [{ kind: "local", type: "ext4", mountOptions: ["rw", "barrier=0"] }, "mount-option:barrier", "limited"],
     [{ kind: "local", type: "overlay", mountOptions: ["rw", "volatile"] }, "mount-option:volatile", "limited"],

@@ -12,6 +12,8 @@ export interface BedArguments {
   readonly fault: string;
   /** For each scenario with load. */
   readonly minutes: number;
+  /** How often each fault comes, at least. */
+  readonly repeat: number;
   /** Run the known-wrong variants, and expect that each scenario with load finds them out. */
   readonly sabotage: boolean;
   /** "advised", "plain" (the system's defaults), or options in the syntax of mount(8). */
@@ -28,6 +30,7 @@ export function parseBedArguments(words: readonly string[]): BedArguments {
       only: { type: "string", default: "" },
       fault: { type: "string", default: "" },
       minutes: { type: "string", default: "0.25" },
+      repeat: { type: "string", default: "1" },
       sabotage: { type: "boolean", default: false },
       mount: { type: "string", default: "advised" },
       keep: { type: "boolean", default: false },
@@ -38,6 +41,9 @@ export function parseBedArguments(words: readonly string[]): BedArguments {
   if (strange.length > 0) throw new RangeError(`There is no server ${strange.join(", ")}: ${serverKinds.join(", ")}.`);
   const minutes = Number(values.minutes);
   if (!(minutes > 0 && minutes <= 24 * 60)) throw new RangeError(`--minutes must be above 0, not ${values.minutes}.`);
+  const repeat = Number(values.repeat);
+  if (!(Number.isSafeInteger(repeat) && repeat >= 1 && repeat <= 1000))
+    throw new RangeError(`--repeat must be a whole number from 1, not ${values.repeat}.`);
   const { only, fault, mount, keep, sabotage } = values;
-  return { servers, only, fault, minutes, mount, keep, sabotage };
+  return { servers, only, fault, minutes, repeat, mount, keep, sabotage };
 }

@@ -19,7 +19,10 @@ const guestCount = 3;
 /** How long a mount that is well may take to answer. */
 const answerMsMax = 15_000;
 
-export type BedOptions = Pick<InsideOrders, "kind" | "scratch" | "work" | "minutes" | "mount" | "sabotage" | "fault">;
+export type BedOptions = Pick<
+  InsideOrders,
+  "kind" | "scratch" | "work" | "minutes" | "repeat" | "mount" | "sabotage" | "fault"
+>;
 
 export class Bed {
   readonly kind: ServerKind;
@@ -27,6 +30,8 @@ export class Bed {
   readonly guests: readonly Guest[];
   /** How long a scenario with load keeps it up. */
   readonly secondsOfLoad: number;
+  /** How often each fault comes, at least. */
+  readonly repeat: number;
   /** Only faults whose name contains it. */
   readonly fault: string;
   /** Run known-wrong variants where there are any. */
@@ -35,9 +40,10 @@ export class Bed {
   readonly #work: string;
   #directories = 0;
 
-  private constructor({ kind, scratch, work, minutes, mount, sabotage, fault }: BedOptions) {
+  private constructor({ kind, scratch, work, minutes, repeat, mount, sabotage, fault }: BedOptions) {
     this.kind = kind;
     this.secondsOfLoad = minutes * 60;
+    this.repeat = repeat;
     this.sabotage = sabotage;
     this.fault = fault;
     this.#scratch = scratch;

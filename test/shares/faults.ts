@@ -8,6 +8,8 @@ import type { Script } from "./script.ts";
 export interface Workers {
   scripts(guest: Guest): readonly Script<unknown>[];
   start(guest: Guest): void;
+  /** Takes away what only a person may who knows that this machine is dead. */
+  bury(dead: Guest): Promise<void>;
 }
 
 export interface Fault {
@@ -29,6 +31,7 @@ export function faultsOf(bed: Bed, leaseMs: number): readonly Fault[] {
       async run(victim, workers) {
         await victim.kill();
         await sleep(2000);
+        await workers.bury(victim);
         await victim.start();
         workers.start(victim);
       },

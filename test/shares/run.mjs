@@ -4,6 +4,7 @@
 //   npm run test:shares -- smb --only chain       scenarios whose name contains the word
 //   npm run test:shares -- --fault paused         faults whose name contains the word
 //   npm run test:shares -- --minutes 5            how long each scenario with load goes on (each fault comes at least once); default 0.25
+//   npm run test:shares -- --repeat 10            how often each fault comes, at least; default 1
 //   npm run test:shares -- --sabotage             run the known-wrong variants: passes when every scenario with load finds them out
 //   npm run test:shares -- --mount plain          mount with the system's default options instead of the advised ones, or with those given
 //   npm run test:shares -- --keep                 keep the folder with logs, exports and compiled code also after a success

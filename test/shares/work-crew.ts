@@ -13,10 +13,11 @@ export interface WorkOptions {
   readonly leaseMs: number;
   /** Run the known-wrong variant. */
   readonly sabotage: boolean;
+  readonly workersPerGuest: number;
+  /** How long each of them rests after each round. */
+  readonly restMs: number;
 }
 
-/** Two: what one machine remembers of the share is then asked by somebody else too. */
-const workersPerGuest = 2;
 const finishMsMax = 60_000;
 const auditMsMax = 90_000;
 /** A killed machine takes reports with it that were on their way: any number of appends may have been made that we never heard of. */
@@ -41,6 +42,9 @@ export class WorkCrew {
     this.#options = options;
   }
 
+  get part(): TorturePart {
+    return this.#options.part;
+  }
   get violations(): readonly string[] {
     return this.#ledger.violations;
   }
@@ -67,7 +71,18 @@ export class WorkCrew {
   start(guest: Guest): void {
     this.#scripts.set(
       guest,
-      namesOf(guest).map((name) => this.#startWorker(guest, name)),
+      this.#namesOf(guest).map((name) => this.#startWorker(guest, name)),
+    );
+  }
+
+  /** On a share nobody takes a semaphore over by itself: whoever knows that its holder is dead removes it. */
+  async bury(dead: Guest): Promise<void> {
+    if (this.part !== "semaphore") return;
+    const lock = `${this.#options.directory}/counts.lock`;
+    const person = this.#bed.guests.find((guest) => guest !== dead);
+    // The listing first, so that the machine of that person looks the name up anew.
+    await person?.shell(
+      `ls ${this.#options.directory} >/dev/null; ! grep -qx 'host=${dead.name}' ${lock} || rm ${lock}`,
     );
   }
 
@@ -75,14 +90,16 @@ export class WorkCrew {
   async waitForWins(
     guests: readonly Guest[],
     msMax: number,
-  ): Promise<{ readonly took: string; readonly stuck: string[] }> {
+  ): Promise<{ readonly tookSeconds: number; readonly stuck: string[] }> {
     const startMs = performance.now();
-    const before = new Map(guests.flatMap(namesOf).map((name) => [name, this.#ledger.acknowledgedOf(name)]));
+    const before = new Map(
+      guests.flatMap((guest) => this.#namesOf(guest)).map((name) => [name, this.#ledger.acknowledgedOf(name)]),
+    );
     const stuck = (): string[] =>
       [...before].filter(([name, count]) => this.#ledger.acknowledgedOf(name) <= count).map(([name]) => name);
     // Who is stuck is told by the answer.
     await until("wins", msMax, () => stuck().length === 0 || this.isOver || undefined).catch(() => false);
-    return { took: `${Math.round((performance.now() - startMs) / 10) / 100} s`, stuck: stuck() };
+    return { tookSeconds: Math.round((performance.now() - startMs) / 10) / 100, stuck: stuck() };
   }
 
   async finish(): Promise<void> {
@@ -105,7 +122,15 @@ export class WorkCrew {
     const ending = await until("the audit", auditMsMax, () => auditor.ending);
     const found = auditor.messages.find((report) => report.kind === "found");
     if (found === undefined) this.#failures.push(`the audit failed: ${causesIn(ending.stderr)}`);
-    else this.#ledger.audit(found, this.#bed.guests.flatMap(namesOf), this.#unknown);
+    else {
+      const names = this.#bed.guests.flatMap((guest) => this.#namesOf(guest));
+      this.#ledger.audit(found, names, this.#unknown);
+    }
+  }
+
+  #namesOf(guest: Guest): string[] {
+    const length = this.#options.workersPerGuest;
+    return Array.from({ length }, (_, index) => `${guest.name}-${index + 1}`);
   }
 
   #startWorker(guest: Guest, name: string): Script<WorkerReport> {
@@ -150,8 +175,4 @@ export class WorkCrew {
 function causesIn(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => /^\s*(\[cause\]: )?\[?\w*Error\b/.test(line));
   return lines.length === 0 ? stderr.trim() : lines.map((line) => line.trim()).join(" ");
-}
-
-function namesOf(guest: Guest): string[] {
-  return Array.from({ length: workersPerGuest }, (_, index) => `${guest.name}-${index + 1}`);
 }

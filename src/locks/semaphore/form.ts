@@ -1,11 +1,15 @@
 // The two forms of a lock, a file and a directory: how each is made so that one of many wins, replaced, and taken away.
+import { createOwnFile } from "../../durable/own-name.ts";
 import { linkOnce, outcomeUnknown } from "../../durable/publish.ts";
 import { holdfastError } from "../../errors.ts";
-import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
+import { hasErrno, isOutage, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { isSame, look, recordPathOf, takenBy, type LockForm, type Taken } from "./sight.ts";
 import { tempPathOf } from "./temp.ts";
+
+/** How often a lock is asked to go when the server goes away meanwhile. */
+const triesMax = 3;
 
 export interface FileOptions {
   readonly fsync: boolean;
@@ -24,7 +28,8 @@ export async function linkLockFile(
 ): Promise<boolean> {
   const temp = await stage(ports, path, bytes, options);
   try {
-    return await linkOnce(ports.disk, temp, path, bytes, { mayRepeat: false });
+    // Again if it is not there after all: it is ours only once we are told so, and whoever took it away by force meanwhile took it from nobody.
+    return await linkOnce(ports.disk, temp, path, bytes, { mayRepeat: true });
   } finally {
     await discard(ports.disk, temp);
   }
@@ -101,7 +106,20 @@ export async function replaceLockFile(
 
 /** Takes away what was just looked at; fine when it is gone already. Only what is our own and young, or under the guard. */
 export async function removeLock(ports: Ports, path: string, sight: Taken): Promise<void> {
-  const { form, isBare } = sight;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await removeOnce(ports, path, sight);
+    } catch (error) {
+      if (!isOutcomeUnknown(error)) throw error;
+      // The answer was lost on the way, and what was asked for may be done: then something else is there by now, or nothing. What stands as it was is removed
+      // again; never without a look, because the name may be another's.
+      if (!isSame(sight, await look(ports.disk, path))) return;
+      if (tries >= triesMax || !isOutage(error)) throw error;
+    }
+  }
+}
+
+async function removeOnce(ports: Ports, path: string, { form, isBare }: Taken): Promise<void> {
   const { disk } = ports;
   try {
     if (form === "file") return await disk.unlink(path);
@@ -113,10 +131,7 @@ export async function removeLock(ports: Ports, path: string, sight: Taken): Prom
     await removeAside(disk, away);
   } catch (error) {
     if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notALock(path, error);
-    if (hasErrno(error, "ENOENT")) return;
-    // The answer was lost on the way, and what was asked for may be done: then something else is there by now, or nothing.
-    const isStillThere = async (): Promise<boolean> => isSame(sight, await look(disk, path));
-    if (!isOutcomeUnknown(error) || (await isStillThere())) throw error;
+    if (!hasErrno(error, "ENOENT")) throw error;
   }
 }
 
@@ -128,12 +143,7 @@ async function removeAside(disk: Disk, path: string): Promise<void> {
 
 async function stage(ports: Ports, path: string, bytes: Uint8Array, { fsync, mode }: FileOptions): Promise<string> {
   const temp = tempPathOf(path, ports.random);
-  try {
-    await ports.disk.createFile(temp, bytes, { sync: fsync, mode });
-  } catch (error) {
-    await discard(ports.disk, temp);
-    throw error;
-  }
+  await createOwnFile(ports.disk, temp, bytes, { sync: fsync, mode });
   return temp;
 }
 

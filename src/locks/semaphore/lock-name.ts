@@ -210,6 +210,8 @@ export class LockName {
         this.#canLink = false;
         return false;
       }
+      // Somebody had it, and was gone before it could be seen who.
+      if (hasErrno(error, "ESTALE")) return false;
       // What we had written was swept before it was linked: nothing has happened, and the next round writes it anew. Unless the directory is gone.
       if (hasErrno(error, "ENOENT") && (await ports.disk.canOpen(parentOf(path)))) return false;
       throw error;
@@ -238,9 +240,11 @@ export class LockName {
     return { record, bytes, form, since, isForAnother: ownerPid !== host.pid };
   }
 
-  /** What this user may no longer read is not lost for that. */
+  /** What this user may no longer read, or what the server no longer knows by the handle that it gave, is not lost for that. */
   #mustBeVisible(sight: Sight): void {
-    if (sight.kind === "taken" && sight.isHidden) throw diskError("EACCES", "read", this.path);
+    if (sight.kind === "free") return;
+    if (sight.isHidden) throw diskError("EACCES", "read", this.path);
+    if (sight.isFleeting) throw diskError("ESTALE", "read", this.path);
   }
 
   async #guardedOrRefused<T>(action: () => Promise<T>): Promise<T> {

@@ -2,6 +2,7 @@
 import type { Waiting } from "../../common.ts";
 import { checkTimeout, Deadline } from "../../durable/deadline.ts";
 import { parentOf } from "../../durable/directory.ts";
+import { mustTrustMount } from "../../durable/trusted-mount.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { diskError, errnoOf } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -246,6 +247,7 @@ export class PortsSemaphore {
       const path = await resolveLockPath(nearby.disk, this.path);
       // A symbolic link may lead to another file system, with other properties.
       const ports = parentOf(path) === directory ? nearby : await openPorts(parentOf(path));
+      mustTrustMount(ports, parentOf(path));
       return { ports, name: new Name(ports, path, this.#settings) };
     } catch (error) {
       // What is missing now may be there next time.

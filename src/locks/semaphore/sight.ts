@@ -16,6 +16,8 @@ export interface Taken {
   readonly isHidden?: boolean;
   /** A directory without a record of ours in it: it may be a lock of another program, or no lock at all. */
   readonly isBare?: boolean;
+  /** Each time it was opened, it was gone before it could be read: it changes hands on other machines. Nothing of it can be known, except that it is another's. */
+  readonly isFleeting?: boolean;
 }
 
 export type Sight = { readonly kind: "free" } | Taken;
@@ -36,8 +38,9 @@ export async function look(disk: Disk, path: string): Promise<Sight> {
     try {
       return await lookOnce(disk, path);
     } catch (error) {
-      // What this machine remembered is gone, and what is there now is found by looking anew. It is no proof that the name is free.
-      if (!hasErrno(error, "ESTALE") || tries >= triesMax) throw error;
+      // What this machine has opened is gone, and what is there now is found by looking anew. It is no proof that the name is free.
+      if (!hasErrno(error, "ESTALE")) throw error;
+      if (tries >= triesMax) return { kind: "taken", form: "file", signature: "fleeting", isFleeting: true };
     }
   }
 }
@@ -62,7 +65,7 @@ export function takenBy(form: LockForm, bytes: Uint8Array): Taken {
 
 /** Nothing has changed between these two looks. */
 export function isSame(before: Taken, now: Sight): boolean {
-  return now.kind === "taken" && now.signature === before.signature;
+  return now.kind === "taken" && now.signature === before.signature && !now.isFleeting;
 }
 
 async function lookInside(disk: Disk, path: string): Promise<Sight> {

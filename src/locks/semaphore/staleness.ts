@@ -41,8 +41,9 @@ export class Staleness {
   }
 
   async judge(sight: Taken): Promise<Verdict> {
-    const { record, isHidden, isBare } = sight;
+    const { record, isHidden, isBare, isFleeting } = sight;
     if (isHidden) return held("this user may not read it");
+    if (isFleeting) return held("it changes hands right now");
     if (isBare) return await this.#judgeBareDirectory(sight);
     if (record === undefined) return await this.#judgeTorn(sight);
     const fate = findFate(this.#ports.host, record);

@@ -1,20 +1,24 @@
 // The real disk: each operation of the contract by the calls of Node.
+import { dirname } from "node:path";
 import { holdfastError } from "../../errors.ts";
 import { diskError } from "../disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../disk.ts";
 import { findErrno, toDiskError } from "./errno.ts";
-import { blockingCalls, pooledCalls, type FileCalls } from "./file-calls.ts";
+import { blockingCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
+import { callsFor } from "./nfs-calls.ts";
 import { withSharingRetry } from "./sharing-violation.ts";
 import { findVolume } from "./volume.ts";
 
 /** The disk that `root` (absolute) is on. Need not exist yet: then the nearest directory above it that does decides. */
 export async function openNodeDisk(root: string): Promise<Disk> {
   const volume = await findVolume(root);
-  return new NodeDisk(volume, volume.kind === "local" ? blockingCalls : pooledCalls);
+  return new NodeDisk(volume, volume.kind === "local" ? blockingCalls : callsFor(volume));
 }
 
 const namesMax = 1_000_000;
+/** How often a name is looked at again whose file goes away between an open and the next call, each time another one. */
+const staleTriesMax = 8;
 const flagsOf = { read: "r", write: "r+", create: "wx+" } as const;
 
 /** Exported for tests, which hand in calls that fail. */
@@ -47,7 +51,7 @@ export class NodeDisk implements Disk {
 
   async readFile(path: string, bytesMax: number): Promise<Uint8Array> {
     return attempt("read", path, () =>
-      withFreshHandle(async () => {
+      this.#withFreshHandle(path, async () => {
         const fd = await this.#calls.open(path, "r");
         return this.#closing(fd, async () => {
           const { kind, size } = fileStatOf(await this.#calls.fstat(fd));
@@ -61,11 +65,12 @@ export class NodeDisk implements Disk {
   }
 
   async canOpen(path: string): Promise<boolean> {
-    return attempt("open", path, () => withFreshHandle(async () => this.#calls.isThere(path)));
+    return attempt("open", path, () => this.#withFreshHandle(path, async () => this.#calls.isThere(path)));
   }
 
   async open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {
-    const fd = await attempt("open", path, async () => this.#calls.open(path, flagsOf[mode]));
+    const open = async (): Promise<number> => this.#calls.open(path, flagsOf[mode]);
+    const fd = await attempt("open", path, () => (mode === "create" ? open() : this.#withFreshHandle(path, open)));
     return new NodeFile(path, fd, this.#calls);
   }
 
@@ -97,7 +102,8 @@ export class NodeDisk implements Disk {
   }
 
   async stat(path: string): Promise<FileStat> {
-    return attempt("stat", path, async () => fileStatOf(await this.#calls.stat(path)));
+    const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.stat(path));
+    return attempt("stat", path, () => this.#withFreshHandle(path, look));
   }
 
   async realPath(path: string): Promise<string> {
@@ -133,6 +139,21 @@ export class NodeDisk implements Disk {
     return this.#platform === "win32" ? path.replaceAll("\\", "/") : path;
   }
 
+  /**
+   * Looks at `path`, and again when the share says that the handle is stale. It may have given one of something that another machine has removed or replaced, and go on giving it for
+   * as long as it believes what it remembers of the directory (half a minute on NFS): a client asks for a directory anew when it is opened, and then looks the name up again.
+   */
+  async #withFreshHandle<T>(path: string, look: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await look();
+      } catch (error) {
+        if (tries >= staleTriesMax || findErrno(error) !== "ESTALE") throw error;
+      }
+      await this.#calls.close(await this.#calls.open(dirname(path), "r"));
+    }
+  }
+
   /** Closes in any case. A failed close fails the whole: on a share it is where a lost write is reported. */
   async #closing<T>(fd: number, action: () => Promise<T>): Promise<T> {
     let result: T;
@@ -148,20 +169,6 @@ export class NodeDisk implements Disk {
     }
     await this.#calls.close(fd);
     return result;
-  }
-}
-
-/** How often a share is asked again by name when it says that a handle is stale. */
-const staleTriesMax = 3;
-
-/** A share may answer with a handle of something that another machine has replaced a moment ago (ESTALE): asked again by name, it looks anew. Only for what changes nothing. */
-async function withFreshHandle<T>(look: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await look();
-    } catch (error) {
-      if (tries >= staleTriesMax || findErrno(error) !== "ESTALE") throw error;
-    }
   }
 }
 

@@ -92,7 +92,7 @@ function withoutAbsence<T>(look: () => T | undefined): T | undefined {
   }
 }
 
-function isAbsence(error: unknown): boolean {
+export function isAbsence(error: unknown): boolean {
   return ["ENOENT", "ENOTDIR"].includes(findErrno(error) ?? "");
 }
 

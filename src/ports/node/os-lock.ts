@@ -5,6 +5,7 @@ import type { OsLock } from "../os-lock.ts";
 import type { Random } from "../random.ts";
 import { openKernelLock } from "./kernel-lock.ts";
 import { loadNativeLock, type NativeModule } from "./native-lock.ts";
+import { callsFor } from "./nfs-calls.ts";
 import { openPolledLock } from "./polled-lock.ts";
 
 /** `load` brings the native module; tests hand in one that does not load. */
@@ -17,7 +18,9 @@ export function createNodeOsLock(
   return {
     async open(path) {
       const native = await loadNativeLock(path, load);
-      return volume.kind === "local" ? openKernelLock(path, native) : openPolledLock(path, native, clock, random);
+      return volume.kind === "local"
+        ? openKernelLock(path, native)
+        : openPolledLock(path, native, callsFor(volume), clock, random);
     },
   };
 }

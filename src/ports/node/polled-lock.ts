@@ -4,18 +4,19 @@ import type { Clock } from "../clock.ts";
 import type { OsLockFile } from "../os-lock.ts";
 import type { Random } from "../random.ts";
 import { toDiskError } from "./errno.ts";
-import { pooledCalls } from "./file-calls.ts";
+import type { FileCalls } from "./file-calls.ts";
 import { lockFileFlags, type NativeLock } from "./native-lock.ts";
 
 export async function openPolledLock(
   path: string,
   native: NativeLock,
+  calls: FileCalls,
   clock: Clock,
   random: Random,
 ): Promise<OsLockFile> {
   // Only to make the file, and to fail now when it cannot be opened.
-  await closeQuietly(await openForLocking(path));
-  return new PolledLockFile(path, native, clock, random);
+  await closeQuietly(calls, await openForLocking(calls, path));
+  return new PolledLockFile(path, native, calls, clock, random);
 }
 
 const pollMsMin = 20;
@@ -29,15 +30,17 @@ const pollMsMax = 250;
 class PolledLockFile implements OsLockFile {
   readonly #path: string;
   readonly #native: NativeLock;
+  readonly #calls: FileCalls;
   readonly #clock: Clock;
   readonly #random: Random;
   #state: "idle" | "waiting" | "held" | "closed" = "idle";
   /** Only while held. */
   #fd: number | undefined;
 
-  constructor(path: string, native: NativeLock, clock: Clock, random: Random) {
+  constructor(path: string, native: NativeLock, calls: FileCalls, clock: Clock, random: Random) {
     this.#path = path;
     this.#native = native;
+    this.#calls = calls;
     this.#clock = clock;
     this.#random = random;
   }
@@ -74,7 +77,7 @@ class PolledLockFile implements OsLockFile {
     this.#state = "waiting";
     let fd: number | undefined;
     try {
-      fd = await openForLocking(this.#path);
+      fd = await openForLocking(this.#calls, this.#path);
       for (let attempt = 0; ; attempt++) {
         if (this.#isClosed()) throw this.#closedError();
         if (this.#tryNow(fd)) break;
@@ -86,7 +89,7 @@ class PolledLockFile implements OsLockFile {
       return true;
     } finally {
       if (this.#state === "waiting") this.#state = "idle";
-      if (fd !== undefined) await closeQuietly(fd);
+      if (fd !== undefined) await closeQuietly(this.#calls, fd);
     }
   }
 
@@ -112,7 +115,7 @@ class PolledLockFile implements OsLockFile {
   async #closeDescriptor(): Promise<void> {
     const fd = this.#fd;
     this.#fd = undefined;
-    if (fd !== undefined) await closeQuietly(fd);
+    if (fd !== undefined) await closeQuietly(this.#calls, fd);
   }
 
   #closedError(): unknown {
@@ -120,18 +123,18 @@ class PolledLockFile implements OsLockFile {
   }
 }
 
-async function openForLocking(path: string): Promise<number> {
+async function openForLocking(calls: FileCalls, path: string): Promise<number> {
   try {
-    return await pooledCalls.open(path, lockFileFlags);
+    return await calls.open(path, lockFileFlags);
   } catch (error) {
     throw toDiskError(error, "open", path);
   }
 }
 
 /** The descriptor, and with it the lock, is gone also when closing fails; nothing was written that could be lost. */
-async function closeQuietly(fd: number): Promise<void> {
+async function closeQuietly(calls: FileCalls, fd: number): Promise<void> {
   try {
-    await pooledCalls.close(fd);
+    await calls.close(fd);
   } catch {
     // As said above.
   }

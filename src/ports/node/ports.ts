@@ -1,4 +1,5 @@
 // The real world in one bundle.
+import { patientDisk } from "../patient-disk.ts";
 import type { Ports } from "../ports.ts";
 import { nodeClock } from "./clock.ts";
 import { openNodeDisk } from "./disk.ts";
@@ -12,7 +13,7 @@ import { createNodeWatch } from "./watch.ts";
 export async function openNodePorts(directory: string): Promise<Ports> {
   const [disk, host] = await Promise.all([openNodeDisk(directory), openNodeHost()]);
   return {
-    disk,
+    disk: patientDisk(disk, nodeClock),
     clock: nodeClock,
     random: nodeRandom,
     host,

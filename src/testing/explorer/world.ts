@@ -81,6 +81,7 @@ export class World {
       retransmit: scenario.troubles?.retransmit ?? 0,
       stale: scenario.troubles?.stale ?? Infinity,
       hint: scenario.troubles?.hint ?? 0,
+      outage: scenario.troubles?.outage ?? 0,
     };
   }
 

@@ -2,6 +2,7 @@
 import type { Waiting } from "../../common.ts";
 import type { Life } from "../../durable/life.ts";
 import { unlinkIfThere } from "../../durable/directory.ts";
+import { canLinkFrom } from "../../durable/publish.ts";
 import { holdfastError } from "../../errors.ts";
 import { blockersOf } from "../../locks/conflict.ts";
 import type { Grant } from "../../locks/grant.ts";
@@ -49,6 +50,13 @@ class JudgementWithoutRecord extends LockTable {
 class NobodyBlocks extends LockTable {
   override async isOver(id: string): Promise<boolean> {
     return !id.startsWith((await this.ground.life()).holder.id);
+  }
+}
+
+/** Asks for a hold file by a link alone, also on a share: the client links from the file that it remembers, which is a slot by now. */
+class AskingByLinkAlone extends LockTable {
+  override async isOver(id: string): Promise<boolean> {
+    return !(await canLinkFrom(this.ground.staging, this.holdFile(id))) && (await super.isOver(id));
   }
 }
 
@@ -163,6 +171,15 @@ export const pathLockMutants: readonly Mutant[] = [
     about: "It enters beside whoever is inside: the least that the scenarios must find.",
     scenario: scenarioNamed(pathLockScenarios({ TableClass: NobodyBlocks }), "locks: exact against exact"),
     breaks: /inside together/,
+  },
+  {
+    name: "locks: hold file asked for without its directory",
+    about: "Its owner has let go, and whoever waits is told that it is still there.",
+    scenario: scenarioNamed(
+      pathLockScenarios({ TableClass: AskingByLinkAlone }),
+      "locks: a waiter whose client remembers the hold file",
+    ),
+    breaks: /refused for a holder that had let go/,
   },
   {
     name: "locks: waiter that judges by itself (L3m)",

@@ -2,7 +2,7 @@
 import { LockName, type Attempt, type Claim } from "../../locks/semaphore/lock-name.ts";
 import { look, type Sight, type Taken } from "../../locks/semaphore/sight.ts";
 import type { Guarded } from "../../locks/semaphore/guard.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { diskError, hasErrno, isOutage } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { semaphoreScenarios } from "../scenarios/semaphore.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
@@ -128,7 +128,42 @@ function mutant(name: string, about: string, Name: typeof LockName, scenario: st
   return { name, about, scenario: scenarioNamed(semaphoreScenarios(Name), scenario), breaks: together };
 }
 
+/** Tells the user that what it has opened is gone, as if that were a failure. */
+class StaleHandleIsAFailure extends LockName {
+  override async look(): Promise<Sight> {
+    const sight = await super.look();
+    if (sight.kind === "taken" && sight.isFleeting) throw diskError("ESTALE", "read", this.path);
+    return sight;
+  }
+}
+
+/** Removes its lock again when the answer was lost, without a look whose it is by now. */
+class ReleaseRepeatedBlindly extends LockName {
+  override async giveUp(claim: Claim): Promise<boolean> {
+    const { disk } = this.ports;
+    if (!(await this.isStanding(claim))) return false;
+    const unlink = (): Promise<void> => disk.unlink(this.path);
+    await unlink().catch((error: unknown) => (isOutage(error) ? unlink().catch(() => undefined) : undefined));
+    return true;
+  }
+}
+
 export const semaphoreMutants: readonly Mutant[] = [
+  {
+    ...mutant(
+      "semaphore: a stale handle is a failure",
+      "The lock changes hands on another machine while it is looked at, and whoever waits for it is told of an I/O error.",
+      StaleHandleIsAFailure,
+      "semaphore: two machines whose handles go stale",
+    ),
+    breaks: /failed: .*ESTALE/,
+  },
+  mutant(
+    "semaphore: release repeated without a look",
+    "The server had removed the lock before it went away, another machine took it, and it is that one's lock that is removed.",
+    ReleaseRepeatedBlindly,
+    "semaphore: two machines whose server goes away",
+  ),
   mutant(
     "semaphore: guard at takeover only (S1)",
     "An old holder unlinks, a third creates on the free name, and the taker's rename replaces the lock of the third.",

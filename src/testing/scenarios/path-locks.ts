@@ -52,6 +52,27 @@ function sleepersAreTold(facts: readonly Fact[]): void {
   mustHold(!gaveUp, "a sleeper blocked the others for ever");
 }
 
+/** Asks twice, and says when it begins to ask. */
+function asker(path: string, options: LockScenarioOptions): Actor {
+  return locker(options, async (context, locks) => {
+    for (let attempt = 0; attempt < 2; attempt++) {
+      context.note("asks");
+      const hold = await locks.tryAcquire(path);
+      if (hold !== undefined) return await hold.release();
+      context.note("refused");
+      await context.ports.clock.sleep(shortLeaseMs);
+    }
+  });
+}
+
+/** Whoever asks after the holder has let go is not refused. */
+function refusedForSomebody(facts: readonly Fact[]): void {
+  const order = facts.map(({ what }) => what);
+  const asked = order.lastIndexOf("asks");
+  const isLate = order.includes("let go") && order.indexOf("let go") < asked;
+  mustHold(!(isLate && order.lastIndexOf("refused") > asked), "one was refused for a holder that had let go");
+}
+
 const waiting = { acquire: { timeoutMs: Infinity } };
 const tree = (path: string): LockRequest => ({ path, mode: "tree" });
 const shared = (path: string): LockRequest => ({ path, shared: true });
@@ -209,6 +230,29 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
         neverTogether(facts);
         const ended = facts.find(({ actor: name, what }) => name === "cleo" && what === "gave up");
         mustHold(ended === undefined, "a transfer that nobody took never lapsed");
+      },
+    }),
+    lockScenario({
+      name: "locks: a waiter whose client remembers the hold file",
+      about:
+        "Another machine has let go; the file that it removed lives on as a slot, and can still be opened and linked from.",
+      volume: share,
+      profile: "share",
+      quirks: { fileHandles: true },
+      troubles: { stale: 1 },
+      actors: {
+        ada: {
+          ...holding("a", options, async (context, hold) => {
+            await hold.release();
+            context.note("let go");
+          }),
+          machine: "m1",
+        },
+        bob: { ...asker("a", options), machine: "m2" },
+      },
+      check: (facts) => {
+        neverTogether(facts);
+        refusedForSomebody(facts);
       },
     }),
     lockScenario({

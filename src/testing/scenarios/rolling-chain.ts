@@ -34,8 +34,11 @@ interface Won {
   readonly number: number;
 }
 
+/** What an actor puts up with: failures of the disk, or nothing but not to know. */
+type Patience = "anything" | "told";
+
 /** Appends `times` and notes what it was told each time. */
-export function appender(times: number, options: RollingScenarioOptions): Actor {
+export function appender(times: number, options: RollingScenarioOptions, patience: Patience = "anything"): Actor {
   return actor({
     prepare: async ({ name, ports }) => {
       const chain = await openChain(ports, name, options);
@@ -44,30 +47,36 @@ export function appender(times: number, options: RollingScenarioOptions): Actor 
       return chain;
     },
     run: async (context, chain) => {
-      for (let count = 1; count <= times; count++) await appendOne(context, chain, count);
+      for (let count = 1; count <= times; count++) await appendOne(context, chain, count, patience);
     },
   });
 }
 
-async function appendOne({ name, note }: ActorContext, chain: RollingChain<Counter>, count: number): Promise<void> {
+async function appendOne(
+  { name, note }: ActorContext,
+  chain: RollingChain<Counter>,
+  count: number,
+  patience: Patience,
+): Promise<void> {
   try {
     const entry = await chain.append(countId(name, count), (state) => addOne(state, name));
     if (entry !== undefined) note("won", { actor: name, count, number: entry.number } satisfies Won);
   } catch (error) {
     // Not to know is an honest answer when an answer got lost, and so is a failure of the disk.
-    if (!isHoldfastError(error, "OUTCOME_UNKNOWN", "IO_ERROR")) throw error;
+    if (!isHoldfastError(error, "OUTCOME_UNKNOWN", ...(patience === "told" ? [] : (["IO_ERROR"] as const))))
+      throw error;
     note("unknown", count);
   }
 }
 
-export function collector(rounds: number, options: RollingScenarioOptions): Actor {
+export function collector(rounds: number, options: RollingScenarioOptions, patience: Patience = "anything"): Actor {
   return actor({
     prepare: ({ name, ports }) => openChain(ports, name, options),
     run: async (_context, chain) => {
       for (let round = 0; round < rounds; round++)
         await chain.collect().catch((error: unknown) => {
           // Left to the next collector.
-          if (!isHoldfastError(error, "IO_ERROR")) throw error;
+          if (patience === "told" || !isHoldfastError(error, "IO_ERROR")) throw error;
         });
     },
   });
@@ -238,6 +247,42 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
         quirks: { stalePresence: true },
         troubles: { stale: 2 },
         actors: { ada: { ...appender(1, one), machine: "m1" }, col: { ...collector(1, one), machine: "m2" } },
+      },
+      { ...one, collected: true, entriesMeanwhile: 3 },
+    ),
+    rollingScenario(
+      {
+        name: "chain: two machines whose server goes away",
+        about:
+          "Before or after it has done what it was asked for, and be back at once: nobody is told of it, and nothing is done twice.",
+        volume: share,
+        profile: "share",
+        quirks: { outages: true },
+        troubles: { outage: 1 },
+        actors: {
+          ada: { ...appender(1, one, "told"), machine: "m1" },
+          bob: { ...appender(1, one, "told"), machine: "m2" },
+        },
+        audit: async (ports, facts) => {
+          const { state } = await (await openChain(ports, "auditor", one)).read();
+          everyWinCounts(state, facts);
+          mustHold((state["ada"] ?? 0) <= 1 && (state["bob"] ?? 0) <= 1, "an append was made twice");
+        },
+      },
+      { ...one, collected: true },
+    ),
+    rollingScenario(
+      {
+        name: "chain: sleeper and collector, the server goes away",
+        about: "The same while the epoch of the sleeper is collected by another machine.",
+        volume: share,
+        profile: "share",
+        quirks: { outages: true },
+        troubles: { outage: 1 },
+        actors: {
+          ada: { ...appender(1, one, "told"), machine: "m1" },
+          col: { ...collector(1, one, "told"), machine: "m2" },
+        },
       },
       { ...one, collected: true, entriesMeanwhile: 3 },
     ),

@@ -162,6 +162,22 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
       troubles: { retransmit: 1, lostReply: 1 },
     }),
     scenario({
+      name: "semaphore: two machines whose handles go stale",
+      about: "A lock that was opened is gone before it is read, time and again: nobody is told of that.",
+      volume: share,
+      quirks: { fileHandles: true },
+      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      troubles: { stale: 3 },
+    }),
+    scenario({
+      name: "semaphore: two machines whose server goes away",
+      about: "Before or after a lock is made or removed: what is there tells, and the name may be another's by then.",
+      volume: share,
+      quirks: { outages: true },
+      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      troubles: { outage: 1 },
+    }),
+    scenario({
       name: "semaphore: the power is cut",
       about: "What is left is a whole lock file or none, whoever was about to write one or to replace another.",
       profile: "weak",

@@ -2,6 +2,7 @@
 import { diskError } from "../../ports/disk-error.ts";
 import type { DirectoryNode, FileNode, Place, TreeNode } from "../../ports/memory/tree.ts";
 import { nameOf, parentOf, prefixesOf } from "./paths.ts";
+import { RememberedFiles } from "./remembered-files.ts";
 import type { SimServer, UnsentWrite } from "./server.ts";
 
 /** How an operation finds what its paths mean. */
@@ -23,14 +24,16 @@ export class ClientCache {
   /** The directory that this machine last found under a path. */
   readonly #directories = new Map<string, DirectoryNode>();
 
+  readonly files: RememberedFiles;
   readonly #unsent = new Map<FileNode, UnsentWrite[]>();
   /** Whether it can be wrong at all. */
   readonly mayBeOld: boolean;
 
   constructor(server: SimServer) {
-    const { staleListings, staleAbsence, stalePresence, directoryHandles } = server.quirks;
+    const { staleListings, staleAbsence, stalePresence, directoryHandles, fileHandles } = server.quirks;
     this.#server = server;
-    this.mayBeOld = Boolean(staleListings || staleAbsence || stalePresence || directoryHandles);
+    this.files = new RememberedFiles(server);
+    this.mayBeOld = Boolean(staleListings || staleAbsence || stalePresence || directoryHandles || fileHandles);
   }
 
   /** Asks the server, and remembers which directories it found. */
@@ -146,10 +149,11 @@ export class ClientCache {
     const listings = [...this.#listings].map(([path, names]) => `${path}=${names.join()}`).sort();
     const directories = [...this.#directories.keys()]
       .map((path) => [path, this.findOldDirectory(path)] as const)
-      .flatMap(([path, old]) => (old === undefined ? [] : [`${path}=${this.#server.pathOf(old) ?? ""}`]))
+      .flatMap(([path, old]) => (old === undefined ? [] : [`${path}=${this.#server.nameOf(old) ?? ""}`]))
       .sort();
     const opened = [...this.#opened].filter((path) => this.isWronglyPresent(path));
-    return `${listings.join(";")}|${[...this.#absences].sort().join()}|${directories.join()}|${opened.sort().join()}`;
+    const parts = [listings.join(";"), [...this.#absences].sort().join(), directories.join(), opened.sort().join()];
+    return [...parts, this.files.describe()].join("|");
   }
 
   /** Forgets that anything on the way to `path` was absent, as far as it is there; returns the first that is not. */

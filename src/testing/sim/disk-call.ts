@@ -1,5 +1,6 @@
 // One call of a simulated process to the simulated disk, and the ways in which it may end.
 import { diskError } from "../../ports/disk-error.ts";
+import type { FileNode } from "../../ports/memory/tree.ts";
 import type { Call, Outcome, Touch } from "./call.ts";
 import type { ClientCache, Lookup } from "./client-cache.ts";
 import { parentOf } from "./paths.ts";
@@ -28,6 +29,8 @@ export interface DiskOperation<T> {
   readonly repeated?: string;
   /** Another answer that this client may give at this moment, from what it remembers. */
   readonly remembered?: () => { readonly answer: T } | undefined;
+  /** What it does to the file that this machine remembers under a name, in place of what is there now. */
+  readonly onOldFile?: { readonly path: string; readonly run: (file: FileNode, at: Lookup) => T };
   /** What else a failure does. */
   readonly onError?: (() => void) | undefined;
   /** Its answer is settled once this name is there, if that name is permanent. */
@@ -72,6 +75,7 @@ export class DiskCall<T> implements Call<T> {
     const outcomes: Outcome<T>[] = [{ label: "", run: () => this.#answered() }];
     if (cache.mayBeOld) this.#addOldAnswers(outcomes);
     if (this.#what.repeated !== undefined) this.#addLostReplies(outcomes, this.#what.repeated);
+    if (this.#context.server.quirks.outages) this.#addOutages(outcomes);
     if (errors !== undefined && (errors.operations?.includes(this.operation) ?? true))
       for (const errno of errors.errnos)
         outcomes.push({ label: errno, trouble: "error", run: () => this.#fail(errno) });
@@ -82,8 +86,14 @@ export class DiskCall<T> implements Call<T> {
     const { cache } = this.#context;
     const answer = this.#reached();
     if (!cache.mayBeOld) return answer;
+    const { server } = this.#context;
+    for (const path of [...(this.#what.needs ?? []), ...(this.#what.makes ?? [])])
+      cache.files.found(path, server.find(path));
     for (const path of this.#what.makes ?? []) cache.made(path);
-    for (const path of this.#what.removes ?? []) cache.removed(path);
+    for (const path of this.#what.removes ?? []) {
+      cache.removed(path);
+      cache.files.forget(path);
+    }
     return answer;
   }
 
@@ -107,6 +117,7 @@ export class DiskCall<T> implements Call<T> {
     if (old !== undefined) outcomes.push({ label: "from the cache", trouble: "stale", run: () => old.answer });
     if ([...needs, ...makes.map(parentOf)].some((path) => cache.isWronglyAbsent(path)))
       outcomes.push({ label: "absent, from the cache", trouble: "stale", run: () => this.#refuse("ENOENT") });
+    this.#addOldFile(outcomes);
     const directories = new Set([...makes, ...needs].map(parentOf));
     if (directory !== undefined) directories.add(directory);
     for (const under of directories) {
@@ -116,6 +127,27 @@ export class DiskCall<T> implements Call<T> {
       const act = (): T => (found.removed ? this.#refuse("ESTALE") : run(cache.through(under, found, this.operation)));
       outcomes.push({ label, trouble: "stale", run: act });
     }
+  }
+
+  #addOldFile(outcomes: Outcome<T>[]): void {
+    const { onOldFile } = this.#what;
+    const { cache } = this.#context;
+    const old = onOldFile && cache.files.findOld(onOldFile.path);
+    if (onOldFile === undefined || old === undefined) return;
+    const act = (): T => (old.links === 0 ? this.#refuse("ESTALE") : onOldFile.run(old, cache.fresh(this.operation)));
+    outcomes.push({ label: "on the file found before under that name", trouble: "stale", run: act });
+  }
+
+  /** The server goes away before it hears of it, or when it has done it. */
+  #addOutages(outcomes: Outcome<T>[]): void {
+    const trouble = "outage";
+    outcomes.push({ label: "the server goes away", trouble, run: () => this.#fail("EHOSTDOWN") });
+    if (this.#what.repeated === undefined) return;
+    const run = (): T => {
+      this.#reached();
+      return this.#refuse("EHOSTDOWN");
+    };
+    outcomes.push({ label: "done, and the server goes away", trouble, run });
   }
 
   /** The operation is done, but the process does not hear of it, or hears what a repeated request was told. */

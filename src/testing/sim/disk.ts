@@ -71,6 +71,7 @@ export class SimDisk implements Disk {
         if (node.kind === "directory") throw diskError("EISDIR", "read", path);
         return this.#cache.seen(node).bytes;
       },
+      onOldFile: { path, run: (file) => file.bytes },
     });
     if (bytes.length > bytesMax) throw diskError("EFBIG", "read", path);
     // The caller may change what it gets; the content of a file is shared by everything in here and never changes.
@@ -86,9 +87,10 @@ export class SimDisk implements Disk {
         needs: [path],
         settledBy: path,
         run: (at) => {
-          at.node(path);
+          if (at.node(path).kind === "directory") this.#cache.files.asked(path);
           this.#cache.opened(path);
         },
+        onOldFile: { path, run: () => undefined },
         remembered: () => (this.#cache.isWronglyPresent(path) ? { answer: undefined } : undefined),
       });
       return true;
@@ -136,6 +138,10 @@ export class SimDisk implements Disk {
       repeated: "EEXIST",
       settledBy: this.#server.quirks.linkReplaces ? undefined : to,
       run: (at) => this.#server.link(at.place(from), at.place(to)),
+      onOldFile: {
+        path: from,
+        run: (file, at) => this.#server.link(at.place(this.#server.nameOf(file) ?? from), at.place(to)),
+      },
     });
   }
 
@@ -203,6 +209,7 @@ export class SimDisk implements Disk {
       run: (at) => {
         const names = [...at.directory(path).entries.keys()].sort();
         this.#cache.listed(path, names);
+        this.#cache.files.asked(path);
         return [...names];
       },
       remembered: () => {

@@ -3,6 +3,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { elapsedMs, type BeatTimes, type Heart } from "../../ports/heart.ts";
 import type { Host } from "../../ports/host.ts";
 import type { OsLock } from "../../ports/os-lock.ts";
+import { patientDisk } from "../../ports/patient-disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Watch } from "../../ports/watch.ts";
@@ -40,7 +41,7 @@ export function createSimPorts(options: SimProcessOptions): Ports {
   const clock = simClock(options);
   const disk = createSimDisk({ ...options, process: options.name });
   return {
-    disk,
+    disk: patientDisk(disk, clock),
     clock,
     random: simRandom(options.name),
     host: simHost(options),

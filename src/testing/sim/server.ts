@@ -14,6 +14,13 @@ export interface Quirks {
   readonly staleAbsence?: boolean;
   /** A machine may be told that a name which it has opened before is still there, though another machine has removed it. */
   readonly stalePresence?: boolean;
+  /**
+   * A machine may act on the file that it once found under a name, although another machine has removed that name: read it, or link from it. ESTALE when it has no other name.
+   * Until it opens or lists the directory.
+   */
+  readonly fileHandles?: boolean;
+  /** The server may go away, before or after it has done what it was asked for, and be back at the next request: EHOSTDOWN, as many times as the scenario allows. */
+  readonly outages?: boolean;
   /** A machine may act through the directory that it once found under a path, although another machine moved or removed it. */
   readonly directoryHandles?: boolean;
   /** What is written through a handle reaches the server, and with it other machines, at a sync or close, however late. */
@@ -107,12 +114,13 @@ export class SimServer {
     return found;
   }
 
-  /** Where this directory is now; undefined when it is nowhere. */
-  pathOf(directory: DirectoryNode): string | undefined {
-    const search = (from: DirectoryNode, path: string): string | undefined => {
-      if (from === directory) return path;
+  /** Where this directory is now, or under which name, of several, this file; undefined when it is nowhere. */
+  nameOf(wanted: TreeNode | undefined): string | undefined {
+    const search = (from: TreeNode, path: string): string | undefined => {
+      if (from === wanted) return path;
+      if (from.kind === "file") return undefined;
       for (const [name, node] of from.entries) {
-        const found = node.kind === "directory" ? search(node, `${path}/${name}`) : undefined;
+        const found = search(node, `${path}/${name}`);
         if (found !== undefined) return found;
       }
       return undefined;

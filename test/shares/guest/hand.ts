@@ -69,6 +69,11 @@ const questions = {
       await link(path, unique);
       await unlink(unique);
     }),
+  // What a waiter asks of the hold file of another: its inode has another name, so a client that acts on a handle which it remembers links from that.
+  "link from it after its directory": async (path: string, unique: string): Promise<boolean> => {
+    await (await open(dirname(path), "r")).close();
+    return await questions["link from it"](path, unique);
+  },
   "link from it after a link beside it": async (path: string, unique: string): Promise<boolean> => {
     await questions["open after a link beside it"](path, unique);
     return await questions["link from it"](path, unique);

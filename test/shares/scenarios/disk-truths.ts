@@ -33,8 +33,66 @@ function truth(name: string, about: string, ask: (pair: Pair, report: Report) =>
   };
 }
 
+/** How a waiter could ask whether the hold file of another is still there; the last is how it does. */
+const questionsOfHoldFile = ["open", "open after its directory", "link from it", "link from it after its directory"];
+
 export const diskTruths: readonly Scenario[] = [
   openOfUnlinked,
+
+  truth(
+    "replace-of-open",
+    "how long a file cannot be replaced, renamed or removed that another machine has open and was cut off with",
+    async ({ bed, here, there, directory }, report) => {
+      for (const isCut of [false, true])
+        for (const change of ["replace", "rename away", "unlink"]) {
+          const path = `${directory}/${change.replace(" ", "-")}-${isCut ? "cut" : "connected"}`;
+          await there.do("make", path, "old");
+          await there.do("make", `${path}.new`, "new");
+          const handle = await here.do<number>("open", path, "r");
+          if (isCut) await bed.guest(1).cut();
+          const startMs = performance.now();
+          const attempt = () =>
+            change === "replace"
+              ? there.try("rename", `${path}.new`, path)
+              : change === "unlink"
+                ? there.try("unlink", path)
+                : there.try("rename", path, `${path}.away`);
+          const first = await attempt();
+          let last = first;
+          while (last.errno !== undefined && performance.now() - startMs < bed.server.leaseMs + 20_000) {
+            await sleep(500);
+            last = await attempt();
+          }
+          const seconds = Math.round((performance.now() - startMs) / 100) / 10;
+          const end = last.errno === undefined ? `done after ${seconds} s` : `${last.errno} for ${seconds} s`;
+          report.note(`${change}, its reader ${isCut ? "cut off" : "connected"}: first ${first.errno ?? "ok"}, ${end}`);
+          if (isCut) await bed.guest(1).heal();
+          await here.try("close", handle);
+        }
+    },
+  ),
+
+  truth(
+    "released-hold-file",
+    "a hold file that its owner has unlinked is known to be gone at once, though its inode lives on as a slot",
+    async ({ here, there, directory }, report) => {
+      for (const question of questionsOfHoldFile) {
+        let wrong = 0;
+        for (let round = 0; round < rounds; round++) {
+          const [hold, slot] = ["hold", "slot"].map((kind) => `${directory}/${kind}s/${kind}-${question}-${round}`);
+          const ask = () => here.do<boolean>("isThere", question, hold ?? "", `${directory}/${question}-${round}`);
+          for (const kind of ["hold", "slot"]) await there.try("mkdir", `${directory}/${kind}s`);
+          await there.do("make", hold ?? "", "x");
+          await there.do("link", hold ?? "", slot ?? "");
+          for (let again = 0; again < 3; again++) await ask();
+          await there.do("unlink", hold ?? "");
+          if (await ask()) wrong++;
+        }
+        report.note(`${question}: wrong "it is there" ${wrong} of ${rounds}`);
+        if (question === questionsOfHoldFile.at(-1)) report.must(wrong === 0, `${question} was answered from a cache`);
+      }
+    },
+  ),
 
   truth(
     "second-name",

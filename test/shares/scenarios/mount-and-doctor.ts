@@ -9,7 +9,8 @@ export const mountAndDoctor: Scenario = {
   about: "the share is mounted in every guest, and the doctor does not refuse it",
   async run(bed, report) {
     for (const guest of bed.guests) {
-      const line = (await guest.shell("mount")).split("\n").find((each) => each.includes(` ${sharePath} `));
+      const mounts = (await guest.shell("cat /proc/self/mountinfo")).split("\n");
+      const line = mounts.find((each) => each.includes(` ${sharePath} `));
       report.must(line !== undefined, `${guest.name} has no mount at ${sharePath}`);
       if (guest === bed.guests[0]) report.note(line ?? "");
     }

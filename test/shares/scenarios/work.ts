@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { tortureParts, type TorturePart } from "../../../src/testing/torture-report.ts";
 import type { Bed } from "../bed.ts";
+import { Crews } from "../crews.ts";
 import { faultsOf, type Fault } from "../faults.ts";
 import type { Report, Scenario } from "../scenario.ts";
 import { WorkCrew } from "../work-crew.ts";
@@ -12,10 +13,19 @@ const graceMs = 10_000;
 const firstWinMsMax = 60_000;
 const shownMax = 10;
 
+/** Two: what one machine remembers of the share is then asked by somebody else too. */
+const oneAlone = { workersPerGuest: 2, restMs: 0 };
+/** With several parts at once the processors would be what everybody waits for. */
+const manyTogether = { workersPerGuest: 1, restMs: 400 };
+
 /** The gate is for one machine, and says so on a share. */
 const parts = tortureParts.filter((part) => part !== "gate");
 
-export const workScenarios: readonly Scenario[] = parts.flatMap((part) => [inPeace(part), underFaults(part)]);
+export const workScenarios: readonly Scenario[] = [
+  ...parts.flatMap((part) => [inPeace(part), underFaults(part, [part])]),
+  // All at once, because each fault takes its time: so each part can suffer each of them many times within an hour.
+  underFaults("all", parts),
+];
 
 function inPeace(part: TorturePart): Scenario {
   return {
@@ -23,7 +33,7 @@ function inPeace(part: TorturePart): Scenario {
     about: "three machines work on one folder: no number is won twice, nothing acknowledged is missing",
     isLoad: true,
     async run(bed, report) {
-      await withCrew(bed, part, report, async (crew) => {
+      await withCrews(bed, [part], report, async (crew) => {
         const before = crew.wins;
         await sleep(bed.secondsOfLoad * 1000);
         report.note(`${Math.round((crew.wins - before) / bed.secondsOfLoad)} a second, all machines together`);
@@ -32,30 +42,36 @@ function inPeace(part: TorturePart): Scenario {
   };
 }
 
-function underFaults(part: TorturePart): Scenario {
+function underFaults(name: string, parts: readonly TorturePart[]): Scenario {
   return {
-    name: `${part}-under-faults`,
+    name: `${name}-under-faults`,
     about:
       "the same while machines are killed, paused, cut off past every lease, lose packets, and the server restarts",
     isLoad: true,
     async run(bed, report) {
-      await withCrew(bed, part, report, async (crew) => {
+      await withCrews(bed, parts, report, async (crew) => {
         const untilMs = performance.now() + bed.secondsOfLoad * 1000;
         const faults = faultsOf(bed, leaseMs);
-        // Each at least once, and each time with another victim.
-        for (let round = 0; round < faults.length || performance.now() < untilMs; round++) {
+        const took = new Map<string, number>();
+        // Each as often as was asked for, and each time with another victim.
+        for (let round = 0; round < faults.length * bed.repeat || performance.now() < untilMs; round++) {
           const fault = faults[round % faults.length];
-          if (fault !== undefined) await suffer(bed, crew, fault, round, report);
+          if (fault === undefined) break;
+          const seconds = await suffer(bed, crew, fault, round, report);
+          took.set(fault.name, Math.max(seconds, took.get(fault.name) ?? 0));
           if (crew.isOver) break;
         }
+        const longest = [...took].map(([fault, seconds]) => `${fault} ${seconds} s`).join(", ");
+        report.note(`the longest that others were held up: ${longest}`);
       });
     },
   };
 }
 
-/** One fault to one machine, from its beginning until all get on again. */
-async function suffer(bed: Bed, crew: WorkCrew, fault: Fault, round: number, report: Report): Promise<void> {
-  const victim = bed.guest((round % bed.guests.length) + 1);
+/** One fault to one machine, from its beginning until all get on again; gives for how long those were held up who were spared. */
+async function suffer(bed: Bed, crew: Crews, fault: Fault, round: number, report: Report): Promise<number> {
+  // Not the same victim for the same fault each time, though there are as many guests as divide the number of faults.
+  const victim = bed.guest(((round + Math.floor(round / bed.guests.length)) % bed.guests.length) + 1);
   const what = `${fault.name} ${victim.name}`;
   const startMs = performance.now();
   const during = fault.run(victim, crew);
@@ -67,24 +83,39 @@ async function suffer(bed: Bed, crew: WorkCrew, fault: Fault, round: number, rep
   await during;
   const seconds = Math.round((performance.now() - startMs) / 100) / 10;
   const back = await crew.waitForWins(bed.guests, bed.server.leaseMs + leaseMs + graceMs);
-  report.note(`${what}: others after ${survivors?.took ?? "–"}; mended after ${seconds} s; all ${back.took} later`);
+  report.note(
+    `${what}: others after ${survivors?.tookSeconds ?? "–"} s; mended after ${seconds} s; all ${back.tookSeconds} s later`,
+  );
   if (back.stuck.length > 0 || (survivors?.stuck.length ?? 0) > 0) await bed.collect(what);
   // Otherwise the wait was given up, and the reason is told at the end.
-  if (crew.isOver) return;
+  const heldUp = survivors?.tookSeconds ?? back.tookSeconds;
+  if (crew.isOver) return heldUp;
   for (const name of survivors?.stuck ?? []) report.violate(`${what}: ${name} did not get on within lease + 10 s`);
   for (const name of back.stuck) report.violate(`${what}: ${name} does not get on afterwards`);
+  return heldUp;
 }
 
-async function withCrew(
+async function withCrews(
   bed: Bed,
-  part: TorturePart,
+  parts: readonly TorturePart[],
   report: Report,
-  action: (crew: WorkCrew) => Promise<void>,
+  action: (crew: Crews) => Promise<void>,
 ): Promise<void> {
-  const directory = await bed.directory(part);
-  const crew = new WorkCrew(bed, { part, directory, leaseMs, sabotage: bed.sabotage });
+  const { sabotage } = bed;
+  const crews: WorkCrew[] = [];
+  for (const part of parts)
+    crews.push(
+      new WorkCrew(bed, {
+        part,
+        directory: await bed.directory(part),
+        leaseMs,
+        sabotage,
+        ...(parts.length > 1 ? manyTogether : oneAlone),
+      }),
+    );
+  const crew = new Crews(crews);
   try {
-    for (const guest of bed.guests) crew.start(guest);
+    crew.startAll(bed);
     const { stuck } = await crew.waitForWins(bed.guests, firstWinMsMax);
     if (stuck.length === 0) await action(crew);
     else if (!crew.isOver) report.violate(`nothing was done in ${firstWinMsMax} ms by ${stuck.join(", ")}`);

@@ -1,0 +1,36 @@
+// Making what nobody else can have made: a name with random bits in it. If it is there already, an answer of ours was lost on the way.
+import { hasErrno, isOutage } from "../ports/disk-error.ts";
+import type { CreateFileOptions, Disk } from "../ports/disk.ts";
+import { again } from "./again.ts";
+import { parentOf } from "./directory.ts";
+
+/** Two for a server that goes away once: what it had done by then stands in the way once more. */
+const triesMax = 4;
+
+export async function makeOwnDirectory(disk: Disk, path: string): Promise<void> {
+  try {
+    await again(disk, parentOf(path), () => disk.mkdir(path));
+  } catch (error) {
+    if (!hasErrno(error, "EEXIST")) throw error;
+  }
+}
+
+/** A failure leaves nothing behind, as far as that can be helped: nobody but us, and who sweeps after us, ever comes upon it. */
+export async function createOwnFile(
+  disk: Disk,
+  path: string,
+  bytes: Uint8Array,
+  options: CreateFileOptions,
+): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await disk.createFile(path, bytes, options);
+    } catch (error) {
+      // Whole or not, it is made anew: nobody has been told of it.
+      await disk.unlink(path).catch(() => undefined);
+      if (tries >= triesMax || !(isOutage(error) || hasErrno(error, "EEXIST"))) throw error;
+      // It is waited for by a look.
+      if (isOutage(error)) await disk.canOpen(parentOf(path));
+    }
+  }
+}

@@ -1,0 +1,94 @@
+// A share whose server goes away for a while: looks wait until it answers again.
+//
+// Only looks. A change that failed may have happened, and by the time the server is back somebody else may have used the same name: whoever asked for it has to find out by
+// content, which is a look, and so waits here.
+import type { Clock } from "./clock.ts";
+import { isOutage } from "./disk-error.ts";
+import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "./disk.ts";
+
+/** So long a server may be away before whoever looks is told: longer than a restart, or than a cable that was pulled and put back. */
+const outageMsMax = 60_000;
+const pauseMs = { first: 50, max: 1000 };
+const growth = 2;
+
+/** `disk`, if it is local: a local disk does not go away and come back. */
+export function patientDisk(disk: Disk, clock: Clock): Disk {
+  return disk.volume.kind === "local" ? disk : new PatientDisk(disk, clock);
+}
+
+class PatientDisk implements Disk {
+  readonly #disk: Disk;
+  readonly #clock: Clock;
+
+  constructor(disk: Disk, clock: Clock) {
+    this.#disk = disk;
+    this.#clock = clock;
+  }
+
+  get volume(): Volume {
+    return this.#disk.volume;
+  }
+
+  readFile(path: string, bytesMax: number): Promise<Uint8Array> {
+    return this.#look(() => this.#disk.readFile(path, bytesMax));
+  }
+  canOpen(path: string): Promise<boolean> {
+    return this.#look(() => this.#disk.canOpen(path));
+  }
+  list(path: string): Promise<string[]> {
+    return this.#look(() => this.#disk.list(path));
+  }
+  stat(path: string): Promise<FileStat> {
+    return this.#look(() => this.#disk.stat(path));
+  }
+  realPath(path: string): Promise<string> {
+    return this.#look(() => this.#disk.realPath(path));
+  }
+  hasLink(root: string, path: string): Promise<boolean> {
+    return this.#look(() => this.#disk.hasLink(root, path));
+  }
+  readLink(path: string): Promise<string> {
+    return this.#look(() => this.#disk.readLink(path));
+  }
+  /** Changes nothing that anybody sees, and is done when it says so, however often it was asked for. */
+  syncDirectory(path: string): Promise<void> {
+    return this.#look(() => this.#disk.syncDirectory(path));
+  }
+  open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {
+    const open = (): Promise<DiskFile> => this.#disk.open(path, mode);
+    return mode === "create" ? open() : this.#look(open);
+  }
+
+  createFile(path: string, bytes: Uint8Array, options: CreateFileOptions): Promise<void> {
+    return this.#disk.createFile(path, bytes, options);
+  }
+  link(from: string, to: string): Promise<void> {
+    return this.#disk.link(from, to);
+  }
+  rename(from: string, to: string): Promise<void> {
+    return this.#disk.rename(from, to);
+  }
+  unlink(path: string): Promise<void> {
+    return this.#disk.unlink(path);
+  }
+  mkdir(path: string): Promise<void> {
+    return this.#disk.mkdir(path);
+  }
+  rmdir(path: string): Promise<void> {
+    return this.#disk.rmdir(path);
+  }
+
+  async #look<T>(look: () => Promise<T>): Promise<T> {
+    let sinceMs: number | undefined;
+    for (let waitMs = pauseMs.first; ; waitMs = Math.min(waitMs * growth, pauseMs.max)) {
+      try {
+        return await look();
+      } catch (error) {
+        if (!isOutage(error)) throw error;
+        sinceMs ??= this.#clock.monotonicMs();
+        if (this.#clock.monotonicMs() - sinceMs >= outageMsMax) throw error;
+      }
+      await this.#clock.sleep(waitMs);
+    }
+  }
+}

@@ -6,9 +6,10 @@ import type { EventStoreOptions } from "./event-store.ts";
 import { SchemaCodec } from "./schema-codec.ts";
 
 /** TypeError, RangeError for schemas that cannot be used. */
-export function createCodec<E extends NewEvent>(
-  { schemas, keys }: Pick<EventStoreOptions<E>, "schemas" | "keys">,
-): EventCodec {
+export function createCodec<E extends NewEvent>({
+  schemas,
+  keys,
+}: Pick<EventStoreOptions<E>, "schemas" | "keys">): EventCodec {
   const codec = schemas === undefined ? plainCodec : new SchemaCodec(schemas);
   // Outside of the schemas: they are for what users see, and users see clear text.
   return keys === undefined ? codec : new ErasureCodec(codec, keys);

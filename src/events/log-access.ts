@@ -1,4 +1,9 @@
 // What the rooms around the log (subscriptions, consumers, read models) may know of it, beside the public interface.
+//
+// Events never change, but two things can happen to them: tags are added to them, so that a query finds what it did not find before; and a subject is forgotten, so
+// that their data cannot be read any more. Neither has a position. The rules for whoever remembers what he has read:
+// - It counts as long as no tags were added anywhere in the log. After that everything is read again, whatever the tags were.
+// - What was read from a log with subjects that can be forgotten is never written to disk: a copy in plain text would outlive the key.
 import type { Cancel } from "../common.ts";
 import type { Ground } from "../durable/ground.ts";
 import type { Ports } from "../ports/ports.ts";

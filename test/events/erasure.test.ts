@@ -302,7 +302,6 @@ describe("personal()", () => {
   });
 
   it("brings back any JSON, anywhere", async () => {
-    const world = await CodecWorld.make("memory");
     const keys = memorySubjectKeys();
     const codec = createCodec({ keys });
     const key = fc.oneof(fc.string(), fc.constantFrom("$personal", "$$personal", "__proto__", "$erased", "0"));
@@ -332,7 +331,6 @@ describe("personal()", () => {
 
 describe("sealed values", () => {
   async function sealedTwice(): Promise<{ codec: ReturnType<typeof createCodec>; body: StoredBody }> {
-    const world = await CodecWorld.make("memory");
     const codec = createCodec({ keys: memorySubjectKeys() });
     const data = { a: personal("c1", ada), b: personal("c1", ada), c: personal("c2", ada) };
     return { codec, body: JSON.parse(JSON.stringify(await codec.encode({ type: "T", data }, "1"))) as StoredBody };
@@ -382,7 +380,6 @@ describe("sealed values", () => {
   });
 
   it("cost a reader no promise where there are none", async () => {
-    const world = await CodecWorld.make("memory");
     const codec = createCodec({ keys: memorySubjectKeys() });
     expect(codec.decode({ type: "T", id: "1" }, { data: { $personal: 1 } })).not.toBeInstanceOf(Promise);
   });

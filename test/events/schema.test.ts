@@ -201,17 +201,14 @@ describe("schemas", () => {
     expect(await store.head()).toBe(0);
   });
 
-  it("tell mistakes in themselves when the store is opened", async () => {
-    const world = await CodecWorld.make("memory");
+  it("tell mistakes in themselves when the store is opened", () => {
     for (const version of [0, 1.5, -1, Number.NaN])
       expect(() => createCodec({ schemas: { Noted: { version } } })).toThrow(RangeError);
     const wrong = [{ schema: {} }, { schema: { "~standard": {} } }, { upcast: "x" }];
-    for (const entry of wrong)
-      expect(() => createCodec({ schemas: { Noted: entry as never } })).toThrow(TypeError);
+    for (const entry of wrong) expect(() => createCodec({ schemas: { Noted: entry as never } })).toThrow(TypeError);
   });
 
   it("cost nothing where they are not, and no promise at a read where they are", async () => {
-    const world = await CodecWorld.make("memory");
     expect(createCodec({})).toBe(plainCodec);
     const codec = createCodec<Priced>({ schemas: v3 });
     const bodies = [{ data: { item: "a", euros: 1 } }, { data: {}, version: 3 }];

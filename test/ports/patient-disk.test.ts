@@ -14,7 +14,12 @@ const share: Volume = { kind: "network", type: "cifs", mountOptions: [] };
 /** A clock on which nothing takes any time but sleeping. */
 function sleepingClock(): Clock {
   let nowMs = 0;
-  return { monotonicMs: () => nowMs, wallMs: () => nowMs, sleep: async (ms) => void (nowMs += ms) };
+  return {
+    monotonicMs: () => nowMs,
+    wallMs: () => nowMs,
+    sleep: async (ms) => void (nowMs += ms),
+    alarm: () => () => undefined,
+  };
 }
 
 /** A disk that cannot reach its server for the first `times` calls. */

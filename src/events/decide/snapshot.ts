@@ -9,7 +9,6 @@ import { checkName } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import type { LogAccess } from "../log-access.ts";
 import { itemsOf, type Items, type Query } from "../query.ts";
-import { mayKeepOnDisk } from "./past.ts";
 import { survivesJson } from "./state-copy.ts";
 
 const everyDefault = 500;
@@ -94,7 +93,7 @@ export class Snapshot {
     readonly head: number;
     readonly tagChecksum: string;
   }): Promise<KeptState | undefined> {
-    if (!mayKeepOnDisk(this.#access)) return undefined;
+    if (this.#access.mayForget) return undefined;
     const kept = await this.#read();
     if (
       kept === undefined ||
@@ -112,7 +111,7 @@ export class Snapshot {
 
   /** Keeps it if that is possible. Two who do so at once overwrite each other: an older state is as true as a newer one. */
   async keep({ state, position }: KeptState, tagChecksum: string): Promise<void> {
-    if (!mayKeepOnDisk(this.#access) || !survivesJson(state)) return;
+    if (this.#access.mayForget || !survivesJson(state)) return;
     const { disk } = this.#access.ports;
     try {
       const checksum = await this.#access.findChecksum(position);

@@ -4,7 +4,6 @@ import type { EventStore } from "../event-store.ts";
 import { accessOf, type LogAccess } from "../log-access.ts";
 import { itemsOf, matches, type Items, type Query, type QueryItem } from "../query.ts";
 import type { DecisionModel, Models } from "./model.ts";
-import { findTagChecksum } from "./past.ts";
 import { Snapshot } from "./snapshot.ts";
 import { findCopy } from "./state-copy.ts";
 
@@ -63,7 +62,7 @@ export class StatesReader {
     // Before the events: an event that comes while we read is beyond it, and a conflict. Also right when nothing matches.
     const head = await this.#store.head();
     // Before the events as well: if tags come while we read, the next look differs from this one, and nothing goes on from what was read.
-    const tagChecksum = await findTagChecksum(this.#access);
+    const tagChecksum = await this.#access.tagChecksum();
     await this.#begin(head, tagChecksum);
     await this.#foldUpTo(head, signal);
     await this.#keep(tagChecksum);
@@ -71,7 +70,7 @@ export class StatesReader {
     return { states: Object.fromEntries(this.#foldings.map(({ name, state }) => [name, state])), head };
   }
 
-  async #begin(head: number, tagChecksum: string | undefined): Promise<void> {
+  async #begin(head: number, tagChecksum: string): Promise<void> {
     const reached = this.#reached;
     if (reached !== undefined && reached.tagChecksum === tagChecksum) {
       for (const folding of this.#foldings) {
@@ -81,7 +80,7 @@ export class StatesReader {
       return;
     }
     for (const folding of this.#foldings) {
-      const kept = tagChecksum === undefined ? undefined : await folding.snapshot?.find({ head, tagChecksum });
+      const kept = await folding.snapshot?.find({ head, tagChecksum });
       // A copy: what an `apply` adds to it in place would otherwise be there at the beginning of the next decision.
       folding.state = kept === undefined ? structuredClone(folding.model.initial) : kept.state;
       folding.position = kept?.position ?? 0;
@@ -106,10 +105,10 @@ export class StatesReader {
     }
   }
 
-  async #keep(tagChecksum: string | undefined): Promise<void> {
+  async #keep(tagChecksum: string): Promise<void> {
     const due = this.#foldings.filter(({ snapshot, folded }) => snapshot?.isDue(folded));
     // Tags that came while we read are in some of these states and not in others.
-    if (due.length === 0 || tagChecksum === undefined || (await findTagChecksum(this.#access)) !== tagChecksum) return;
+    if (due.length === 0 || (await this.#access.tagChecksum()) !== tagChecksum) return;
     for (const folding of due) {
       await folding.snapshot?.keep(folding, tagChecksum);
       folding.folded = 0;
@@ -117,7 +116,7 @@ export class StatesReader {
   }
 
   /** Before the decision sees the states, which it may change as it likes. */
-  #remember(position: number, tagChecksum: string | undefined): void {
+  #remember(position: number, tagChecksum: string): void {
     this.#reached = undefined;
     if (tagChecksum === undefined) return;
     const states = new Map<string, unknown>();

@@ -132,10 +132,10 @@ export class ActiveIndex {
   }
 }
 
-function* keysOf({ type, tags, givenId }: IndexedEvent): Generator<KeyHash> {
+function* keysOf({ type, tags, id }: IndexedEvent): Generator<KeyHash> {
   yield hashOf("type", type);
   for (const tag of tags) yield hashOf("tag", tag);
-  if (givenId !== undefined) yield hashOf("id", givenId);
+  if (id !== undefined) yield hashOf("id", id);
 }
 
 function* counted(after: number, upTo: number, backwards: boolean): Generator<number> {

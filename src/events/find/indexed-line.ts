@@ -13,8 +13,8 @@ export interface LinePlace {
 export interface IndexedEvent {
   readonly type: string;
   readonly tags: readonly string[];
-  /** Only when the caller gave it: generated ids cannot come again, so nobody looks for them. */
-  readonly givenId?: string | undefined;
+  /** Also one that was generated: who was told that the outcome is unknown comes again with it. */
+  readonly id?: string | undefined;
 }
 
 export interface IndexedLine extends LinePlace {

@@ -1,6 +1,6 @@
 // The head of a log on one machine: one small record, written in place after each sync. It tells all processes of this boot how far the log is durable.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { objectOf, textOf } from "../../format/decoding.ts";
+import { flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
@@ -13,19 +13,22 @@ const looksMax = 20;
 
 export interface Head {
   readonly boot: string;
+  /** What it tells of was synced before: then it holds also after a restart, as the least that must be there. */
+  readonly isSynced: boolean;
   readonly tip: Tip;
 }
 
 interface StoredHead {
   readonly boot: string;
+  readonly isSynced: boolean;
   readonly tip: StoredTip;
 }
 
 const headKind: RecordKind<StoredHead> = {
   kind: "head",
   decode: (value) => {
-    const { boot, tip } = objectOf(value);
-    return { boot: textOf(boot), tip: storedTip(decodeTip(tip)) };
+    const { boot, isSynced, tip } = objectOf(value);
+    return { boot: textOf(boot), isSynced: flagOf(isSynced), tip: storedTip(decodeTip(tip)) };
   },
 };
 
@@ -45,8 +48,8 @@ export class HeadFile {
       try {
         const bytes = await (await this.#open()).read(0, headBytes);
         const end = bytes.indexOf(10) + 1;
-        const { boot, tip } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
-        return { boot, tip: decodeTip(tip) };
+        const { tip, ...head } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
+        return { ...head, tip: decodeTip(tip) };
       } catch (error) {
         if (hasErrno(error, "ENOENT")) return undefined;
         if (!isHoldfastError(error, "CORRUPT")) throw error;
@@ -56,8 +59,8 @@ export class HeadFile {
   }
 
   /** Only with the gate in hand. Not synced: after a power cut what the segments say counts. */
-  async write({ boot, tip }: Head): Promise<void> {
-    const record = encodeRecord(headKind, { boot, tip: storedTip(tip) }, { isChecked: true });
+  async write({ tip, ...head }: Head): Promise<void> {
+    const record = encodeRecord(headKind, { ...head, tip: storedTip(tip) }, { isChecked: true });
     if (record.length > headBytes)
       throw holdfastError("TOO_LARGE", "The head does not fit.", { limit: headBytes, actual: record.length });
     const bytes = Buffer.alloc(headBytes, " ");

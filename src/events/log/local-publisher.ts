@@ -7,10 +7,10 @@ import { outcomeUnknown } from "../../durable/publish.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { DiskFile } from "../../ports/disk.ts";
-import { HeadFile } from "./head-file.ts";
+import { HeadFile, type Head } from "./head-file.ts";
 import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
 import type { Publisher, Tenure } from "./publisher.ts";
-import { scanFile } from "./scan.ts";
+import { damaged, headOf, scanFile } from "./scan.ts";
 import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, type Tip } from "./tip.ts";
@@ -29,7 +29,7 @@ export class LocalPublisher implements Publisher {
   async tip(): Promise<Tip> {
     const head = await this.#head.find();
     if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
-    const tip = await this.parsedTip();
+    const tip = await this.#tipAfterRestart(head);
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#head.find();
     return now !== undefined && this.#isOfThisBoot(now.boot) ? now.tip : tip;
@@ -57,7 +57,7 @@ export class LocalPublisher implements Publisher {
   }
 
   async publishHead(tip: Tip): Promise<void> {
-    await this.#head.write({ boot: this.place.bootId, tip });
+    await this.#head.write({ boot: this.place.bootId, isSynced: this.place.isSynced, tip });
   }
 
   async close(): Promise<void> {
@@ -82,7 +82,7 @@ export class LocalPublisher implements Publisher {
     }
     if (!(await publishSegment(staging, directory, segment, Buffer.concat(parts)))) {
       const path = segmentPath(directory, segment);
-      const message = `${path} was made by somebody who does not hold the gate. Move it away.`;
+      const message = `${path} was made by somebody who does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
       throw holdfastError("CORRUPT", message, { path });
     }
     await this.publishHead(tip);
@@ -92,7 +92,7 @@ export class LocalPublisher implements Publisher {
   async #recoveredTip(): Promise<Tip> {
     const head = await this.#head.find();
     if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
-    const tip = await this.parsedTip();
+    const tip = await this.#tipAfterRestart(head);
     if (tip.segment === 0) return tip;
     // It came from the disk, unless this machine cannot tell its boots apart.
     if (!isKnownBoot(this.place.bootId)) await (await this.segment(tip.segment)).sync();
@@ -109,6 +109,14 @@ export class LocalPublisher implements Publisher {
     return tip;
   }
 
+  /** All that parses. CORRUPT when that is less than an earlier head tells of: it was durable when that was written, so something has damaged it since. */
+  async #tipAfterRestart(head: Head | undefined): Promise<Tip> {
+    const tip = await this.parsedTip();
+    if (head?.isSynced && isBefore(tip, head.tip))
+      throw damaged(segmentPath(this.place.directory, tip.segment), tip.length);
+    return tip;
+  }
+
   /** What the segments themselves say: all that parses. */
   protected async parsedTip(): Promise<Tip> {
     const segment = (await listSegments(this.place.disk, this.place.directory)).at(-1);
@@ -118,12 +126,13 @@ export class LocalPublisher implements Publisher {
   async #parsedTipOf(segment: number): Promise<Tip> {
     const { disk, directory } = this.place;
     const header = await readHeader(disk, directory, segment);
-    const file = await disk.open(segmentPath(directory, segment), "read");
+    const path = segmentPath(directory, segment);
+    const file = await disk.open(path, "read");
     try {
       let tip: Tip = { ...header.after, segment, length: header.bytes, crc: header.crc };
       const stretch = { segment, from: tip.length, to: (await file.stat()).size, crc: tip.crc };
       for await (const lines of scanFile(file, stretch))
-        for (const { bytes, crc } of lines) tip = tipAfter(tip, decodeHead(bytes), { bytes: bytes.length, crc });
+        for (const line of lines) tip = tipAfter(tip, headOf(path, line), { bytes: line.bytes.length, crc: line.crc });
       return tip;
     } finally {
       await file.close();
@@ -167,6 +176,10 @@ export class LocalPublisher implements Publisher {
   #isOfThisBoot(boot: string): boolean {
     return boot === this.place.bootId && isKnownBoot(boot);
   }
+}
+
+function isBefore(one: Tip, other: Tip): boolean {
+  return one.segment < other.segment || (one.segment === other.segment && one.length < other.length);
 }
 
 class LocalTenure implements Tenure {

@@ -1,7 +1,7 @@
 // Reading lines of a segment in their order, each checked against the one before.
 import { holdfastError } from "../../errors.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
-import { findLineCrc, lineBytesMax } from "./line.ts";
+import { decodeHead, findLineCrc, lineBytesMax, type LineHead } from "./line.ts";
 import { segmentPath } from "./segment.ts";
 
 /** Small enough for the fast way through the disk port, large enough for thousands of lines. */
@@ -74,6 +74,15 @@ export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): Asy
     }
     offset += start;
     length = chunkBytes;
+  }
+}
+
+/** What an index needs of a line of a segment. CORRUPT when its checksum fits and its content does not: somebody has written it who should not. */
+export function headOf(path: string, { offset, bytes }: Pick<RawLine, "offset" | "bytes">): LineHead {
+  try {
+    return decodeHead(bytes);
+  } catch (error) {
+    throw damaged(path, offset, error);
   }
 }
 

@@ -9,7 +9,7 @@ import type { DiskFile } from "../../ports/disk.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
 import type { LogPlace } from "./place.ts";
 import { TenureLost, type Publisher, type Tenure } from "./publisher.ts";
-import { encodeHeader, publishSegment, segmentPath } from "./segment.ts";
+import { encodeHeader, listSegments, publishSegment, segmentPath } from "./segment.ts";
 import { decodeTip, emptyTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
 /** A record is small, and an epoch has thousands of them. */
@@ -52,7 +52,15 @@ export class SharePublisher implements Publisher {
     this.#chain = chain;
   }
 
+  /** CORRUPT when there are segments and no chain that says what counts of them: to begin a new one would hide them all. */
   static async open(place: LogPlace): Promise<SharePublisher> {
+    // Segments first: a chain is made before any of them, so it cannot be missing because somebody is just making both.
+    const segments = await listSegments(place.disk, place.directory);
+    if (segments.length > 0 && !(await place.disk.canOpen(`${place.directory}/tenures/epochs`))) {
+      const path = `${place.directory}/tenures`;
+      const message = `${path} is missing, which says how much of ${segments.length} segment(s) counts. Restore it from a backup; touch nothing else.`;
+      throw holdfastError("CORRUPT", message, { path });
+    }
     const chain = await RollingChain.open(place.staging, `${place.directory}/tenures`, {
       kind: tenuresKind,
       initial: { tip: storedTip(emptyTip), segments: 0, by: "" },
@@ -121,7 +129,8 @@ export class SharePublisher implements Publisher {
       const header = encodeHeader(this.#place.newHeader(segment, tip));
       if (!(await publishSegment(staging, directory, segment, header.bytes))) {
         const path = segmentPath(directory, segment);
-        throw holdfastError("CORRUPT", `${path} is not of the writer that has its number. Move it away.`, { path });
+        const message = `${path} is not of the writer that has its number. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
+        throw holdfastError("CORRUPT", message, { path });
       }
       begin = { ...tip, segment, length: header.bytes.length, crc: header.crc };
     }

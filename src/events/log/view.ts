@@ -4,11 +4,11 @@ import { ActiveIndex } from "../find/active-index.ts";
 import type { IndexedEvent, IndexedLine, LinePlace, Range, SealedSegment } from "../find/indexed-line.ts";
 import { SealedIndexes } from "../find/sealed-indexes.ts";
 import type { Items } from "../query.ts";
-import { decodeHead, type EventHead, type LineHead, type Retag } from "./line.ts";
+import type { EventHead, LineHead, Retag } from "./line.ts";
 import type { LogPlace } from "./place.ts";
 import { Retags } from "./retags.ts";
-import { scanPublished } from "./scan.ts";
-import { listSegments, readHeader, type OpenedHeader } from "./segment.ts";
+import { headOf, scanPublished, type RawLine } from "./scan.ts";
+import { listSegments, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
 import { emptyTip, hexOf, type Tip } from "./tip.ts";
 
 /** How many headers are asked for at the same time when a log is opened. */
@@ -168,7 +168,7 @@ export class LogView {
     const { disk, directory } = this.#place;
     const { segment, length: from, crc } = this.#tip;
     for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc }))
-      for (const { offset, bytes } of lines) this.#take(indexedLine(segment, offset, bytes.length, decodeHead(bytes)));
+      for (const line of lines) this.#take(indexedLine(segment, line, headOf(segmentPath(directory, segment), line)));
     this.#tip = end;
   }
 
@@ -196,7 +196,7 @@ export class LogView {
     const { disk, directory } = this.#place;
     const { bytes: from, crc } = await readHeader(disk, directory, number);
     for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
-      for (const { offset, bytes } of lines) yield indexedLine(number, offset, bytes.length, decodeHead(bytes));
+      for (const line of lines) yield indexedLine(number, line, headOf(segmentPath(directory, number), line));
   }
 }
 
@@ -205,13 +205,12 @@ interface ReadLine {
   readonly retag: Retag | undefined;
 }
 
-function indexedLine(segment: number, offset: number, bytes: number, head: LineHead): ReadLine {
-  const { first, events, retag } = head;
-  return { line: { segment, offset, bytes, first, events: events.map(indexedEvent) }, retag };
+function indexedLine(segment: number, { offset, bytes }: RawLine, { first, events, retag }: LineHead): ReadLine {
+  return { line: { segment, offset, bytes: bytes.length, first, events: events.map(indexedEvent) }, retag };
 }
 
-export function indexedEvent({ type, tags, id, given }: EventHead): IndexedEvent {
-  return given === true ? { type, tags, givenId: id } : { type, tags };
+export function indexedEvent({ type, tags, id }: EventHead): IndexedEvent {
+  return { type, tags, id };
 }
 
 /** Positions never go back, and a segment is left for good: so this compares two moments of one log. */

@@ -109,7 +109,7 @@ export class History {
     if (part !== undefined && first <= part.last) return;
     if (part === undefined || first !== part.last + 1) this.#parts.push((part = new ActiveIndex(first)));
     // All ids, also those that were not chosen by a caller: here each must be the only one.
-    part.add({ ...place, events: events.map(({ type, tags, id }) => ({ type, tags, givenId: id })) });
+    part.add({ ...place, events: events.map(({ type, tags, id }) => ({ type, tags, id })) });
   }
 }
 

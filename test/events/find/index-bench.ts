@@ -32,7 +32,7 @@ export function indexesOf(
 /** Small segments, each with a few events of its own and a few that are in all. */
 export function segmentsOf(count: number): IndexedEvent[][][] {
   return Array.from({ length: count }, (_, number) => [
-    [{ type: "Opened", tags: [`only ${number}`, "all"], givenId: `id ${number}` }],
+    [{ type: "Opened", tags: [`only ${number}`, "all"], id: `id ${number}` }],
     [],
     [
       { type: "Sold", tags: ["all", number % 2 === 0 ? "even" : "odd"] },

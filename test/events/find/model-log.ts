@@ -65,7 +65,7 @@ export class ModelLog {
   }
 
   findId(id: string): number[] {
-    return this.events.flatMap(({ event }, index) => (event.givenId === id ? [index + 1] : []));
+    return this.events.flatMap(({ event }, index) => (event.id === id ? [index + 1] : []));
   }
 }
 
@@ -76,7 +76,7 @@ const tag = fc.constantFrom("a", "b", "c", "d", "Sold", "id-1");
 export const anyEvent: fc.Arbitrary<IndexedEvent> = fc.record({
   type,
   tags: fc.array(tag, { maxLength: 4 }),
-  givenId: fc.option(fc.constantFrom("id-1", "id-2", "Sold"), { nil: undefined, freq: 2 }),
+  id: fc.option(fc.constantFrom("id-1", "id-2", "Sold"), { nil: undefined, freq: 2 }),
 });
 
 /** Segments without lines, lines without events, and everything between. */

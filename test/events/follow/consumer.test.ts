@@ -282,6 +282,7 @@ test("one that slept past its lease stops, its late checkpoint does not count, a
       wallMs: () => ports.clock.wallMs() + sleptMs,
       monotonicMs: () => ports.clock.monotonicMs(),
       sleep: (ms, options) => ports.clock.sleep(ms, options),
+      alarm: (ms, ring) => ports.clock.alarm(ms, ring),
     },
     // It cannot beat while it sleeps.
     heart: { start: () => ({ lastBeat: () => ({ monotonicMs: 0, wallMs: 0 }), stop: async () => undefined }) },

@@ -51,7 +51,7 @@ test("nothing is lost among workstations that are killed and paused, and no temp
   expect(stdout).toContain("no two were inside together");
   expect(stdout).toMatch(/\nNothing was lost and nothing was doubled: .*\n$/);
   // A line for each second, for people.
-  expect(stderr).toMatch(/^ +4 s +\d+ sales and locks/m);
+  expect(stderr).toMatch(/^ +4 s +\d+ sales, events and locks/m);
   const folder = /holdfast-demo-\w+/.exec(stderr)?.[0] ?? "";
   expect(folder).not.toBe("");
   expect(readdirSync(tmpdir())).not.toContain(folder);
@@ -61,8 +61,9 @@ test("what was acknowledged and never written is found, and named", async () => 
   const { exitCode, stdout } = await demo("--workstations", "3", "--seconds", "4", "--sabotage");
   expect(exitCode).toBe(1);
   expect(stdout).toMatch(/^ {2}lost: ticket \d+, sale 1 of till-01/m);
+  expect(stdout).toMatch(/^ {2}lost: a \w+, piece 1 of till-01/m);
   expect(stdout).toMatch(/^ {2}lost: a lock on .* with fence \d+, piece 1 of till-01/m);
-  expect(stdout).toMatch(/\nA promise was broken: 2 lost\.\n$/);
+  expect(stdout).toMatch(/\nA promise was broken: 3 lost\.\n$/);
 });
 
 test("the result is one line of JSON when asked for, also with a folder of one's own, which stays", async () => {
@@ -87,15 +88,16 @@ test("the result is one line of JSON when asked for, also with a folder of one's
     const sound = { lost: [], doubled: [], disorder: [] };
     expect(stations).toMatchObject([
       { station: "tickets", ...sound },
+      { station: "stock", ...sound },
       { station: "shelves", ...sound },
     ]);
     for (const { acknowledged } of stations) expect(acknowledged).toBeGreaterThan(0);
   }
-  for (const index of [0, 1])
+  for (const index of [0, 1, 2])
     expect(runs[1]?.stations[index]?.found).toBeGreaterThanOrEqual(
       (runs[0]?.stations[index]?.found ?? 0) + (runs[1]?.stations[index]?.acknowledged ?? 0),
     );
-  expect(readdirSync(directory).sort()).toEqual(["ground", "journals", "sales", "tickets", "warehouse"]);
+  expect(readdirSync(directory).sort()).toEqual(["ground", "journals", "sales", "stock", "tickets", "warehouse"]);
 });
 
 test("where the store lock is in a table, as between machines, nothing is lost either, and somebody can join by hand", async () => {
@@ -111,7 +113,8 @@ test("where the store lock is in a table, as between machines, nothing is lost e
   expect(byHand).toMatchObject({ exitCode: 0, stderr: "" });
   const sold = byHand.stdout.trimEnd().split("\n");
   expect(sold[0]).toMatch(/: ticket \d+$/);
-  expect(sold[1]).toMatch(/: a lock on .* with fence \d+$/);
+  expect(sold[1]).toMatch(/: (a|10 ×) \w+/);
+  expect(sold[2]).toMatch(/: a lock on .* with fence \d+$/);
   expect(whole).toMatchObject({ exitCode: 0, stderr: "" });
   const { stations } = JSON.parse(whole.stdout) as Result;
   const sum = (of: (station: Result["stations"][number]) => number): number =>

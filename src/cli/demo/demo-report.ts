@@ -18,12 +18,12 @@ export function formatStart(workstations: number, directory: string, isTemporary
 export function formatSecond({ seconds, pieces, piecesPerSecond, kills, pauses }: DemoFigures): string {
   const cells = [
     `${seconds.toFixed(0)} s`,
-    `${pieces} ${stationKinds.map((kind) => kind.pieces).join(" and ")}`,
+    `${pieces} ${listOf(stationKinds.map((kind) => kind.pieces))}`,
     `${piecesPerSecond}/s`,
     `${kills} killed`,
     `${pauses} paused`,
   ];
-  return cells.map((cell, index) => cell.padStart([5, 23, 8, 11, 11][index] ?? 0)).join("");
+  return cells.map((cell, index) => cell.padStart([5, 31, 8, 11, 11][index] ?? 0)).join("");
 }
 
 export function formatResult(result: DemoResult, page: Page): string {
@@ -79,6 +79,11 @@ function verdictOf({ stations, failures }: DemoResult): string {
   ] as const;
   const told = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   return `A promise was broken: ${told.join(", ")}.`;
+}
+
+/** "a, b and c". */
+function listOf(words: readonly string[]): string {
+  return [words.slice(0, -1).join(", "), ...words.slice(-1)].join(" and ");
 }
 
 function countOf(count: number, what: string): string {

@@ -76,6 +76,21 @@ export async function unlinkIfThere(disk: Disk, path: string): Promise<void> {
   }
 }
 
+/** How often a share is asked again by name when it says that a handle is stale. */
+const staleTriesMax = 3;
+
+/** A name that is used once: to ask again cannot hit anything of anybody else's. */
+export async function unlinkOwn(disk: Disk, path: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await disk.unlink(path);
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return;
+      if (!hasErrno(error, "ESTALE") || tries >= staleTriesMax) throw error;
+    }
+  }
+}
+
 /** Removes a directory and all that is in it, or a file. What cannot be removed now stays; so does what somebody keeps adding to. */
 export async function removeTree(disk: Disk, path: string): Promise<void> {
   try {

@@ -15,6 +15,9 @@ export function checkEvents(events: NewEvent | readonly NewEvent[]): readonly Ne
   if (list.length === 0) throw new TypeError("There is nothing to append: the list of events is empty.");
   if (list.length > eventsMax) throw tooMany("events in one append", eventsMax, list.length);
   for (const event of list) checkEvent(event);
+  const ids = list.map(({ id }) => id).filter((id) => id !== undefined);
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice !== undefined) throw invalid(list[0]?.type ?? "", [`the id ${JSON.stringify(twice)} is given twice`]);
   return list;
 }
 

@@ -44,6 +44,8 @@ export class OpenedLog {
 
   /** Makes the log if there is none. */
   static async open(ports: Ports, directory: string, codec: EventCodec, options: LogOptions): Promise<OpenedLog> {
+    const modes: readonly unknown[] = [undefined, "local", "share"];
+    if (!modes.includes(options.mode)) throw new TypeError(`mode is "local" or "share", not ${String(options.mode)}.`);
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
     // Before anything is written: a newer format is refused here, and a log that this machine must not touch.
     const known = await findLog(ports.disk, directory);
@@ -59,9 +61,14 @@ export class OpenedLog {
       const place = new LogPlace(ground, directory, record.id, { isSynced, segmentBytesMax });
       const publisher = record.mode === "local" ? new LocalPublisher(place) : await SharePublisher.open(place);
       const log = new OpenedLog(place, publisher, lock, codec);
-      await log.advance();
-      // What dead processes have left in the ground: nobody else looks after it.
-      await ground.sweep();
+      try {
+        await log.advance();
+      } catch (error) {
+        await log.close();
+        throw error;
+      }
+      // What dead processes have left in the ground. Whatever stands in the way: the next one who opens it comes by here too.
+      await ground.sweep().catch(() => undefined);
       return log;
     } catch (error) {
       await lock?.close();

@@ -4,7 +4,7 @@
 // request from the list by an append before he removes the file, and must complete what was committed under it: judgement is a record. So a hold
 // file that is gone means that its owner will commit nothing more and that all he has committed is done. Its name is never used again, so that
 // its absence cannot be an old answer: nobody has looked for it before it was there.
-import { ensureDirectory, unlinkIfThere } from "../durable/directory.ts";
+import { ensureDirectory, unlinkIfThere, unlinkOwn } from "../durable/directory.ts";
 import type { Ground } from "../durable/ground.ts";
 import { isStillThere } from "../durable/publish.ts";
 import { RollingChain, type AppendOptions, type RollingEntry } from "../durable/rolling-chain.ts";
@@ -39,6 +39,9 @@ export interface NewRequest {
   readonly change: string;
 }
 
+/** How often the release of what could not be released is tried again. */
+const payEveryMs = 1000;
+
 export class LockTable {
   readonly ground: Ground;
   readonly place: RedoPlace;
@@ -50,6 +53,9 @@ export class LockTable {
   readonly #condemned = new Map<string, string>();
   /** Redos that are done. Left out with the next append. */
   readonly #done = new Set<string>();
+  /** Ours, and to be released, though their hold files could not be removed. */
+  readonly #owed = new Set<string>();
+  #isPaying = false;
   #tidyAt = untidyMax;
   #requests = 0;
 
@@ -134,16 +140,34 @@ export class LockTable {
     // Known before it is done: whatever comes of the unlink, we will not act under it again.
     this.#gone.add(id);
     try {
-      await unlinkIfThere(this.ground.ports.disk, this.holdFile(id));
+      await unlinkOwn(this.ground.ports.disk, this.holdFile(id));
     } catch (error) {
-      // It may stand, and only an append can end it now. If that fails too, it ends with this process.
+      // It may stand, and only an append can end it now: the next one of this process, whoever makes it.
       this.#gone.delete(id);
-      await this.append(({ requests, redos }) => ({
-        requests: requests.filter((request) => request.id !== id),
-        redos,
-      }));
+      this.#owed.add(id);
+      try {
+        await this.append((table) => table);
+      } catch {
+        // What failed first is what the caller has to know.
+        void this.#pay();
+      }
       throw error;
     }
+  }
+
+  /** Others wait for what could not be released: it is tried again until it is done, or until this process ends, and it ends with it. */
+  async #pay(): Promise<void> {
+    if (this.#isPaying) return;
+    this.#isPaying = true;
+    while (this.#owed.size > 0) {
+      await this.ground.ports.clock.sleep(payEveryMs, { background: true });
+      try {
+        if (this.#owed.size > 0) await this.append((table) => table);
+      } catch (error) {
+        if (isHoldfastError(error, "CLOSED")) return;
+      }
+    }
+    this.#isPaying = false;
   }
 
   /** Those that are not over yet, as far as their hold files tell. */
@@ -254,7 +278,7 @@ export class LockTable {
   }
 
   #isCondemned(request: Request): boolean {
-    return this.#condemned.get(request.id) === this.judgedIn(request);
+    return this.#owed.has(request.id) || this.#condemned.get(request.id) === this.judgedIn(request);
   }
 
   #newName(): string {
@@ -284,7 +308,7 @@ export class LockTable {
 
   #forgetWhatLeft({ requests, redos }: Table): void {
     const listed = new Set([...requests, ...redos].map(({ id }) => id));
-    for (const set of [this.#gone, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
+    for (const set of [this.#gone, this.#done, this.#owed]) for (const id of set) if (!listed.has(id)) set.delete(id);
     // Dropped by now, or changed since it was judged. What another task has condemned after this append was made is still to be dropped.
     const standing = new Map(requests.map((request) => [request.id, this.judgedIn(request)]));
     for (const [id, judged] of this.#condemned) if (standing.get(id) !== judged) this.#condemned.delete(id);

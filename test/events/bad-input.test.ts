@@ -347,7 +347,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     expect(contentOf(directory)).toEqual(content);
   });
 
-  const itIsKnown = mode === "local" ? it.fails : it;
+  const itIsKnown = it;
   // On one machine the files of the log stay open: an append after `rm -r`, or after a backup was put in its place, goes into files that have no name any more, and is
   // acknowledged. (When it has to begin a segment, it is refused.)
   itIsKnown(
@@ -545,7 +545,7 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
   });
 
   // Judge.reused never needs the batch: it is told though the event that has the id was not written.
-  it.fails("who was refused because of an id of the same batch is judged again when that is not written", async () => {
+  it("who was refused because of an id of the same batch is judged again when that is not written", async () => {
     const { plan, store } = await setUp();
     Object.assign(plan, { write: 1, errno: "ENOSPC" });
     const answers = await Promise.allSettled([1, 2].map((each) => store.append({ ...noted(each), id: "a" })));

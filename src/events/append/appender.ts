@@ -10,6 +10,7 @@ import { TenureLost, type Publisher, type Tenure } from "../log/publisher.ts";
 import type { Tip } from "../log/tip.ts";
 import { indexedEvent, type LogView } from "../log/view.ts";
 import type { AppendRequest, Call } from "./call.ts";
+import { nobodyWaits, Patience } from "./patience.ts";
 import { Judge, type Verdict } from "./judge.ts";
 
 /** How long the gate is kept while others wait for it: a hand-over costs more than a batch. */
@@ -34,6 +35,8 @@ export class Appender {
   #queue: Call[] = [];
   #flushing: Promise<void> | undefined;
   #tenuresLost = 0;
+  /** While the gate is waited for. */
+  #patience: Patience | undefined;
 
   constructor(parts: AppenderParts) {
     this.#parts = parts;
@@ -53,6 +56,7 @@ export class Appender {
       return await new Promise<Appended>((resolve, reject) => {
         const call: Call = { ...request, deadlineMs, resolve, reject };
         this.#queue.push(call);
+        this.#patience?.expect(deadlineMs);
         if (request.signal !== undefined) stopListening = this.#letCancel(call, request.signal);
         this.#flushing ??= this.#flush();
       });
@@ -96,18 +100,37 @@ export class Appender {
   /** The gate; undefined when nobody wants it any more. Each caller waits only as long as he said. */
   async #enter(): Promise<StoreHold | undefined> {
     const { lock, ports } = this.#parts;
-    const nowMs = ports.clock.monotonicMs();
-    const waitMs = Math.min(...this.#queue.map(({ deadlineMs }) => deadlineMs)) - nowMs;
+    // Who has no time to wait has one try all the same.
+    const atOnce = this.#queue.some(({ timeoutMs }) => timeoutMs <= 0) ? await lock.tryAcquire() : undefined;
+    if (atOnce !== undefined) return atOnce;
+    const patience = new Patience(ports.clock, () => this.#dismissLate(patience));
+    this.#patience = patience;
+    for (const { deadlineMs } of this.#queue) patience.expect(deadlineMs);
     try {
-      return await lock.acquire({ timeoutMs: Math.max(0, waitMs) });
+      return await lock.acquire({ timeoutMs: Infinity, signal: patience.signal });
     } catch (error) {
-      if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw error;
-      const lateMs = ports.clock.monotonicMs();
-      const isLate = ({ deadlineMs }: Call): boolean => deadlineMs <= lateMs;
-      for (const call of this.#queue.filter(isLate)) call.reject(this.#timedOut(call, error));
-      this.#queue = this.#queue.filter((call) => !isLate(call));
-      return undefined;
+      if (error === nobodyWaits) return undefined;
+      throw error;
+    } finally {
+      patience.end();
+      this.#patience = undefined;
     }
+  }
+
+  #dismissLate(patience: Patience): number {
+    const nowMs = this.#parts.ports.clock.monotonicMs();
+    let next = Infinity;
+    const left: Call[] = [];
+    for (const call of this.#queue) {
+      if (call.deadlineMs <= nowMs) call.reject(this.#timedOut(call));
+      else {
+        left.push(call);
+        next = Math.min(next, call.deadlineMs);
+      }
+    }
+    this.#queue = left;
+    if (left.length === 0) patience.giveUp();
+    return next;
   }
 
   async #workUnder(hold: StoreHold): Promise<void> {
@@ -199,17 +222,23 @@ export class Appender {
       const { call, verdict } = judged;
       if (verdict.kind === "accepted") {
         if (mayRepeat) again.push(call);
-        else call.reject(withIds(error, call));
+        else call.reject(error instanceof TenureLost ? this.#alwaysLost(error) : withIds(error, call));
       } else if (verdict.needsBatch) again.push(call);
       else answer(judged);
     }
     this.#queue.unshift(...again);
   }
 
-  #timedOut({ timeoutMs }: Call, cause: unknown): Error {
+  #alwaysLost(cause: unknown): Error {
+    const { path } = this.#parts.lock;
+    const message = `${path}: another writer took over ${tenuresLostMax} times in a row. Nothing was written.`;
+    return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
+  }
+
+  #timedOut({ timeoutMs }: Call): Error {
     const { path } = this.#parts.lock;
     const message = `${path} is held by another writer; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
-    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy: [] }, cause);
+    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy: [] });
   }
 }
 

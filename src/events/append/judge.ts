@@ -53,7 +53,7 @@ export class Judge {
     const conflicts = await this.#conflictsOf(call);
     if (conflicts.length === 0) return this.#accept(call);
     const decoded: SequencedEvent[] = [];
-    for (const event of conflicts.slice(0, conflictsMax)) decoded.push(await this.#reader.decode(event));
+    for (const event of conflicts.slice(0, conflictsMax)) decoded.push(await this.#reader.decode(asStored(event)));
     const positions = decoded.map(({ position }) => position);
     const message = `The append condition failed: ${conflicts.length} event(s) match it, at position ${positions.slice(0, 5).join(", ")}${positions.length > 5 ? ", …" : ""}. Read again and decide again.`;
     const error = holdfastError("APPEND_CONDITION_FAILED", message, { conflicts: decoded });
@@ -77,14 +77,14 @@ export class Judge {
       if (head.given !== true) continue;
       const event = this.#pending.findById(head.id) ?? (await this.#findById(head.id));
       if (event === undefined) continue;
-      if (!isEqual(event, { head, body: bodies[index] })) return reused(event, "with other content");
+      if (!isEqual(event, { head, body: bodies[index] })) return this.#reused(event, "with other content");
       found.push(event);
     }
     const [one] = found;
     if (one === undefined) return undefined;
     const first = Math.min(...found.map(({ position }) => position));
     const inOrder = found.every(({ position }, index) => position === first + index);
-    if (found.length !== heads.length || !inOrder) return reused(one, "in another append");
+    if (found.length !== heads.length || !inOrder) return this.#reused(one, "in another append");
     const appended = { first, last: first + found.length - 1, repeated: true };
     return { kind: "repeated", appended, needsBatch: appended.last > this.#head };
   }
@@ -106,15 +106,28 @@ export class Judge {
         if (conflicts.push(event) > conflictsMax) return conflicts;
     return [...conflicts, ...this.#pending.matching(items).filter(({ position }) => position > after)];
   }
+
+  #reused({ head: { id }, position }: StoredEvent, how: string): Verdict {
+    const message = `The event id ${JSON.stringify(id)} is at position ${position} already, ${how}. An id names one event for ever.`;
+    const error = holdfastError("EVENT_ID_REUSED", message, { id, position });
+    return { kind: "refused", error, needsBatch: position > this.#head };
+  }
+}
+
+/** What is stored went through JSON; what is pending is still in the hands of its caller. */
+function asStored(event: StoredEvent): StoredEvent {
+  return { ...event, body: JSON.parse(JSON.stringify(event.body)) as StoredEvent["body"] };
 }
 
 function isEqual(event: StoredEvent, { head, body }: { readonly head: EventHead; readonly body: unknown }): boolean {
-  // Tags may have been added since, and what is stored went through JSON.
-  const isTagged = head.tags.every((tag) => event.head.tags.includes(tag));
-  return event.head.type === head.type && isTagged && isDeepStrictEqual(event.body, JSON.parse(JSON.stringify(body)));
+  return (
+    event.head.type === head.type &&
+    isSameSet(event.ownTags, head.tags) &&
+    isDeepStrictEqual(asStored(event).body, JSON.parse(JSON.stringify(body)))
+  );
 }
 
-function reused({ head: { id }, position }: StoredEvent, how: string): Verdict {
-  const message = `The event id ${JSON.stringify(id)} is at position ${position} already, ${how}. An id names one event for ever.`;
-  return { kind: "refused", error: holdfastError("EVENT_ID_REUSED", message, { id, position }), needsBatch: false };
+/** Both without duplicates. */
+function isSameSet(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((each) => other.includes(each));
 }

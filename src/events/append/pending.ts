@@ -10,7 +10,7 @@ export class PendingEvents {
   readonly #byId = new Map<string, StoredEvent>();
 
   add(position: number, time: string, head: EventHead, body: EventBody): void {
-    const event: StoredEvent = { position, time, head, body };
+    const event: StoredEvent = { position, time, head, body, ownTags: head.tags };
     this.#events.push(event);
     push(this.#byType, head.type, event);
     for (const tag of head.tags) push(this.#byTag, tag, event);

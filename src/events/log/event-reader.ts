@@ -3,6 +3,7 @@ import type { SequencedEvent } from "../../common.ts";
 import type { EventCodec } from "../codec.ts";
 import type { LinePlace, Range } from "../find/indexed-line.ts";
 import { matches, type Items } from "../query.ts";
+import { Breath } from "./breath.ts";
 import { LineReader } from "./line-reader.ts";
 import { decodeLine, type EventBody, type EventHead } from "./line.ts";
 import type { LogPlace } from "./place.ts";
@@ -16,6 +17,8 @@ export interface StoredEvent {
   readonly time: string;
   /** With the tags that were added later. */
   readonly head: EventHead;
+  /** Those that it was appended with. */
+  readonly ownTags: readonly string[];
   readonly body: EventBody;
 }
 
@@ -39,7 +42,7 @@ export class EventReader {
     const [head, body] = [events[position - first], payload[position - first]];
     if (head === undefined || body === undefined)
       throw damaged(segmentPath(this.#place.directory, place.segment), place.offset);
-    return { position, time, head: this.#withTags(position, head), body };
+    return { position, time, head: this.#withTags(position, head), ownTags: head.tags, body };
   }
 
   /** Of the line that has this position. */
@@ -51,7 +54,9 @@ export class EventReader {
     if (range.after >= range.upTo) return;
     const all = items.some(({ types, tags }) => types.length === 0 && tags.length === 0);
     if (all && !backwards) return yield* this.#scan(range);
+    const breath = new Breath(this.#place.ground.ports.clock);
     for await (const position of this.#view.candidates(items, range, backwards)) {
+      if (breath.isDue) await breath.take();
       const event = await this.get(position);
       // The index goes by hashes.
       if (matches(items, event.head)) yield event;
@@ -76,6 +81,7 @@ export class EventReader {
   async *#scan({ after, upTo }: Range): AsyncGenerator<StoredEvent, void> {
     const { disk, directory } = this.#place;
     const { tip, segments } = this.#view;
+    const breath = new Breath(this.#place.ground.ports.clock);
     const begin = await this.#view.placeOf(after + 1);
     const parts = [
       ...segments.filter(({ number }) => number < tip.segment),
@@ -85,13 +91,15 @@ export class EventReader {
       const start = await (number === begin.segment ? this.#startAt(begin) : this.#startOf(number));
       for await (const lines of scanPublished(disk, directory, { segment: number, to: length, ...start }))
         for (const { bytes } of lines) {
+          if (breath.isDue) await breath.take();
           const { first, time, events, payload } = decodeLine(bytes);
           for (const [index, head] of events.entries()) {
             const position = first + index;
             if (position <= after) continue;
             if (position > upTo) return;
             const body = payload[index];
-            if (body !== undefined) yield { position, time, head: this.#withTags(position, head), body };
+            if (body !== undefined)
+              yield { position, time, head: this.#withTags(position, head), ownTags: head.tags, body };
             // Not a line further: damage behind what was asked for is nobody's concern here.
             if (position === upTo) return;
           }

@@ -19,7 +19,7 @@ export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
   readonly #head: HeadFile;
   /** Of the segment of the last tenure; kept, because no other machine writes to it. */
-  #open: { readonly segment: number; readonly file: DiskFile } | undefined;
+  #open: { readonly segment: number; readonly file: DiskFile; readonly identity: string } | undefined;
 
   constructor(place: LogPlace) {
     this.place = place;
@@ -41,7 +41,7 @@ export class LocalPublisher implements Publisher {
     if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
       tip = await this.#adopt(tip.segment + 1);
     if (tip.segment === 0 || tip.length >= this.place.segmentBytesMax) tip = await this.startSegment(tip, []);
-    else if ((await (await this.segment(tip.segment)).stat()).size > tip.length) tip = await this.rescue(tip);
+    else if ((await this.#sizeOf(tip.segment)) > tip.length) tip = await this.rescue(tip);
     return new LocalTenure(this, tip);
   }
 
@@ -87,6 +87,15 @@ export class LocalPublisher implements Publisher {
     }
     await this.publishHead(tip);
     return tip;
+  }
+
+  /** By its name: what is written to a file that was moved or removed under us is read by nobody. */
+  async #sizeOf(segment: number): Promise<number> {
+    const { size, identity } = await this.place.disk.stat(segmentPath(this.place.directory, segment));
+    await this.segment(segment);
+    if (this.#open?.identity === identity) return size;
+    await this.close();
+    throw holdfastError("CLOSED", `${this.place.directory} was replaced while it was open. Open it again.`, {});
   }
 
   async #recoveredTip(): Promise<Tip> {
@@ -161,7 +170,8 @@ export class LocalPublisher implements Publisher {
   protected async segment(segment: number): Promise<DiskFile> {
     if (this.#open?.segment !== segment) {
       await this.#forgetSegment();
-      this.#open = { segment, file: await this.place.disk.open(segmentPath(this.place.directory, segment), "write") };
+      const file = await this.place.disk.open(segmentPath(this.place.directory, segment), "write");
+      this.#open = { segment, file, identity: (await file.stat()).identity };
     }
     return this.#open.file;
   }

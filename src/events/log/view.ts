@@ -6,6 +6,7 @@ import { SealedIndexes } from "../find/sealed-indexes.ts";
 import type { Items } from "../query.ts";
 import type { EventHead, LineHead, Retag } from "./line.ts";
 import type { LogPlace } from "./place.ts";
+import { Breath } from "./breath.ts";
 import { Retags } from "./retags.ts";
 import { headOf, scanPublished, type RawLine } from "./scan.ts";
 import { listSegments, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
@@ -167,8 +168,11 @@ export class LogView {
   async #scanTo(end: Tip): Promise<void> {
     const { disk, directory } = this.#place;
     const { segment, length: from, crc } = this.#tip;
-    for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc }))
+    const breath = new Breath(this.#place.ground.ports.clock);
+    for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc })) {
       for (const line of lines) this.#take(indexedLine(segment, line, headOf(segmentPath(directory, segment), line)));
+      if (breath.isDue) await breath.take();
+    }
     this.#tip = end;
   }
 
@@ -180,12 +184,14 @@ export class LogView {
   /** Only of sealed segments: what comes after is read line by line. Each segment that has any leads to the one before. */
   async #findRetags(): Promise<void> {
     const { disk, directory } = this.#place;
+    const numbers: number[] = [];
     for (let number = this.#tip.retagged; number !== 0;) {
-      const segment = this.#segments.find((each) => each.number === number);
-      if (segment !== undefined)
-        for await (const { retag } of this.#linesOf(segment)) if (retag !== undefined) this.retags.add(retag);
+      numbers.push(number);
       number = (await readHeader(disk, directory, number)).after.retagged;
     }
+    // The oldest first: everybody shall see added tags in one order.
+    for (const segment of this.#segments.filter(({ number }) => numbers.includes(number)))
+      for await (const { retag } of this.#linesOf(segment)) if (retag !== undefined) this.retags.add(retag);
   }
 
   async *#scanSealed(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {

@@ -36,7 +36,9 @@ describe("the README", () => {
 
   it("has an example in which two tills sell the last lamp once", () => {
     const [, example = ""] = blocksOf("README.md", "js");
-    expect(runAsUser(example, join(scratch, "events"))).toBe("fulfilled, rejected of 2 events\n");
+    expect(runAsUser(example, join(scratch, "events"))).toMatch(
+      /^(fulfilled, rejected|rejected, fulfilled) of 2 events\n$/,
+    );
   });
 
   it("keeps its examples short", () => {

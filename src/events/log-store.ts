@@ -21,7 +21,7 @@ import { subscribe } from "./follow/subscribe.ts";
 import { giveAccess, type LogAccess } from "./log-access.ts";
 import { encodeContent, type EventHead, type StoredCondition } from "./log/line.ts";
 import { hexOf } from "./log/tip.ts";
-import { checkEvents, checkJson, checkTags } from "./new-event.ts";
+import { checkEvents, checkTags, jsonOf } from "./new-event.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
 import { itemsOf, type Matching, type Query } from "./query.ts";
 import { verify } from "./verify.ts";
@@ -67,13 +67,13 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const items = condition === undefined ? undefined : itemsOf(condition.failIfEventsMatch);
     const after = checkCount(condition?.after ?? 0, "after");
     const heads = list.map((event) => this.#headOf(event));
-    const bodies = await Promise.all(
-      list.map(async (event, index) => this.#parts.codec.encode(event, heads[index]?.id ?? "")),
-    );
-    for (const [index, body] of bodies.entries()) checkJson(heads[index]?.type ?? "", body);
+    const encoded = list.map((event, index) => this.#parts.codec.encode(event, heads[index]?.id ?? ""));
+    // A promise only where there is one to wait for.
+    const bodies = encoded.every(isNow) ? encoded : await Promise.all(encoded.map(async (body) => body));
+    const payload = bodies.map((body, index) => jsonOf(heads[index]?.type ?? "", body));
     const stored = items === undefined ? undefined : storedCondition(items, condition?.after);
-    const content = encodeContent({ condition: stored, events: heads, payload: bodies });
-    const log = await this.#opened();
+    const content = encodeContent({ condition: stored, events: heads, payload });
+    const log = this.#ready ?? (await this.#opened());
     const judged = items === undefined ? undefined : { items, after };
     const appended = await log.appender.append({ content, heads, bodies, condition: judged, timeoutMs, signal });
     log.hints.wakeAll();
@@ -153,6 +153,11 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     if (log === undefined) return;
     await this.#building;
     await log.close();
+  }
+
+  /** What is open already. */
+  get #ready(): OpenedLog | undefined {
+    return this.#isClosed ? undefined : this.#log;
   }
 
   async #opened(): Promise<OpenedLog> {
@@ -243,6 +248,10 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const log = await this.#opened();
     return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
   }
+}
+
+function isNow<T>(value: T | Promise<T>): value is T {
+  return !(value instanceof Promise);
 }
 
 function storedCondition(items: ReturnType<typeof itemsOf>, after: number | undefined): StoredCondition {

@@ -58,16 +58,17 @@ function textIssues(text: unknown, what: string): string[] {
   return [];
 }
 
-/** The JSON of a payload. EVENT_INVALID for what JSON cannot carry. */
-export function checkJson(type: string, body: { readonly data: unknown }): void {
-  let text: string | undefined;
+/** The JSON of a body. EVENT_INVALID for what JSON cannot carry. */
+export function jsonOf(type: string, body: { readonly data: unknown }): string {
+  let text: string;
   try {
-    text = JSON.stringify(body.data);
-    JSON.stringify(body);
+    text = JSON.stringify(body);
+    // Mostly it comes first, and then it is there.
+    if (text.startsWith('{"data":') || JSON.stringify(body.data) !== undefined) return text;
   } catch (cause) {
     throw invalid(type, [`its data is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
   }
-  if (text === undefined) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
+  throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
 }
 
 export function invalid(type: string, issues: readonly string[], cause?: unknown): Error {

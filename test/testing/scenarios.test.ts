@@ -1,5 +1,5 @@
 // The scenarios of the mechanisms.
 import { exploreAll } from "./exploring.ts";
-import { isOfEvents, isOfLocks } from "./scenario-names.ts";
+import { isOfEvents, isOfLocks, isOfRedo } from "./scenario-names.ts";
 
-exploreAll((name) => !isOfLocks(name) && !isOfEvents(name));
+exploreAll((name) => !isOfLocks(name) && !isOfRedo(name) && !isOfEvents(name));

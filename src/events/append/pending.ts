@@ -24,18 +24,22 @@ export class PendingEvents {
   /** Those that match, in order; all of them are after whatever a caller can have seen. */
   matching(items: Items): StoredEvent[] {
     if (this.#events.length === 0) return [];
-    const found = items.flatMap((item) => this.#candidates(item).filter(({ head }) => matches([item], head)));
-    return [...new Set(found)].sort((one, other) => one.position - other.position);
+    const found = new Set<StoredEvent>();
+    for (const item of items)
+      for (const event of this.#candidates(item)) if (matches([item], event.head)) found.add(event);
+    return [...found].sort((one, other) => one.position - other.position);
   }
 
-  /** The shortest of the lists that all matches must be in. */
+  /** The shortest of the lists that all matches must be in. By type only where there is no tag: those lists are long, and several would have to be joined. */
   #candidates({ types, tags }: Items[number]): readonly StoredEvent[] {
-    const byTags = tags.map((tag) => this.#byTag.get(tag) ?? []);
-    if (types.length > 0) byTags.push(types.flatMap((type) => this.#byType.get(type) ?? []));
-    return byTags.reduce<readonly StoredEvent[]>(
-      (shortest, list) => (list.length < shortest.length ? list : shortest),
-      this.#events,
-    );
+    if (tags.length === 0)
+      return types.length === 0 ? this.#events : types.flatMap((type) => this.#byType.get(type) ?? []);
+    let shortest: readonly StoredEvent[] = this.#events;
+    for (const tag of tags) {
+      const list = this.#byTag.get(tag) ?? [];
+      if (list.length < shortest.length) shortest = list;
+    }
+    return shortest;
   }
 }
 

@@ -3,7 +3,7 @@ import type { NewEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { DecodedBody, EventCodec, StoredBody } from "../codec.ts";
 import type { EventHead } from "../log/line.ts";
-import { checkJson, invalid } from "../new-event.ts";
+import { jsonOf, invalid } from "../new-event.ts";
 import type { SubjectKeys } from "../subject-keys.ts";
 import { unreadable } from "../unreadable.ts";
 import { KeyDemand } from "./key-demand.ts";
@@ -41,7 +41,7 @@ export class ErasureCodec implements EventCodec {
     marks: Marks,
   ): Promise<StoredBody> {
     const body = await encoded;
-    checkJson(place.type, body);
+    jsonOf(place.type, body);
     const keys = await this.#getKeys(place.type, marks);
     const { data, metadata, ...rest } = JSON.parse(JSON.stringify(body)) as StoredBody;
     const sealed = {

@@ -8,7 +8,7 @@ import { writeIndex } from "./index-writer.ts";
 import { MemoryImage, MemoryImages } from "./memory-image.ts";
 import { mergedContentOf } from "./merged-content.ts";
 import { SealedIndex } from "./sealed-index.ts";
-import { imageOf, type ScanSegment } from "./segment-image.ts";
+import { imageOf, type FindActive, type ScanSegment } from "./segment-image.ts";
 import type { SealedSegment } from "./indexed-line.ts";
 import type { Span } from "./span.ts";
 import { UnusableIndex } from "./unusable-index.ts";
@@ -19,6 +19,7 @@ export interface IndexStoreOptions {
   readonly directory: string;
   readonly logId: string;
   readonly scan: ScanSegment;
+  readonly findActive?: FindActive | undefined;
   /** Called after each segment that was read, and often during a merge, so that others get their turn on the thread. */
   readonly pause?: (() => Promise<void>) | undefined;
   /** How much memory may be taken by indexes that cannot be written, beside their filters. Default 24 MiB, about ten segments. */
@@ -50,8 +51,8 @@ export class IndexStore {
 
   /** Reads the segment, and writes its index if it can; `inMemory` when the disk is not to be trusted with it. */
   async makeIndex(span: Span, { inMemory }: { readonly inMemory: boolean }): Promise<SealedIndex> {
-    const { logId, scan, pause } = this.#options;
-    const make = (): Promise<Uint8Array> => imageOf(logId, span.segments[0] as SealedSegment, scan);
+    const { logId, pause } = this.#options;
+    const make = (): Promise<Uint8Array> => imageOf(logId, span.segments[0] as SealedSegment, this.#options);
     const bytes = await make();
     await pause?.();
     const isWritten = !inMemory && (await this.#write(span, (write) => write(0, bytes)));

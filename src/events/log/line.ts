@@ -49,7 +49,8 @@ export interface LineContent {
   readonly condition?: StoredCondition | undefined;
   readonly retag?: Retag | undefined;
   readonly events: readonly EventHead[];
-  readonly payload: readonly EventBody[];
+  /** The JSON of each body. */
+  readonly payload: readonly string[];
 }
 
 const payloadMark = ',"payload":[';
@@ -60,7 +61,7 @@ export const lineTailBytes: number = crcMark.length + 8 + 3;
 /** All of a line that does not depend on its place: made when the call is made, so that nothing is serialised under the lock. TOO_LARGE. */
 export function encodeContent({ condition, retag, events, payload }: LineContent): string {
   const head = JSON.stringify({ condition, retag, events });
-  const text = `,${head.slice(1, -1)}${payloadMark}${payload.map((each) => JSON.stringify(each)).join(",")}]`;
+  const text = `,${head.slice(1, -1)}${payloadMark}${payload.join(",")}]`;
   const bytes = Buffer.byteLength(text) + 100;
   if (bytes <= lineBytesMax) return text;
   const message = `This append has ${bytes} bytes; the limit is ${lineBytesMax}. Put large content into files and name them in the event.`;

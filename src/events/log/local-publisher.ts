@@ -40,7 +40,7 @@ export class LocalPublisher implements Publisher {
     // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
     if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
       tip = await this.#adopt(tip.segment + 1);
-    if (tip.segment === 0 || tip.length >= this.place.segmentBytesMax) tip = await this.startSegment(tip, []);
+    if (tip.segment === 0 || this.isFull(tip)) tip = await this.startSegment(tip, []);
     else if ((await this.#sizeOf(tip.segment)) > tip.length) tip = await this.rescue(tip);
     return new LocalTenure(this, tip);
   }
@@ -54,6 +54,10 @@ export class LocalPublisher implements Publisher {
       await this.abandon(tip, error);
       throw error;
     }
+  }
+
+  isFull({ length }: Tip): boolean {
+    return length >= this.place.segmentBytesMax;
   }
 
   async publishHead(tip: Tip): Promise<void> {
@@ -203,6 +207,10 @@ class LocalTenure implements Tenure {
 
   get end(): Tip {
     return this.published;
+  }
+
+  get isFull(): boolean {
+    return this.#publisher.isFull(this.published);
   }
 
   async publish(lines: Uint8Array, next: Tip): Promise<void> {

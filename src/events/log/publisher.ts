@@ -14,6 +14,8 @@ export interface Tenure {
   readonly published: Tip;
   /** Where the next line goes: there, or behind the header of a new segment. */
   readonly end: Tip;
+  /** The next line belongs into a new segment: that is what the next tenure begins with. */
+  readonly isFull: boolean;
   /**
    * Writes lines at the end, makes them durable, and publishes `next`. Afterwards they count, whatever happens. `isLast`: nothing follows in this tenure.
    * TenureLost: nothing of it counts, and nothing of it ever will. Another error that is not OUTCOME_UNKNOWN: the same, for good.

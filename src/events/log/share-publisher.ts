@@ -91,8 +91,11 @@ export class SharePublisher implements Publisher {
 
   /** With the gate in hand: who is still named is dead, or has lost the gate. What he has written, or may yet write, must not be where the next one writes. */
   protected segmentFor({ tip, segments, writer }: Tenures): number {
-    const isFull = tip.segment === 0 || tip.length >= this.#place.segmentBytesMax;
-    return writer !== undefined || isFull ? segments + 1 : tip.segment;
+    return writer !== undefined || tip.segment === 0 || this.isFull(tip) ? segments + 1 : tip.segment;
+  }
+
+  isFull({ length }: Pick<Tip, "length">): boolean {
+    return length >= this.#place.segmentBytesMax;
   }
 
   protected isNamed({ writer }: Tenures, tenure: string): boolean {
@@ -162,6 +165,10 @@ class ShareTenure implements Tenure {
     this.#file = file;
     this.published = published;
     this.end = end;
+  }
+
+  get isFull(): boolean {
+    return this.#publisher.isFull(this.end);
   }
 
   async publish(lines: Uint8Array, next: Tip, isLast: boolean): Promise<void> {

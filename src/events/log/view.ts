@@ -15,12 +15,17 @@ import { emptyTip, hexOf, type Tip } from "./tip.ts";
 /** How many headers are asked for at the same time when a log is opened. */
 const headersAtOnce = 16;
 
+/** How many indexes of sealed segments wait in memory to be written: a few megabytes each. */
+const recentMax = 4;
+
 export class LogView {
   readonly #place: LogPlace;
   readonly #sealed: SealedIndexes;
   readonly #turn = new Turn();
   readonly retags: Retags = new Retags();
   readonly #segments: SealedSegment[] = [];
+  /** What was just sealed, until its index is written. */
+  readonly #recent = new Map<number, ActiveIndex>();
   /** The position with which the segment begins that is still written to. */
   #begins = 1;
   #active = new ActiveIndex(1);
@@ -32,7 +37,8 @@ export class LogView {
     const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.#scanSealed(segment);
     // Calls to a local disk do not let anybody else in between.
     const pause = (): Promise<void> => ground.ports.clock.sleep(0);
-    this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan, pause });
+    const findActive = ({ number }: SealedSegment): ActiveIndex | undefined => this.#recent.get(number);
+    this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan, findActive, pause });
   }
 
   /** Those to which nothing is added any more, in order. */
@@ -108,7 +114,9 @@ export class LogView {
 
   /** Makes the index files that are missing. Only a cache: what it cannot do now is done when somebody asks. */
   async buildIndexes(): Promise<void> {
+    const built = [...this.#recent.keys()];
     await this.#sealed.build();
+    for (const number of built) this.#recent.delete(number);
   }
 
   async close(): Promise<void> {
@@ -162,7 +170,13 @@ export class LogView {
     const first = this.#begins;
     const sealed: SealedSegment = { number: segment, first, last: position, length, checksum: hexOf(crc) };
     this.#segments.push(sealed);
+    if (this.#active.first === first && this.#active.last === position) this.#keep(segment);
     this.#sealed.add(sealed);
+  }
+
+  #keep(segment: number): void {
+    this.#recent.set(segment, this.#active);
+    for (const number of this.#recent.keys()) if (number <= segment - recentMax) this.#recent.delete(number);
   }
 
   async #scanTo(end: Tip): Promise<void> {

@@ -145,7 +145,11 @@ function requestFor(id: string, condition: Query | undefined): AppendRequest {
   const bodies = [{ data: id }];
   const items = condition === undefined ? undefined : itemsOf(condition);
   const stored = items === undefined ? undefined : { if: items };
-  const content = encodeContent({ condition: stored, events: heads, payload: bodies });
+  const content = encodeContent({
+    condition: stored,
+    events: heads,
+    payload: bodies.map((body) => JSON.stringify(body)),
+  });
   const judged = items === undefined ? undefined : { items, after: 0 };
   return { content, heads, bodies, condition: judged, timeoutMs: Infinity };
 }

@@ -42,7 +42,7 @@ describe("a damaged index", { timeout: 240_000 }, () => {
   const log = new ModelLog(segmentsOf(1));
 
   it("is refused or right, whichever byte of it is altered", async () => {
-    const image = await imageOf("log-1", log.segments[0] as (typeof log.segments)[0], log.scan);
+    const image = await imageOf("log-1", log.segments[0] as (typeof log.segments)[0], { scan: log.scan });
     const right = await answersOf(image, log);
     const text = JSON.stringify(right);
     expect(text).toContain("[[1,2],[1,3],[],[2],");
@@ -60,13 +60,13 @@ describe("a damaged index", { timeout: 240_000 }, () => {
   });
 
   it("is refused wherever it ends too early", async () => {
-    const image = await imageOf("log-1", log.segments[0] as (typeof log.segments)[0], log.scan);
+    const image = await imageOf("log-1", log.segments[0] as (typeof log.segments)[0], { scan: log.scan });
     for (let length = 0; length < image.length; length++)
       if ((await answersOf(image.subarray(0, length), log)) !== "unusable") throw new Error(`length ${length}`);
   });
 
   it("is refused when two of its blocks have changed places", async () => {
-    const image = await imageOf("log-1", log.segments[0] as (typeof log.segments)[0], log.scan);
+    const image = await imageOf("log-1", log.segments[0] as (typeof log.segments)[0], { scan: log.scan });
     for (let a = 1; a < image.length / 4096; a++)
       for (let b = a + 1; b < image.length / 4096; b++) {
         const swapped = image.slice();
@@ -78,7 +78,7 @@ describe("a damaged index", { timeout: 240_000 }, () => {
 
   it("is refused at its header, before anything is asked, when it is of another log or of other bytes", async () => {
     const segment = log.segments[0] as (typeof log.segments)[0];
-    const image = await imageOf("log-1", segment, log.scan);
+    const image = await imageOf("log-1", segment, { scan: log.scan });
     const source = {
       read: async (offset: number, length: number) => image.slice(offset, offset + length),
       close: async () => undefined,
@@ -96,8 +96,8 @@ describe("a damaged index", { timeout: 240_000 }, () => {
 
   it("is refused when one of its blocks is of another log's index", async () => {
     const segment = log.segments[0] as (typeof log.segments)[0];
-    const image = await imageOf("log-1", segment, log.scan);
-    const other = await imageOf("log-2", segment, log.scan);
+    const image = await imageOf("log-1", segment, { scan: log.scan });
+    const other = await imageOf("log-2", segment, { scan: log.scan });
     for (let block = 1; block < image.length / 4096; block++) {
       const mixed = image.slice();
       mixed.set(other.subarray(block * 4096, (block + 1) * 4096), block * 4096);

@@ -1,7 +1,8 @@
 // Letting others in during a long read: on a local disk a call blocks, so a loop of reads would never let a timer or a heartbeat through.
 import type { Clock } from "../../ports/clock.ts";
 
-const turnMs = 10;
+/** A turn takes a millisecond: so much in between that it does not show, and little enough for a timer. */
+const turnMs = 25;
 
 export class Breath {
   readonly #clock: Clock;

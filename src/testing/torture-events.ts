@@ -81,7 +81,7 @@ async function tryOpen(tools: TortureTools): Promise<Store | undefined> {
   try {
     return await openStore(tools, portsOf(tools));
   } catch (error) {
-    if (!isHoldfastError(error, "IO_ERROR")) throw error;
+    if (!isHoldfastError(error, "IO_ERROR", "LOCK_LOST")) throw error;
     await sleep(10);
     return undefined;
   }
@@ -147,7 +147,7 @@ class Worker {
       report({ kind: "won", count: this.#count, number: first });
     } catch (error) {
       // For sure not appended: it waited too long, or what it had prepared was swept while it slept. If it is there all the same, the next one is refused.
-      if (isHoldfastError(error, "LOCK_TIMEOUT", "IO_ERROR")) return;
+      if (isHoldfastError(error, "LOCK_TIMEOUT", "IO_ERROR", "LOCK_LOST")) return;
       if (isHoldfastError(error, "APPEND_CONDITION_FAILED")) return this.#refused(batch, error.conflicts);
       if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
       report({ kind: "unknown" });
@@ -165,7 +165,7 @@ class Worker {
   /** As after a lost answer: it must be the same append. */
   async #appendAgain(): Promise<void> {
     const again = await this.#store.append(this.#last).catch((error: unknown) => {
-      if (isHoldfastError(error, "LOCK_TIMEOUT", "OUTCOME_UNKNOWN", "IO_ERROR")) return undefined;
+      if (isHoldfastError(error, "LOCK_TIMEOUT", "OUTCOME_UNKNOWN", "IO_ERROR", "LOCK_LOST")) return undefined;
       throw error;
     });
     if (again !== undefined && !(again.repeated && again.first === this.#acknowledged))

@@ -31,7 +31,14 @@ export class OpenedLog {
   readonly hints: Hints;
   readonly lock: StoreLock;
 
-  constructor(place: LogPlace, publisher: Publisher, lock: StoreLock, codec: EventCodec) {
+  /** `AppenderClass`: what appends here, the real one or a known-wrong variant. */
+  constructor(
+    place: LogPlace,
+    publisher: Publisher,
+    lock: StoreLock,
+    codec: EventCodec,
+    AppenderClass: typeof Appender = Appender,
+  ) {
     const { ports } = place.ground;
     this.place = place;
     this.publisher = publisher;
@@ -39,7 +46,7 @@ export class OpenedLog {
     this.view = new LogView(place);
     this.reader = new EventReader(place, this.view, codec);
     this.hints = new Hints(ports, place.directory);
-    this.appender = new Appender({ ports, lock, publisher, view: this.view, reader: this.reader });
+    this.appender = new AppenderClass({ ports, lock, publisher, view: this.view, reader: this.reader });
   }
 
   /** Makes the log if there is none. */

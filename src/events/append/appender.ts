@@ -1,17 +1,15 @@
 // Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
-import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { holdfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Appended } from "../event-store.ts";
-import type { IndexedLine } from "../find/indexed-line.ts";
-import { encodeLine, tipAfter } from "../log/line.ts";
 import type { EventReader } from "../log/event-reader.ts";
 import { TenureLost, type Publisher, type Tenure } from "../log/publisher.ts";
-import type { Tip } from "../log/tip.ts";
-import { indexedEvent, type LogView } from "../log/view.ts";
+import type { LogView } from "../log/view.ts";
+import { answer, encode, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
 import type { AppendRequest, Call } from "./call.ts";
-import { nobodyWaits, Patience } from "./patience.ts";
 import { Judge, type Verdict } from "./judge.ts";
+import { nobodyWaits, Patience } from "./patience.ts";
 
 /** How long the gate is kept while others wait for it: a hand-over costs more than a batch. */
 const quantumMs = 20;
@@ -185,7 +183,7 @@ export class Appender {
       if (hasAccepted(judged)) {
         current ??= await publisher.begin();
         // A dead writer has left something, or another was faster than our look.
-        if (isElsewhere(view.tip, current.published)) {
+        if (!view.isAt(current.published)) {
           await view.advance(current.published);
           judged = await this.#judge(batch);
         }
@@ -215,8 +213,9 @@ export class Appender {
     const accepted = calls.filter(isAccepted).map(({ call }) => call);
     const from = tenure.end;
     const { bytes, lines, next } = encode(from, accepted, time);
+    const isLast = this.#queue.length === 0;
     try {
-      await tenure.publish(bytes, next, this.#queue.length === 0);
+      await tenure.publish(bytes, next, isLast);
     } catch (error) {
       await tenure.close();
       this.#answerAfter(error, calls);
@@ -226,7 +225,9 @@ export class Appender {
     for (const { retag } of accepted) if (retag !== undefined) this.#parts.view.retags.add(retag);
     this.#parts.view.addOwn(from, next, lines);
     calls.forEach(answer);
-    return true;
+    // Whoever has come meanwhile needs another: this one has said that it is done, and somebody else may write there now.
+    if (isLast) await tenure.close();
+    return !isLast;
   }
 
   /** The batch failed. Whoever was answered by what it would have written is judged again. */
@@ -238,10 +239,14 @@ export class Appender {
       if (verdict.kind === "accepted") {
         if (mayRepeat) again.push(call);
         else call.reject(error instanceof TenureLost ? this.#alwaysLost(error) : withIds(error, call));
-      } else if (verdict.needsBatch) again.push(call);
+      } else if (this.restsOnBatch(verdict)) again.push(call);
       else answer(judged);
     }
     this.#queue.unshift(...again);
+  }
+
+  protected restsOnBatch({ needsBatch }: Exclude<Verdict, { kind: "accepted" }>): boolean {
+    return needsBatch;
   }
 
   #alwaysLost(cause: unknown): Error {
@@ -255,61 +260,4 @@ export class Appender {
     const message = `${path} is held by another writer; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
     return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy: [] });
   }
-}
-
-interface JudgedCall {
-  readonly call: Call;
-  readonly verdict: Verdict;
-}
-
-interface Judged {
-  /** Of all events that this batch writes. */
-  readonly time: string;
-  readonly calls: readonly JudgedCall[];
-}
-
-function isAccepted({ verdict }: JudgedCall): boolean {
-  return verdict.kind === "accepted";
-}
-
-function hasAccepted({ calls }: Judged): boolean {
-  return calls.some(isAccepted);
-}
-
-function answer({ call, verdict }: JudgedCall): void {
-  if (verdict.kind === "refused") call.reject(verdict.error);
-  else call.resolve(verdict.appended);
-}
-
-function isElsewhere(one: Tip, other: Tip): boolean {
-  return one.segment !== other.segment || one.length !== other.length;
-}
-
-interface Encoded {
-  readonly bytes: Uint8Array;
-  readonly lines: readonly IndexedLine[];
-  readonly next: Tip;
-}
-
-function encode(from: Tip, calls: readonly Call[], time: string): Encoded {
-  let next = from;
-  let text = "";
-  const lines: IndexedLine[] = [];
-  for (const { content, heads, retag } of calls) {
-    const first = next.position + 1;
-    const line = encodeLine(content, first, time, next.crc);
-    const { segment, length: offset } = next;
-    lines.push({ segment, offset, bytes: line.bytes, first, events: heads.map(indexedEvent) });
-    text += line.text;
-    next = tipAfter(next, { events: heads, retag }, line);
-  }
-  return { bytes: Buffer.from(text), lines, next };
-}
-
-/** So that the caller can append the very same events again, which is safe. */
-function withIds(error: unknown, { heads }: Call): unknown {
-  if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) return error;
-  const ids = heads.map(({ id }) => id);
-  const message = `It is not known whether these events were appended: ${error.message} Append them again with the same ids.`;
-  return holdfastError("OUTCOME_UNKNOWN", message, { path: error.path, ids }, error);
 }

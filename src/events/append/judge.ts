@@ -57,7 +57,7 @@ export class Judge {
     const positions = decoded.map(({ position }) => position);
     const message = `The append condition failed: ${conflicts.length} event(s) match it, at position ${positions.slice(0, 5).join(", ")}${positions.length > 5 ? ", …" : ""}. Read again and decide again.`;
     const error = holdfastError("APPEND_CONDITION_FAILED", message, { conflicts: decoded });
-    const needsBatch = conflicts.every(({ position }) => position > this.#head);
+    const needsBatch = conflicts.some(({ position }) => position > this.#head);
     return { kind: "refused", error, needsBatch };
   }
 

@@ -23,7 +23,11 @@ export class LocalPublisher implements Publisher {
 
   constructor(place: LogPlace) {
     this.place = place;
-    this.#head = new HeadFile(place.disk, `${place.directory}/head`);
+    this.#head = new HeadFile(place.disk, this.headPath);
+  }
+
+  get headPath(): string {
+    return `${this.place.directory}/head`;
   }
 
   async tip(): Promise<Tip> {
@@ -220,7 +224,7 @@ class LocalTenure implements Tenure {
     } catch (error) {
       if (isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
       // The lines are durable and may yet be copied by the next holder of the gate.
-      throw outcomeUnknown("head", error);
+      throw outcomeUnknown(this.#publisher.headPath, error);
     }
     this.published = next;
   }

@@ -17,7 +17,8 @@ export interface Tenure {
   /** The next line belongs into a new segment: that is what the next tenure begins with. */
   readonly isFull: boolean;
   /**
-   * Writes lines at the end, makes them durable, and publishes `next`. Afterwards they count, whatever happens. `isLast`: nothing follows in this tenure.
+   * Writes lines at the end, makes them durable, and publishes `next`. Afterwards they count, whatever happens. `isLast`: this writer is done, and another may
+   * write there now, so nothing more is written in this tenure.
    * TenureLost: nothing of it counts, and nothing of it ever will. Another error that is not OUTCOME_UNKNOWN: the same, for good.
    */
   publish(lines: Uint8Array, next: Tip, isLast: boolean): Promise<void>;

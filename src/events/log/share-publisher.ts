@@ -43,12 +43,12 @@ const tenuresKind: RecordKind<Tenures> = {
 };
 
 export class SharePublisher implements Publisher {
-  readonly #place: LogPlace;
+  protected readonly place: LogPlace;
   readonly #chain: RollingChain<Tenures>;
   #begun = 0;
 
   protected constructor(place: LogPlace, chain: RollingChain<Tenures>) {
-    this.#place = place;
+    this.place = place;
     this.#chain = chain;
   }
 
@@ -78,8 +78,8 @@ export class SharePublisher implements Publisher {
   async begin(): Promise<Tenure> {
     // Between two tenures, when nobody waits for us: old records go now and then.
     if (++this.#begun % tenuresPerCollection === 0) await this.#chain.collect();
-    const tenure = this.#place.newId();
-    const holder = (await this.#place.ground.life()).holder.id;
+    const tenure = this.place.newId();
+    const holder = (await this.place.ground.life()).holder.id;
     const won = await this.#chain.append(tenure, (state) => {
       const segment = this.segmentFor(state);
       const segments = Math.max(state.segments, segment);
@@ -95,7 +95,7 @@ export class SharePublisher implements Publisher {
   }
 
   isFull({ length }: Pick<Tip, "length">): boolean {
-    return length >= this.#place.segmentBytesMax;
+    return length >= this.place.segmentBytesMax;
   }
 
   protected isNamed({ writer }: Tenures, tenure: string): boolean {
@@ -108,8 +108,8 @@ export class SharePublisher implements Publisher {
 
   /** `tip` counts from now on, if `writer` is still named. False: somebody else is, so that nothing of this tenure ever counts. */
   async commit(writer: Writer, tip: Tip, isLast: boolean): Promise<boolean> {
-    const by = this.#place.newId();
-    const path = segmentPath(this.#place.directory, writer.segment);
+    const by = this.place.newId();
+    const path = segmentPath(this.place.directory, writer.segment);
     try {
       const won = await this.#chain.append(by, (state) => {
         if (!this.isNamed(state, writer.tenure)) return undefined;
@@ -125,11 +125,11 @@ export class SharePublisher implements Publisher {
   }
 
   async #enter(tip: Tip, writer: Writer): Promise<Tenure> {
-    const { disk, staging, directory } = this.#place;
+    const { disk, staging, directory } = this.place;
     const { segment } = writer;
     let begin = tip;
     if (segment !== tip.segment) {
-      const header = encodeHeader(this.#place.newHeader(segment, tip));
+      const header = encodeHeader(this.place.newHeader(segment, tip));
       if (!(await publishSegment(staging, directory, segment, header.bytes))) {
         const path = segmentPath(directory, segment);
         const message = `${path} is not of the writer that has its number. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
@@ -156,8 +156,8 @@ class ShareTenure implements Tenure {
   readonly #file: DiskFile;
   published: Tip;
   end: Tip;
-  /** Whether the chain names us, and we have written nothing that is not published: then we may say that we are done. Else the next one has to begin a new segment. */
-  #isClean = true;
+  /** It has said that it is done, was taken over, or has written something that may never be published: then it neither writes nor says anything any more. */
+  #isOver = false;
 
   constructor(publisher: SharePublisher, { writer, file, published, end }: ShareTenureStart) {
     this.#publisher = publisher;
@@ -172,21 +172,23 @@ class ShareTenure implements Tenure {
   }
 
   async publish(lines: Uint8Array, next: Tip, isLast: boolean): Promise<void> {
+    // Before anything is written: once it has said that it is done, the next one writes in the same place.
+    if (this.#isOver) throw new TenureLost("it has published for the last time");
     // A failure needs no record: what is never published never happened. But it may yet land, so nobody writes there again.
-    this.#isClean = false;
+    this.#isOver = true;
     await this.#file.write(this.end.length, lines);
     await this.#file.sync();
     if (!(await this.#publisher.commit(this.#writer, next, isLast)))
       throw new TenureLost("another writer was named meanwhile");
-    this.#isClean = !isLast;
+    this.#isOver = isLast;
     this.published = this.end = next;
   }
 
   async close(): Promise<void> {
     // What counts was synced and published before; a close that fails takes nothing back.
     await this.#file.close().catch(() => undefined);
-    if (!this.#isClean) return;
-    this.#isClean = false;
+    if (this.#isOver) return;
+    this.#isOver = true;
     // If it fails, the next one begins a new segment, and that is all.
     await this.#publisher.commit(this.#writer, this.end, true).catch(() => undefined);
   }

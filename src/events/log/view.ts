@@ -51,6 +51,10 @@ export class LogView {
     return this.#tip;
   }
 
+  isAt({ segment, length }: Tip): boolean {
+    return this.#tip.segment === segment && this.#tip.length === length;
+  }
+
   /** Goes on to `tip`, which is published. One who is further already stays there. */
   async advance(tip: Tip): Promise<void> {
     if (isReached(this.#tip, tip)) return;
@@ -65,7 +69,7 @@ export class LogView {
   /** Takes over what this process has published itself, from `from` to `to`, without reading it again. */
   addOwn(from: Tip, to: Tip, lines: readonly IndexedLine[]): void {
     // Somebody may have advanced meanwhile, or not yet to `from`: then it is read like anybody else's.
-    if (this.#tip.segment !== from.segment || this.#tip.length !== from.length || !this.#turn.tryTake()) return;
+    if (!this.isAt(from) || !this.#turn.tryTake()) return;
     try {
       for (const line of lines) this.#active.add(line);
       this.#tip = to;

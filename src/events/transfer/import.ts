@@ -127,7 +127,7 @@ class ImportWriter {
     this.position = next.position;
     [this.#lines, this.#bytes] = [[], 0];
     // The next one begins a new segment.
-    if (next.length >= this.#log.place.segmentBytesMax) await this.close();
+    if (tenure.isFull) await this.close();
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,7 @@
 // Event logs that are wrong in ways that were proposed, shipped by others, or built by ourselves first.
+import { Appender } from "../../events/append/appender.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
+import { TenureLost, type Tenure } from "../../events/log/publisher.ts";
 import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
 import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
 import type { Tip } from "../../events/log/tip.ts";
@@ -54,6 +56,44 @@ class SameSegment extends SharePublisher {
 class PublishesUnnamed extends SharePublisher {
   protected override isNamed(): boolean {
     return true;
+  }
+}
+
+/** Writes on after it has said that it is done: only then it asks. */
+class WritesAfterItsLast extends SharePublisher {
+  override async begin(): Promise<Tenure> {
+    const tenure = await super.begin();
+    let isDone = false;
+    return {
+      get published() {
+        return tenure.published;
+      },
+      get end() {
+        return tenure.end;
+      },
+      get isFull() {
+        return tenure.isFull;
+      },
+      publish: async (lines, next, isLast) => {
+        await (isDone ? this.#writeAnyway(tenure.end, lines) : tenure.publish(lines, next, isLast));
+        isDone = isLast;
+      },
+      close: () => tenure.close(),
+    };
+  }
+
+  async #writeAnyway({ segment, length }: Tip, lines: Uint8Array): Promise<void> {
+    const file = await this.place.disk.open(segmentPath(this.place.directory, segment), "write");
+    await file.write(length, lines);
+    await file.sync();
+    throw new TenureLost("found out too late");
+  }
+}
+
+/** Tells at once who was refused because of what the batch was to write, also when it was not written. */
+class RefusesForPending extends Appender {
+  protected override restsOnBatch(): boolean {
+    return false;
   }
 }
 
@@ -116,6 +156,24 @@ export const eventMutants: readonly Mutant[] = [
     about: "The first line is acknowledged, and the power cut takes the whole file.",
     scenario: scenarioNamed(localEventScenarios(withLocal(CreatesSegments)), "events: segments that are full at once"),
     breaks: /was acknowledged or shown as|is no valid segment record/,
+  },
+  {
+    name: "events: refused because of an event that was never written (E6)",
+    about: "The batch fails, and somebody was told of a conflict with what it was to write.",
+    scenario: scenarioNamed(
+      localEventScenarios({ ...local, AppenderClass: RefusesForPending }),
+      "events: a disk that runs full",
+    ),
+    breaks: /somebody was refused because of/,
+  },
+  {
+    name: "events: writing on after the last publish",
+    about: "Another has begun in the same segment, and what it has acknowledged is written over.",
+    scenario: scenarioNamed(
+      shareEventScenarios(withShare(WritesAfterItsLast)),
+      "events: a writer that goes on after it was done",
+    ),
+    breaks: /was acknowledged or shown as|is damaged/,
   },
   {
     name: "events: the same segment after an unclean end (E1)",

@@ -1,12 +1,13 @@
 // The processes of event scenarios: writers and readers of one log, and what must hold of all that they were told.
 import { Ground } from "../../durable/ground.ts";
 import { isHoldfastError } from "../../errors.ts";
+import type { Appender } from "../../events/append/appender.ts";
 import type { AppendRequest } from "../../events/append/call.ts";
 import { plainCodec } from "../../events/codec.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../events/log/line.ts";
 import { LogPlace } from "../../events/log/place.ts";
-import { TenureLost, type Publisher } from "../../events/log/publisher.ts";
+import { TenureLost, type Publisher, type Tenure } from "../../events/log/publisher.ts";
 import { SharePublisher } from "../../events/log/share-publisher.ts";
 import { OpenedLog } from "../../events/opened-log.ts";
 import { itemsOf, type Query } from "../../events/query.ts";
@@ -30,6 +31,7 @@ export interface EventScenarioOptions {
   /** What the scenarios run on: the real ones, or a known-wrong variant. */
   readonly openPublisher: (place: LogPlace) => Promise<Publisher>;
   readonly openLock?: (ports: Ports) => Promise<StoreLock>;
+  readonly AppenderClass?: typeof Appender;
   readonly segmentBytesMax?: number;
   /** Default true. */
   readonly isSynced?: boolean;
@@ -65,13 +67,14 @@ export const openDoor: StoreLock = {
 async function openLog(ports: Ports, options: EventScenarioOptions): Promise<OpenedLog> {
   const {
     openPublisher,
+    AppenderClass,
     openLock = (world) => createStoreLock(world, directory),
     segmentBytesMax,
     isSynced = true,
   } = options;
   const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
   const place = new LogPlace(ground, directory, "log", { isSynced, segmentBytesMax });
-  return new OpenedLog(place, await openPublisher(place), await openLock(ports), plainCodec);
+  return new OpenedLog(place, await openPublisher(place), await openLock(ports), plainCodec, AppenderClass);
 }
 
 interface Told {
@@ -84,26 +87,25 @@ export function writer(times: number, options: EventScenarioOptions, condition?:
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
     run: async (context, log) => {
-      for (let time = 1; time <= times; time++) await appendOne(context, log, `${context.name}:${time}`, condition);
+      for (let time = 1; time <= times; time++) await appendOne(context, log, `${context.name}:${time}`, { condition });
     },
   });
 }
 
-/** Has begun to write when the scenario begins, and goes on as if nothing had happened since. */
-export function sleeper(options: EventScenarioOptions): Actor {
+/** Has begun to write when the scenario begins, or is done already, and goes on as if nothing had happened since. */
+export function sleeper(options: EventScenarioOptions, { isDone = false }: { readonly isDone?: boolean } = {}): Actor {
   return actor({
-    prepare: async ({ ports }) => await (await openLog(ports, options)).publisher.begin(),
+    prepare: async ({ ports, name }) => {
+      const tenure = await (await openLog(ports, options)).publisher.begin();
+      if (isDone) await publishOne(tenure, `${name}:last`);
+      return tenure;
+    },
     run: async ({ note, name }, tenure) => {
       const id = `${name}:late`;
-      const { end } = tenure;
-      const line = encodeLine(requestFor(id, undefined).content, end.position + 1, "2026-01-01T00:00:00.000Z", end.crc);
+      const { position } = tenure.end;
       try {
-        await tenure.publish(
-          Buffer.from(line.text),
-          tipAfter(end, { events: [{ type: "", tags: [], id }] }, line),
-          true,
-        );
-        note("acknowledged", { id, position: end.position + 1 } satisfies Told);
+        await publishOne(tenure, id);
+        note("acknowledged", { id, position: position + 1 } satisfies Told);
       } catch (error) {
         if (error instanceof TenureLost) note("failed", id);
         else if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
@@ -114,19 +116,31 @@ export function sleeper(options: EventScenarioOptions): Actor {
   });
 }
 
-/** Two callers at once, so that they share a batch. */
-export function pair(options: EventScenarioOptions, condition?: Query): Actor {
+async function publishOne(tenure: Tenure, id: string): Promise<void> {
+  const { end } = tenure;
+  const line = encodeLine(requestFor(id).content, end.position + 1, "2026-01-01T00:00:00.000Z", end.crc);
+  await tenure.publish(Buffer.from(line.text), tipAfter(end, { events: [{ type: "", tags: [], id }] }, line), true);
+}
+
+/** Two callers at once who share a batch, and want the same: one of them is refused because of what the other is about to write. */
+export function rivals(options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
     run: async (context, log) => {
-      await Promise.all([1, 2].map((each) => appendOne(context, log, `${context.name}:${each}`, condition)));
+      const [tags, condition] = [["seat"], { tags: ["seat"] }];
+      await Promise.all([1, 2].map((each) => appendOne(context, log, `${context.name}:${each}`, { tags, condition })));
     },
   });
 }
 
-async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, condition?: Query): Promise<void> {
+interface Wish {
+  readonly tags?: readonly string[];
+  readonly condition?: Query | undefined;
+}
+
+async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, wish: Wish): Promise<void> {
   try {
-    const { first: position } = await log.appender.append(requestFor(id, condition));
+    const { first: position } = await log.appender.append(requestFor(id, wish));
     note("acknowledged", { id, position } satisfies Told);
   } catch (error) {
     if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
@@ -140,8 +154,8 @@ async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, con
   }
 }
 
-function requestFor(id: string, condition: Query | undefined): AppendRequest {
-  const heads = [{ type: "Sold", tags: ["stock"], id }];
+function requestFor(id: string, { tags = ["stock"], condition }: Wish = {}): AppendRequest {
+  const heads = [{ type: "Sold", tags, id }];
   const bodies = [{ data: id }];
   const items = condition === undefined ? undefined : itemsOf(condition);
   const stored = items === undefined ? undefined : { if: items };
@@ -214,7 +228,7 @@ export function eventScenario(
     setup: async (ports) => {
       for (const path of [directory, `${directory}/segments`]) await ports.disk.mkdir(path);
       const log = await openLog(ports, options);
-      await log.appender.append(requestFor("first", undefined));
+      await log.appender.append(requestFor("first"));
       await log.close();
     },
     check: nothingIsTakenBack,

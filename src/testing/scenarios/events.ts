@@ -4,8 +4,8 @@ import type { Scenario } from "../explorer/scenario.ts";
 import {
   eventScenario,
   local,
-  pair,
   reader,
+  rivals,
   share,
   sleeper,
   writer,
@@ -67,7 +67,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
         "Who is told that it failed for sure never finds his event; who is refused, is refused because of what happened.",
       errors: { errnos: ["ENOSPC"] },
       troubles: { error: 1 },
-      actors: { ada: pair(options, { tags: ["other"] }), bob: writer(1, options) },
+      actors: { ada: rivals(options), bob: writer(1, options) },
     }),
     scenario({
       name: "events: segments that are full at once",
@@ -97,6 +97,15 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
       killsMax: 1,
     }),
     scenario({
+      name: "events: a writer that goes on after it was done",
+      about: "Another writes in the same segment by then, at the same place.",
+      actors: {
+        ada: { ...sleeper(options, { isDone: true }), machine: "m1" },
+        bob: { ...writer(1, options), machine: "m2" },
+      },
+      quirks: { lateWrites: true },
+    }),
+    scenario({
       name: "events: a writer that was cut off, and a reader",
       about: "A third machine reads meanwhile, and what it was shown stays.",
       actors: {
@@ -111,6 +120,15 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
       about: "Both write whenever they like, and what one writes may arrive long after it was taken for dead.",
       actors: {
         ada: { ...writer(1, options), machine: "m1" },
+        bob: { ...writer(1, options), machine: "m2" },
+      },
+      quirks: { lateWrites: true },
+    }),
+    scenario({
+      name: "events: two machines, no gate, one comes again at once",
+      about: "Its second call is there before its first tenure has ended.",
+      actors: {
+        ada: { ...writer(2, options), machine: "m1" },
         bob: { ...writer(1, options), machine: "m2" },
       },
       quirks: { lateWrites: true },

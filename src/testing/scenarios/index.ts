@@ -30,6 +30,7 @@ const large: ReadonlySet<string> = new Set([
   "events: a writer that is killed, and a reader",
   "events: a writer that was cut off, and a reader",
   "events: two machines, no gate, late writes",
+  "events: two machines, no gate, one comes again at once",
   "events: two machines, a kill, a reader",
 ]);
 

@@ -1,0 +1,38 @@
+// Who may write into a segment between machines: whoever the chain names, and nobody who has said that he is done.
+import { expect, it } from "vitest";
+import { createCodec } from "../../src/events/create-codec.ts";
+import { LogEventStore } from "../../src/events/log-store.ts";
+import type { DiskFile } from "../../src/ports/disk.ts";
+import type { Ports } from "../../src/ports/ports.ts";
+import { openNodePorts } from "../../src/ports/node/ports.ts";
+import { changedDisk } from "../durable/places.ts";
+import { makeScratch } from "../ports/scratch.ts";
+
+/** Counts what is written into segments. */
+function countingWrites(ports: Ports, counted: { writes: number }): Ports {
+  const disk = changedDisk(ports.disk, (real) => ({
+    open: async (path, mode) => {
+      const file = await real.open(path, mode);
+      if (!path.includes("/segments/")) return file;
+      return new Proxy<DiskFile>(file, {
+        get: (target, key) => {
+          if (key === "write") counted.writes++;
+          const value: unknown = Reflect.get(target, key);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+    },
+  }));
+  return { ...ports, disk };
+}
+
+it("whoever calls again at once is written in a tenure of his own, and only once", async () => {
+  const directory = `${makeScratch()}/log`;
+  const counted = { writes: 0 };
+  const ports = countingWrites(await openNodePorts(directory), counted);
+  const store = new LogEventStore({ ports, directory, codec: createCodec({}) }, { mode: "share" });
+  // Each is there before the tenure of the one before has ended, and after that one was published as the last.
+  for (let n = 1; n <= 5; n++) await store.append({ type: "Counted", data: n });
+  expect(counted.writes).toBe(5);
+  await store.close();
+});

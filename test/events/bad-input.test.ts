@@ -541,7 +541,6 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
     ]);
   });
 
-  // Judge.reused never needs the batch: it is told though the event that has the id was not written.
   it("who was refused because of an id of the same batch is judged again when that is not written", async () => {
     const { plan, store } = await setUp();
     Object.assign(plan, { write: 1, errno: "ENOSPC" });

@@ -426,7 +426,7 @@ function describeConditions(make: SiteMaker): void {
       );
     });
 
-    // PendingEvents keep what the caller handed in, not what JSON makes of it: a Date, and the very object that the other caller may change.
+    // Not what the caller handed in: a Date, or the very object that the other caller may change.
     it("that fails on an event of the same batch shows it as it is stored", async () => {
       const store = await storeWith(make);
       const condition = { failIfEventsMatch: { types: ["Dated"] } };
@@ -562,7 +562,7 @@ function describeIds(make: SiteMaker): void {
       expect(await store.head()).toBe(2);
     });
 
-    // Judge.isEqual takes an event with fewer tags for the same, because tags may have been added since; the stored line knows which were there at first.
+    // Tags may have been added since; the stored line knows which were there at first.
     it("with fewer tags is other content", async () => {
       const store = await storeWith(make, withId("a", sold("apple", "till:1")));
       expect(await failureOf(store.append(withId("a", sold("apple"))))).toMatchObject({ code: "EVENT_ID_REUSED" });
@@ -600,7 +600,7 @@ function describeIds(make: SiteMaker): void {
       ]);
     });
 
-    // Two events get the same id, and the append cannot be repeated any more: it is refused because of itself.
+    // Else it could not be repeated any more: it would be refused because of itself.
     it("is not given to two events of one append", async () => {
       const store = await storeWith(make);
       expect(await failureOf(store.append([withId("a", sold("x")), withId("a", sold("y"))]))).toMatchObject({

@@ -189,13 +189,15 @@ describe.each(["local", "share"] as const)("in mode %s", (mode) => {
   });
 });
 
-// TablePathLocks: when the release of a lock fails (here its first call, once), the lock stays held for as long as its process lives, unless that appends again.
-it("a release that fails does not keep all other machines out while its process lives", async () => {
+it.each([
+  ["once, because of an old handle", { label: "ESTALE", lasting: false }],
+  ["as everything does for a while", { label: "EIO", lasting: true }],
+])("a release that fails %s does not keep all other machines out while its process lives", async (_how, kind) => {
   const { world, ledger, open } = makeSetting("share", works[0]!);
   const step = <T>(action: Promise<T>): Promise<T> => mustEnd(world, action);
   const [ada, cyd] = [await step(open("ada")), await step(open("cyd"))];
   await step(ledger.append(ada, "before"));
-  const fault = { process: "ada", at: "unlink /log/.holdfast/gate/holds", label: "ESTALE", lasting: false };
+  const fault = { process: "ada", at: "unlink /log/.holdfast/gate/holds", ...kind };
   expect(await world.withFault(fault, () => step(ledger.append(ada, "first")))).toBe(true);
   expect(ledger.told.get("first")).toBe("done");
   // Longer than any lease of a store.

@@ -11,8 +11,8 @@ const roundMs = 1500;
 const names = ["store lock", "path lock", "semaphore", "proper-lockfile, retry 100 ms", "proper-lockfile, retry 10 ms"];
 /** The more eager one, with which it mostly does best. */
 const baseline = "proper-lockfile, retry 10 ms";
-/** Docs: decision 16. With one caller each it is the hand-over between processes that is measured, and no rate is promised. */
-const target = { callersOfRatio: 16, ratioMin: 10, shareMin: 0.5 };
+/** With one caller each it is the hand-over between processes that is measured; decision 16 says why that one is missed. */
+const target = { ratioMin: 10, shareMin: 0.5 };
 
 /** One caller a process: each hand-over is one between processes. Sixteen: what a server does that answers requests. */
 const crowds = [1, 16];
@@ -85,8 +85,7 @@ function rowOf({ name, directory, rates, cpuMs, counts }, base, callers) {
   ];
   const notes = [];
   if (name === "path lock") {
-    if (callers === target.callersOfRatio)
-      notes.push(verdict(`≥ ${target.ratioMin} × proper-lockfile`, perSecond / base >= target.ratioMin));
+    notes.push(verdict(`≥ ${target.ratioMin} × proper-lockfile`, perSecond / base >= target.ratioMin));
     notes.push(verdict(`least share ≥ ${target.shareMin}`, share >= target.shareMin));
   }
   return { name, figures, notes };

@@ -61,7 +61,7 @@ export class OpenedLog {
     const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
     let lock: StoreLock | undefined;
     try {
-      lock = await createStoreLock(ports, directory, { timeoutMs });
+      lock = await createStoreLock(ports, directory, { timeoutMs, leaseMs });
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       const isSynced = durability !== "none" || record.mode === "share";

@@ -14,6 +14,8 @@ const lockKey = ".store.lock";
 export interface StoreLockOptions {
   /** Default 5_000. */
   timeoutMs?: number | undefined;
+  /** Between machines: whoever is silent for so long has lost it. Default 30_000. */
+  leaseMs?: number | undefined;
 }
 
 export interface StoreHold extends Hold {
@@ -40,10 +42,10 @@ type Excluder = Pick<StoreLock, "tryAcquire" | "close"> & {
 export async function createStoreLock(
   ports: Ports,
   directory: string,
-  { timeoutMs = 5000 }: StoreLockOptions = {},
+  { timeoutMs = 5000, leaseMs }: StoreLockOptions = {},
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
-  const { gate, excluder } = await openExcluder(ports, directory);
+  const { gate, excluder } = await openExcluder(ports, directory, leaseMs);
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();
@@ -58,13 +60,17 @@ export async function createStoreLock(
   };
 }
 
-async function openExcluder(ports: Ports, directory: string): Promise<{ gate: GateKind; excluder: Excluder }> {
+async function openExcluder(
+  ports: Ports,
+  directory: string,
+  leaseMs: number | undefined,
+): Promise<{ gate: GateKind; excluder: Excluder }> {
   // Known already, as at every opening but the first: then an OS lock needs nothing else here.
   if ((await findGateKind(ports, directory)) === "os")
     return { gate: "os", excluder: await openOsGate(ports, directory) };
   await ensureDirectory(ports.disk, directory);
   // Not the ground of the path locks that somebody may have in the same directory: in one table with them, a lock on the whole tree would be in the way.
-  const ground = await Ground.open(ports, `${directory}/.holdfast/gate`);
+  const ground = await Ground.open(ports, `${directory}/.holdfast/gate`, { leaseMs });
   try {
     const gate = await decideGate(ports, ground.staging, directory);
     if (gate === "table") return { gate, excluder: await openTableGate(ground, directory) };

@@ -1,11 +1,13 @@
 // Who may write into a segment between machines: whoever the chain names, and nobody who has said that he is done.
 import { expect, it } from "vitest";
+import { plainCodec } from "../../src/events/codec.ts";
 import { createCodec } from "../../src/events/create-codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import type { DiskFile } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { changedDisk } from "../durable/places.ts";
+import { nfs, World } from "../durable/world.ts";
 import { makeScratch } from "../ports/scratch.ts";
 
 /** Counts what is written into segments. */
@@ -35,4 +37,31 @@ it("whoever calls again at once is written in a tenure of his own, and only once
   for (let n = 1; n <= 5; n++) await store.append({ type: "Counted", data: n });
   expect(counted.writes).toBe(5);
   await store.close();
+});
+
+it("whoever dies while he appends keeps other machines waiting for the lease of his store, and hardly longer", async () => {
+  const leaseMs = 2000;
+  const waits: number[] = [];
+  for (let at = 1; ; at++) {
+    const world = new World({ volume: nfs });
+    const open = (process: string): Promise<LogEventStore> =>
+      new LogEventStore(
+        { ports: world.ports(process, `machine of ${process}`), directory: "/log", codec: plainCodec },
+        { mode: "share", leaseMs, lockTimeoutMs: 600_000 },
+      ).open();
+    const [ada, bob] = [await open("ada"), await open("bob")];
+    let isDone = false;
+    await world.killAtCall("ada", at, async () => {
+      await ada.append({ type: "Tried", data: at });
+      isDone = true;
+    });
+    if (isDone) break;
+    const fromMs = world.nowMs;
+    const appended = bob.append({ type: "After", data: at }).then(() => waits.push(world.nowMs - fromMs));
+    while (waits.length < at && world.nowMs - fromMs < 600_000) await world.advance(50);
+    await appended;
+  }
+  // Some of these calls were made with the gate in hand.
+  expect(Math.max(...waits)).toBeGreaterThan(leaseMs / 2);
+  expect(Math.max(...waits)).toBeLessThan(leaseMs * 2);
 });

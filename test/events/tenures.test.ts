@@ -1,5 +1,6 @@
 // Who may write into a segment between machines: whoever the chain names, and nobody who has said that he is done.
 import { expect, it } from "vitest";
+import type { NewEvent } from "../../src/common.ts";
 import { plainCodec } from "../../src/events/codec.ts";
 import { createCodec } from "../../src/events/create-codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
@@ -44,7 +45,7 @@ it("whoever dies while he appends keeps other machines waiting for the lease of 
   const waits: number[] = [];
   for (let at = 1; ; at++) {
     const world = new World({ volume: nfs });
-    const open = (process: string): Promise<LogEventStore> =>
+    const open = (process: string): Promise<LogEventStore<NewEvent>> =>
       new LogEventStore(
         { ports: world.ports(process, `machine of ${process}`), directory: "/log", codec: plainCodec },
         { mode: "share", leaseMs, lockTimeoutMs: 600_000 },

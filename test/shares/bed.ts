@@ -21,11 +21,13 @@ const answerMsMax = 15_000;
 
 export type BedOptions = Pick<
   InsideOrders,
-  "kind" | "scratch" | "work" | "minutes" | "repeat" | "mount" | "sabotage" | "fault"
+  "kind" | "root" | "scratch" | "work" | "minutes" | "repeat" | "mount" | "sabotage" | "fault"
 >;
 
 export class Bed {
   readonly kind: ServerKind;
+  /** Of this repository. */
+  readonly root: string;
   readonly server: Server;
   readonly guests: readonly Guest[];
   /** How long a scenario with load keeps it up. */
@@ -40,8 +42,9 @@ export class Bed {
   readonly #work: string;
   #directories = 0;
 
-  private constructor({ kind, scratch, work, minutes, repeat, mount, sabotage, fault }: BedOptions) {
+  private constructor({ kind, root, scratch, work, minutes, repeat, mount, sabotage, fault }: BedOptions) {
     this.kind = kind;
+    this.root = root;
     this.secondsOfLoad = minutes * 60;
     this.repeat = repeat;
     this.sabotage = sabotage;

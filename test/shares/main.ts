@@ -6,13 +6,14 @@ import { Bed } from "./bed.ts";
 import { buildNetwork } from "./network.ts";
 import type { InsideOrders } from "./outside.ts";
 import { Report, type Scenario } from "./scenario.ts";
+import { contracts } from "./scenarios/contracts.ts";
 import { cost } from "./scenarios/cost.ts";
 import { diskTruths } from "./scenarios/disk-truths.ts";
 import { mountAndDoctor } from "./scenarios/mount-and-doctor.ts";
 import { workScenarios } from "./scenarios/work.ts";
 
 /** In this order: what is learned of the mount comes before what stands on it. */
-const scenarios: readonly Scenario[] = [mountAndDoctor, ...diskTruths, cost, ...workScenarios];
+const scenarios: readonly Scenario[] = [mountAndDoctor, ...diskTruths, cost, ...contracts, ...workScenarios];
 
 interface Result {
   readonly server: ServerKind;

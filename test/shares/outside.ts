@@ -9,6 +9,8 @@ import { findObstacles, prepareFor } from "./machine.ts";
 /** What `main.ts` gets as its only argument, as JSON. */
 export interface InsideOrders extends BedArguments {
   readonly kind: ServerKind;
+  /** Of this repository. */
+  readonly root: string;
   /** Where the compiled code is. */
   readonly scratch: string;
   /** Where logs, exports and results go. */
@@ -20,14 +22,14 @@ const notPossible = 3;
 const interruptedCode = 130;
 
 /** The exit code: 0 when everything has passed, 1 when something failed, 2 for wrong usage, 3 when something is not possible here, 130 when interrupted. */
-export async function runOutside(scratch: string, words: readonly string[]): Promise<number> {
-  const code = await runWhatIsPossible(scratch, words);
+export async function runOutside(root: string, scratch: string, words: readonly string[]): Promise<number> {
+  const code = await runWhatIsPossible(root, scratch, words);
   if (words.includes("--keep") || code === 1) console.log(`Logs, exports and compiled code: ${scratch}`);
   else rmSync(scratch, { recursive: true, force: true });
   return code;
 }
 
-async function runWhatIsPossible(scratch: string, words: readonly string[]): Promise<number> {
+async function runWhatIsPossible(root: string, scratch: string, words: readonly string[]): Promise<number> {
   let wanted: BedArguments;
   try {
     wanted = parseBedArguments(words);
@@ -45,7 +47,7 @@ async function runWhatIsPossible(scratch: string, words: readonly string[]): Pro
     if (codes.includes(interruptedCode)) break;
     const work = join(scratch, kind);
     mkdirSync(work);
-    codes.push(isPossible(kind) ? await runInside({ ...wanted, kind, scratch, work }) : notPossible);
+    codes.push(isPossible(kind) ? await runInside({ ...wanted, kind, root, scratch, work }) : notPossible);
   }
   return [interruptedCode, 1, notPossible].find((code) => codes.includes(code)) ?? Math.max(...codes);
 }

@@ -38,4 +38,4 @@ writeFileSync(join(scratch, "tsconfig.json"), JSON.stringify(config));
 execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", join(scratch, "tsconfig.json")], { stdio: "inherit" });
 
 const { runOutside } = await import(join(scratch, "test/shares/outside.js"));
-process.exitCode = await runOutside(scratch, process.argv.slice(2));
+process.exitCode = await runOutside(root, scratch, process.argv.slice(2));

@@ -4,6 +4,7 @@ import { mkdir, open, unlink } from "node:fs/promises";
 import { Chain } from "../../../src/durable/chain.ts";
 import { Ground } from "../../../src/durable/ground.ts";
 import { RollingChain } from "../../../src/durable/rolling-chain.ts";
+import { openEvents } from "../../../src/events/index.ts";
 import { openPathLocks, openStoreLock } from "../../../src/locks/index.ts";
 import { openNodePorts } from "../../../src/ports/node/ports.ts";
 import { report } from "../../../src/testing/processes/child-side.ts";
@@ -27,6 +28,8 @@ await measure("store lock: acquire and release", await storeLock());
 await measure("path lock: acquire and release", await pathLock());
 await measure("rolling chain: append", await rollingChain());
 await measure("chain: append", await plainChain());
+await measure("events: append with a condition", await events(1));
+await measure("events: 64 appends at once", await events(64));
 process.exit(0);
 
 async function measure(what: string, round: (index: number) => Promise<unknown>): Promise<void> {
@@ -103,4 +106,14 @@ async function plainChain() {
   const kind = { kind: "cost", decode: (value: unknown) => value as number };
   const chain = new Chain(ground.staging, `${directory}/chain`, kind);
   return async (index: number) => await chain.append(`append ${index}`, () => index);
+}
+
+async function events(callers: number) {
+  const store = await openEvents(`${directory}/events-${callers}`);
+  let count = 0;
+  const append = async () => {
+    const tags = [`sale:${++count}`];
+    await store.append({ type: "Sold", data: count, tags }, { condition: { failIfEventsMatch: { tags } } });
+  };
+  return async () => await Promise.all(Array.from({ length: callers }, append));
 }

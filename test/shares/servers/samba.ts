@@ -22,7 +22,7 @@ export class Samba implements Server {
       " ",
     );
   // Without `nolease` a file cannot be opened by two of its names at once: EINVAL, because the client uses one lease key for both.
-  readonly advised: string = "closetimeo=0,actimeo=0,echo_interval=4,nolease";
+  readonly advised: string = "closetimeo=0,acregmax=0,acdirmax=1,echo_interval=4,nolease";
   readonly #work: string;
   #daemon: Daemon | undefined;
 

@@ -119,12 +119,13 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
 
   async addTags(positions: readonly number[], tags: readonly string[], { signal }: Cancel = {}): Promise<void> {
     if (!Array.isArray(positions) || positions.length === 0) throw new TypeError("addTags takes a list of positions.");
-    const log = await this.#opened();
-    const head = (await log.advance()).position;
-    for (const position of positions) {
-      if (checkCount(position, "a position") >= 1 && position <= head) continue;
-      throw new RangeError(`There is no event at position ${position}: the head is ${head}.`);
-    }
+    for (const position of positions) checkCount(position, "a position");
+    const log = this.#ready ?? (await this.#opened());
+    // Looked up only where it is not known, so that it counts in the order of the calls.
+    const isKnown = positions.every((position) => position <= log.view.tip.position);
+    const head = (isKnown ? log.view.tip : await log.advance()).position;
+    const missing = positions.find((position) => position < 1 || position > head);
+    if (missing !== undefined) throw new RangeError(`There is no event at position ${missing}: the head is ${head}.`);
     const retag = { positions, tags: checkTags("(tags to add)", tags) };
     if (retag.tags.length === 0) throw new TypeError("addTags takes at least one tag.");
     const content = encodeContent({ retag, events: [], payload: [] });

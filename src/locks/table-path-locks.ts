@@ -43,6 +43,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   readonly #closed = new AbortController();
   readonly #entrance: Entrance;
   readonly #watch: HoldWatch;
+  readonly #acquiring = new Set<Promise<unknown>>();
   #mirror: Mirror | undefined;
 
   protected constructor(table: LockTable, keys: Keys, options: TablePathLocksOptions) {
@@ -151,6 +152,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   async close(): Promise<void> {
     if (!this.#closed.signal.aborted)
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
+    // Whoever waits leaves now. A request that is on its way to the disk needs the ground until it has arrived, or nobody would know whether it did.
+    await Promise.allSettled(this.#acquiring);
     const ends = await Promise.allSettled([...this.#watch.grants].map((grant) => this.release(grant)));
     await this.#mirror?.settle();
     if (this.#options.ownsGround) await this.table.ground.close();
@@ -251,6 +254,16 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async #acquire(wanted: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
+    const acquiring = this.#enter(wanted, options);
+    this.#acquiring.add(acquiring);
+    try {
+      return await acquiring;
+    } finally {
+      this.#acquiring.delete(acquiring);
+    }
+  }
+
+  async #enter(wanted: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
     const { timeoutMs = this.#options.timeoutMs ?? 0, signal, tag, within, idleMs } = options;
     checkTimeout(timeoutMs);
     checkIdle(idleMs);

@@ -42,9 +42,9 @@ export async function widen(
       if (blockers.length === 0) return;
       if (timeoutMs <= 0)
         throw lockTimeout(grant.asked, 0, await describeBlockers(table.ground, blockers, changed(grant.claims, to)));
-      // So that another one who widens sees that both would wait for each other.
-      if (!isAnnounced) await announce(table, grant, widthOf(changed(grant.claims, to)));
-      isAnnounced = true;
+      isAnnounced ||= await announce(table, grant, to);
+      // Somebody else was faster: the next try tells.
+      if (!isAnnounced) continue;
       const [first] = blockers as [Request];
       try {
         await bell.ring(table.holdFile(first.id), () => table.isOver(first.id), deadline);
@@ -59,7 +59,7 @@ export async function widen(
     }
   } finally {
     deadline.cancel();
-    if (isAnnounced && grant.isHeld) await announce(table, grant, undefined);
+    if (isAnnounced && grant.isHeld) await retract(table, grant);
   }
 }
 
@@ -107,12 +107,26 @@ async function settle(table: LockTable, grant: Grant, state: Table, to: WidthCha
   return [];
 }
 
-async function announce(table: LockTable, grant: Grant, wants: Width | undefined): Promise<void> {
+/**
+ * Says what this hold waits to become, so that another one who widens sees that both would wait for each other. False when somebody in the way has said so
+ * before: of two that announce at the same time only the second one finds the other, so one of them goes on waiting.
+ */
+async function announce(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
+  const entry = await table.append(({ requests, redos }, { change }) => {
+    const mine = findOwn(requests, grant);
+    if (mine === undefined) return undefined;
+    const claims = changed(mine.claims, to);
+    if (conflictingOf(requests, { ...mine, claims }).some((other) => waitsFor(other, mine, requests))) return undefined;
+    return { requests: replaced(requests, mine, { ...mine, change, wants: widthOf(claims) }), redos };
+  });
+  return entry !== undefined;
+}
+
+async function retract(table: LockTable, grant: Grant): Promise<void> {
   await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
-    const next: Request = wants === undefined ? withoutWish({ ...mine, change }) : { ...mine, change, wants };
-    return { requests: requests.map((request) => (request === mine ? next : request)), redos };
+    return { requests: replaced(requests, mine, withoutWish({ ...mine, change })), redos };
   });
 }
 
@@ -127,7 +141,7 @@ export async function narrow(table: LockTable, grant: Grant, to: WidthChange): P
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
-    return { requests: requests.map((request) => (request === mine ? { ...mine, claims, change } : request)), redos };
+    return { requests: replaced(requests, mine, { ...mine, claims, change }), redos };
   });
   if (entry === undefined) throw loseIt(grant);
   grant.claims = claims;
@@ -147,6 +161,10 @@ export function loseIt(grant: Grant): Error {
   const reason = grant.lost("somebody broke it, or took this process for dead");
   grant.lose(reason);
   return reason;
+}
+
+function replaced(requests: readonly Request[], one: Request, by: Request): Request[] {
+  return requests.map((request) => (request === one ? by : request));
 }
 
 function withoutWish({ wants: _wants, ...request }: Request): Request {

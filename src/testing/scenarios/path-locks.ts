@@ -189,6 +189,11 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
       name: "locks: two upgrades against each other",
       about: "Two readers want to become writers: one of them is told that both would wait for ever.",
       actors: { ada: upgrader(options), bob: upgrader(options) },
+      check: (facts) => {
+        neverTogether(facts);
+        const refused = facts.filter(({ what, value }) => what === "told" && value === "DEADLOCK");
+        mustHold(refused.length < 2, "both were refused, though one would have been enough");
+      },
     }),
     lockScenario({
       name: "locks: downgrade against two waiters",

@@ -5,6 +5,7 @@ import { objectOf, textOf } from "../format/decoding.ts";
 import { isId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import type { FileStat } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
 import { again } from "./again.ts";
 import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
@@ -207,21 +208,27 @@ export class Ground implements AsyncDisposable {
     }
   }
 
-  /** By its beat; by its directory when it has not come to its first beat. */
+  /** By the newest of its stamps. A beat in which nothing is written yet has none: on NFS a file that is just being made may look decades old. */
   async #isOld(id: string): Promise<boolean> {
     const probe = await stage(this.staging, new Uint8Array(), { sync: false });
     try {
-      const thenMs = (await this.#findStamp(this.layout.beat(id))) ?? (await this.#findStamp(this.layout.temp(id)));
-      const nowMs = await this.#findStamp(probe);
-      return thenMs !== undefined && nowMs !== undefined && nowMs - thenMs > unjoinedMsMax;
+      const [beat, temp, now] = [
+        await this.#findStat(this.layout.beat(id)),
+        await this.#findStat(this.layout.temp(id)),
+        await this.#findStat(probe),
+      ];
+      const stamps = [temp, beat?.size === 0 ? undefined : beat].filter((stat) => stat !== undefined);
+      return (
+        now !== undefined && stamps.length > 0 && stamps.every((stat) => now.mtimeMs - stat.mtimeMs > unjoinedMsMax)
+      );
     } finally {
       await discard(this.staging, probe);
     }
   }
 
-  async #findStamp(path: string): Promise<number | undefined> {
+  async #findStat(path: string): Promise<FileStat | undefined> {
     try {
-      return (await this.ports.disk.stat(path)).mtimeMs;
+      return await this.ports.disk.stat(path);
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
       throw error;

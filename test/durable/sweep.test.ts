@@ -11,8 +11,8 @@ const join = (world: World, process: string, machine = "machine"): Promise<Groun
   Ground.open(world.ports(process, machine), "/ground", { leaseMs });
 
 /** Beats seldom, so that many hours pass quickly. */
-const joinForLong = (world: World, process: string): Promise<Ground> =>
-  Ground.open(world.ports(process), "/ground", { leaseMs: hourMs });
+const joinForLong = (world: World, process: string, machine = "machine"): Promise<Ground> =>
+  Ground.open(world.ports(process, machine), "/ground", { leaseMs: hourMs });
 
 async function idOf(ground: Ground): Promise<string> {
   return (await ground.life()).holder.id;
@@ -79,6 +79,23 @@ describe("a sweep", () => {
     await sweeper.sweep();
     expect(foundIn(world, "/ground/temp")).toEqual(expect.arrayContaining([`${early}/`, `${later}/`]));
     expect(foundIn(world, "/ground/holders")).toContain(`${later}.beat`);
+  });
+
+  it("touches nothing of one who is at any step of joining, also where a new file has no stamp yet", async () => {
+    for (let step = 1; ; step++) {
+      const world = new World({ volume: nfs, quirks: { lateStamps: true } });
+      const sweeper = await joinForLong(world, "sweeper");
+      let isDone = false;
+      // Not dead: his next call takes long.
+      await world.killAtCall("joining", step, async () => {
+        await joinForLong(world, "joining", "another machine");
+        isDone = true;
+      });
+      if (isDone) return expect(step).toBeGreaterThan(8);
+      const before = world.tree("/ground");
+      await sweeper.sweep();
+      expect(world.tree("/ground"), `at step ${step}`).toEqual(before);
+    }
   });
 
   it("removes what somebody left who died at any step of joining, after an hour", async () => {

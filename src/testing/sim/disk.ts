@@ -262,7 +262,7 @@ export class SimDisk implements Disk {
   }
 
   async #create(path: string): Promise<FileNode> {
-    return await this.#do({
+    const node = await this.#do({
       name: "create",
       detail: path,
       touches: [this.#changes(path)],
@@ -270,6 +270,10 @@ export class SimDisk implements Disk {
       repeated: "EEXIST",
       run: (at) => this.#server.create(at.place(path), "create"),
     });
+    const touches = (): Touch[] => [this.#server.touchOfFile(node, path, true)];
+    if (this.#server.quirks.lateStamps)
+      await this.#take({ name: "stamp", path, touches, run: () => this.#server.stamp(node) });
+    return node;
   }
 
   #openFile(node: FileNode, path: string, isWritable: boolean): SimFile {

@@ -37,6 +37,8 @@ export interface Quirks {
   readonly busyWhileOpen?: boolean;
   readonly caseInsensitive?: boolean;
   readonly mtimeGranularityMs?: number;
+  /** A file that was just made has any stamp, until its maker sets it a moment later: an NFS server keeps there by what it knows the maker's request again. */
+  readonly lateStamps?: boolean;
   /** How far the clock that stamps files is ahead of the true time. */
   readonly clockOffsetMs?: number;
   readonly osLocks?: "exclude" | "per machine" | "none";
@@ -160,8 +162,14 @@ export class SimServer {
     const taken = at.directory.entries.get(at.name);
     if (this.quirks.exclusiveCreateReplaces && taken?.kind === "file") return this.#emptied(taken);
     const file = this.tree.create(at, operation);
+    if (this.quirks.lateStamps) file.mtimeMs = 0;
     this.#persistence.changed({ directory: at.directory, name: at.name, node: file });
     return file;
+  }
+
+  /** What the maker of a file does next, where stamps are late. */
+  stamp(file: FileNode): void {
+    file.mtimeMs = this.#stampMs();
   }
 
   write(file: FileNode, offset: number, bytes: Uint8Array): void {

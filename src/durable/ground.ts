@@ -116,10 +116,24 @@ export class Ground implements AsyncDisposable {
     if (id === this.#life.holder.id) return this.#life.isOver ? "dead" : "alive";
     const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
     if (holder === undefined) return "dead";
-    if (!once) return await this.witness.look(holder);
+    return once
+      ? await this.#withProbe((probe) => this.witness.lookOnce(holder, probe))
+      : await this.witness.look(holder);
+  }
+
+  async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
+    return await this.#withProbe(async (probe) => {
+      const dead: Holder[] = [];
+      for (const holder of holders) if ((await this.witness.lookOnce(holder, probe)) === "dead") dead.push(holder);
+      return dead;
+    });
+  }
+
+  /** A file of now, by the stamps of the server. */
+  async #withProbe<T>(action: (probe: string) => Promise<T>): Promise<T> {
     const probe = await stage(this.staging, new Uint8Array(), { sync: false });
     try {
-      return await this.witness.lookOnce(holder, probe);
+      return await action(probe);
     } finally {
       await discard(this.staging, probe);
     }
@@ -140,9 +154,11 @@ export class Ground implements AsyncDisposable {
     return { id, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt };
   }
 
-  /** Removes what the dead have left; returns whom it found dead. Cheap when nobody is; any number of processes may do it at once. */
+  /** Removes what the dead have left; returns whom it found dead. Any number of processes may do it at once. */
   async sweep(): Promise<Holder[]> {
-    const dead = (await this.look()).filter(({ state }) => state === "dead").map(({ holder }) => holder);
+    const others = (await this.#holders()).filter(({ id }) => id !== this.#life.holder.id);
+    // Also those whom nobody has watched for a lease: who opens, works and closes never does, and what was left would be there for ever.
+    const dead = others.length === 0 ? [] : await this.#deadOf(others);
     for (const holder of dead) await this.#declareDead(holder);
     await this.#removeRemains();
     return dead;
@@ -164,6 +180,8 @@ export class Ground implements AsyncDisposable {
     const before = this.#life;
     this.#life = await Life.begin(this.ports, this.layout, this.#options);
     await before.abandon();
+    // Nobody knows better that it is over; else every night in which a laptop sleeps would leave something. Whatever stands in the way: then others find it.
+    await this.#bury(before.holder).catch(() => undefined);
     return this.#life;
   }
 
@@ -203,15 +221,23 @@ export class Ground implements AsyncDisposable {
       // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
       if (!isId(id) || names.has(`${id}.json`) || id === this.#life.holder.id) continue;
       if (!names.has(`${id}.dead`) && !(await this.#isOld(id))) continue;
-      await removeDirectory(disk, this.layout.temp(id));
-      await unlinkIfThere(disk, this.layout.beat(id));
+      await this.#removeTraces(id);
     }
+  }
+
+  async #bury(holder: Holder): Promise<void> {
+    await this.#declareDead(holder);
+    await this.#removeTraces(holder.id);
+  }
+
+  async #removeTraces(id: string): Promise<void> {
+    await removeDirectory(this.ports.disk, this.layout.temp(id));
+    await unlinkIfThere(this.ports.disk, this.layout.beat(id));
   }
 
   /** By the newest of its stamps. A beat in which nothing is written yet has none: on NFS a file that is just being made may look decades old. */
   async #isOld(id: string): Promise<boolean> {
-    const probe = await stage(this.staging, new Uint8Array(), { sync: false });
-    try {
+    return await this.#withProbe(async (probe) => {
       const [beat, temp, now] = [
         await this.#findStat(this.layout.beat(id)),
         await this.#findStat(this.layout.temp(id)),
@@ -221,9 +247,7 @@ export class Ground implements AsyncDisposable {
       return (
         now !== undefined && stamps.length > 0 && stamps.every((stat) => now.mtimeMs - stat.mtimeMs > unjoinedMsMax)
       );
-    } finally {
-      await discard(this.staging, probe);
-    }
+    });
   }
 
   async #findStat(path: string): Promise<FileStat | undefined> {

@@ -67,6 +67,18 @@ describe("a sweep", () => {
     expect(world.tree("/ground")).toMatchObject(before);
   });
 
+  it("by one who has only just come removes what a machine left that has been silent for two leases", async () => {
+    const world = new World({ volume: nfs });
+    const gone = await join(world, "gone", "another machine");
+    const goneId = await idOf(gone);
+    await world.advance(leaseMs);
+    world.kill("gone");
+    await world.advance(1.5 * leaseMs);
+    expect(await (await join(world, "early")).sweep()).toEqual([]);
+    await world.advance(leaseMs);
+    expect((await (await join(world, "later")).sweep()).map(({ id }) => id)).toEqual([goneId]);
+  });
+
   it("touches nothing of one who is just joining", async () => {
     const world = new World();
     const sweeper = await joinForLong(world, "sweeper");

@@ -30,6 +30,6 @@ function mountAdvice(type: string): string {
   if (type.startsWith("nfs"))
     return "Mount with vers=4.2,hard,proto=tcp,lookupcache=positive, and run the doctor with --with-peer on two machines.";
   if (["cifs", "smb2", "smb3"].includes(type))
-    return "Mount with vers=3.1.1,closetimeo=0,actimeo=0,echo_interval=4, and run the doctor with --with-peer on two machines.";
+    return "Mount with vers=3.1.1,closetimeo=0,acregmax=0,acdirmax=1,echo_interval=4,nolease, and run the doctor with --with-peer on two machines.";
   return "Run the doctor with --with-peer on two machines.";
 }

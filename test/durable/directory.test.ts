@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ensureDirectory, removeDirectory } from "../../src/durable/directory.ts";
+import { ensureDirectory, removeDirectory, unlinkOwn } from "../../src/durable/directory.ts";
 import { openNodeDisk } from "../../src/ports/node/disk.ts";
 import { makeScratch } from "../ports/scratch.ts";
-import { places } from "./places.ts";
+import { diskError } from "../../src/ports/disk-error.ts";
+import { changedDisk, places } from "./places.ts";
 import { World } from "./world.ts";
 
 describe.each(places)("a directory on %s", (_, make) => {
@@ -100,5 +101,27 @@ describe("a directory on the real disk", () => {
     expect(await removeDirectory(disk, "/a")).toBe(false);
     await file.close();
     expect(await removeDirectory(disk, "/a")).toBe(true);
+  });
+});
+
+describe("a name of one's own whose handle has become stale", () => {
+  it.each([
+    [2, undefined],
+    [3, "ESTALE"],
+  ])("is unlinked by asking again: %i times stale, told %s", async (stale, errno) => {
+    const [, makeMemory] = places[1]!;
+    const { staging, directory } = await makeMemory();
+    const path = `${directory}/own`;
+    await staging.disk.createFile(path, new Uint8Array(), { sync: false });
+    let left = stale;
+    const disk = changedDisk(staging.disk, (real) => ({
+      unlink: async (name) => {
+        if (left-- > 0) throw diskError("ESTALE", "unlink", name);
+        await real.unlink(name);
+      },
+    }));
+    const told = await unlinkOwn(disk, path).catch((error: unknown) => (error as { errno: string }).errno);
+    expect(told).toBe(errno);
+    expect(await staging.disk.canOpen(path)).toBe(errno !== undefined);
   });
 });

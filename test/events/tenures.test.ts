@@ -1,4 +1,5 @@
 // Who may write into a segment between machines: whoever the chain names, and nobody who has said that he is done.
+import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
 import { plainCodec } from "../../src/events/codec.ts";
@@ -66,3 +67,16 @@ it("whoever dies while he appends keeps other machines waiting for the lease of 
   expect(Math.max(...waits)).toBeGreaterThan(leaseMs / 2);
   expect(Math.max(...waits)).toBeLessThan(leaseMs * 2);
 });
+
+it.each(["local", "share"] as const)(
+  "nobody goes on in a segment that is full, however long he keeps the gate: mode %s",
+  async (mode) => {
+    const directory = `${makeScratch()}/log`;
+    const ports = await openNodePorts(directory);
+    const store = new LogEventStore({ ports, directory, codec: createCodec({}) }, { mode, segmentBytesMax: 1000 });
+    // More than one batch takes, so that the next one is there while this one is written.
+    await Promise.all(Array.from({ length: 3000 }, (_, n) => store.append({ type: "Counted", data: n })));
+    expect(readdirSync(`${directory}/segments`).length).toBeGreaterThanOrEqual(3);
+    await store.close();
+  },
+);

@@ -15,6 +15,7 @@ import type {
   ReadOptions,
 } from "./event-store.ts";
 import type { EventCodec } from "./codec.ts";
+import { distinct } from "./distinct.ts";
 import { consume } from "./follow/consumer.ts";
 import { endFollowing } from "./follow/following.ts";
 import { subscribe } from "./follow/subscribe.ts";
@@ -202,9 +203,8 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
 
   #headOf({ type, tags = [], id }: NewEvent): EventHead {
     const { clock, random } = this.#parts.ports;
-    const unique = [...new Set(tags)];
-    if (id !== undefined) return { type, tags: unique, id, given: true };
-    return { type, tags: unique, id: makeUuid(clock.wallMs(), random.bytes(16)) };
+    if (id !== undefined) return { type, tags: distinct(tags), id, given: true };
+    return { type, tags: distinct(tags), id: makeUuid(clock.wallMs(), random.bytes(16)) };
   }
 
   #makeAccess(): LogAccess {

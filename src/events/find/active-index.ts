@@ -35,7 +35,7 @@ export class ActiveIndex {
     if (line.first !== this.last + 1)
       throw new RangeError(`A line with position ${line.first} does not follow position ${this.last}.`);
     this.lines.add(line);
-    for (const event of line.events) this.chains.addEvent(keysOf(event));
+    for (const event of line.events) this.#addEvent(event);
   }
 
   /** In order, without duplicates; newest first when `backwards`. */
@@ -63,6 +63,14 @@ export class ActiveIndex {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
     return this.lines.getLine(position);
+  }
+
+  #addEvent({ type, tags, id }: IndexedEvent): void {
+    const { chains } = this;
+    chains.addEvent();
+    chains.addKey(hashOf("type", type));
+    for (const tag of tags) chains.addKey(hashOf("tag", tag));
+    if (id !== undefined) chains.addKey(hashOf("id", id));
   }
 
   #candidates(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
@@ -130,12 +138,6 @@ export class ActiveIndex {
       before = event;
     }
   }
-}
-
-function* keysOf({ type, tags, id }: IndexedEvent): Generator<KeyHash> {
-  yield hashOf("type", type);
-  for (const tag of tags) yield hashOf("tag", tag);
-  if (id !== undefined) yield hashOf("id", id);
 }
 
 function* counted(after: number, upTo: number, backwards: boolean): Generator<number> {

@@ -193,12 +193,13 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const head = (await log.advance()).position;
     let left = limit;
     if (left === 0) return;
-    for await (const stored of log.reader.read(items, { after, upTo: Math.min(upTo, head) }, backwards)) {
-      signal?.throwIfAborted();
-      const event = log.reader.decode(stored);
-      yield event instanceof Promise ? await event : event;
-      if (--left === 0) return;
-    }
+    for await (const list of log.reader.readLists(items, { after, upTo: Math.min(upTo, head) }, backwards))
+      for (const stored of list) {
+        signal?.throwIfAborted();
+        const event = log.reader.decode(stored);
+        yield event instanceof Promise ? await event : event;
+        if (--left === 0) return;
+      }
   }
 
   #headOf({ type, tags = [], id }: NewEvent): EventHead {

@@ -2,7 +2,7 @@
 import type { Items } from "../query.ts";
 import type { IndexedEvent, IndexedLine, LinePlace, Range } from "./indexed-line.ts";
 import { KeyChains } from "./key-chains.ts";
-import { hashId, hashItems, hashOf, type HashedItem, type KeyHash } from "./key-hash.ts";
+import { hashId, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "./key-hash.ts";
 import { LineTable } from "./line-table.ts";
 
 /** Alternatives, by their numbers in the chains; never empty. */
@@ -51,11 +51,7 @@ export class ActiveIndex {
   hasCandidate(items: Items, after: number): boolean {
     const afterEvent = Math.max(after - this.first, -1);
     if (afterEvent >= this.chains.eventCount - 1) return false;
-    return hashItems(items).some((item) => {
-      if (item.length === 0) return true;
-      const walk = this.#findWalk(item, afterEvent);
-      return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
-    });
+    return items.some((item) => this.#isPossible(item, afterEvent) && this.#hasMatch(item, afterEvent));
   }
 
   /** RangeError for a position that is not here. */
@@ -71,6 +67,24 @@ export class ActiveIndex {
     chains.addKey(hashOf("type", type));
     for (const tag of tags) chains.addKey(hashOf("tag", tag));
     if (id !== undefined) chains.addKey(hashOf("id", id));
+  }
+
+  /** Whether all keys that the item needs were seen since. Mostly not, and then nothing is made to find out. */
+  #isPossible({ types, tags }: Items[number], afterEvent: number): boolean {
+    for (const tag of tags) if (!this.#isRecent("tag", tag, afterEvent)) return false;
+    return types.length === 0 || types.some((type) => this.#isRecent("type", type, afterEvent));
+  }
+
+  #isRecent(kind: KeyKind, text: string, afterEvent: number): boolean {
+    return this.#findRecent(hashOf(kind, text), afterEvent) >= 0;
+  }
+
+  #hasMatch(item: Items[number], afterEvent: number): boolean {
+    return hashItems([item]).some((hashed) => {
+      if (hashed.length === 0) return true;
+      const walk = this.#findWalk(hashed, afterEvent);
+      return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
+    });
   }
 
   #candidates(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
@@ -106,10 +120,16 @@ export class ActiveIndex {
   #recentKeys(clause: readonly KeyHash[], afterEvent: number): number[] {
     const keys: number[] = [];
     for (const hash of clause) {
-      const key = this.chains.find(hash);
-      if (key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent) keys.push(key);
+      const key = this.#findRecent(hash, afterEvent);
+      if (key >= 0) keys.push(key);
     }
     return keys;
+  }
+
+  /** The key, if an event after that one has it; otherwise -1. */
+  #findRecent(hash: KeyHash, afterEvent: number): number {
+    const key = this.chains.find(hash);
+    return key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent ? key : -1;
   }
 
   /** Key by key, each newest first. */

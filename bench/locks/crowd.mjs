@@ -52,7 +52,7 @@ async function run(directory, callers) {
   const base = median(entrants.find(({ name }) => name === baseline).rates);
   printTable(
     title,
-    entrants.map((entrant) => rowOf(entrant, base, callers)),
+    entrants.map((entrant) => rowOf(entrant, base)),
   );
 }
 
@@ -71,7 +71,7 @@ async function playRound(workers, entrant, callers) {
   entrant.rates.push((1000 * sum(each.map(({ count }) => count))) / roundMs);
 }
 
-function rowOf({ name, directory, rates, cpuMs, counts }, base, callers) {
+function rowOf({ name, directory, rates, cpuMs, counts }, base) {
   const perSecond = median(rates);
   const share = (Math.min(...counts) * processes) / sum(counts);
   // Whoever lets two in at once would look fast.

@@ -15,6 +15,7 @@ import type {
   ReadOptions,
 } from "./event-store.ts";
 import type { EventCodec } from "./codec.ts";
+import { distinct } from "./distinct.ts";
 import { consume } from "./follow/consumer.ts";
 import { endFollowing } from "./follow/following.ts";
 import { subscribe } from "./follow/subscribe.ts";
@@ -193,19 +194,19 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const head = (await log.advance()).position;
     let left = limit;
     if (left === 0) return;
-    for await (const stored of log.reader.read(items, { after, upTo: Math.min(upTo, head) }, backwards)) {
-      signal?.throwIfAborted();
-      const event = log.reader.decode(stored);
-      yield event instanceof Promise ? await event : event;
-      if (--left === 0) return;
-    }
+    for await (const list of log.reader.readLists(items, { after, upTo: Math.min(upTo, head) }, backwards))
+      for (const stored of list) {
+        signal?.throwIfAborted();
+        const event = log.reader.decode(stored);
+        yield event instanceof Promise ? await event : event;
+        if (--left === 0) return;
+      }
   }
 
   #headOf({ type, tags = [], id }: NewEvent): EventHead {
     const { clock, random } = this.#parts.ports;
-    const unique = [...new Set(tags)];
-    if (id !== undefined) return { type, tags: unique, id, given: true };
-    return { type, tags: unique, id: makeUuid(clock.wallMs(), random.bytes(16)) };
+    if (id !== undefined) return { type, tags: distinct(tags), id, given: true };
+    return { type, tags: distinct(tags), id: makeUuid(clock.wallMs(), random.bytes(16)) };
   }
 
   #makeAccess(): LogAccess {

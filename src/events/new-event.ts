@@ -1,6 +1,7 @@
 // What a caller may append: checked before anything is queued, so that a mistake of one caller never costs another.
 import type { NewEvent } from "../common.ts";
 import { holdfastError } from "../errors.ts";
+import { distinct } from "./distinct.ts";
 
 const eventsMax = 10_000;
 const tagsMax = 1_000;
@@ -15,10 +16,17 @@ export function checkEvents(events: NewEvent | readonly NewEvent[]): readonly Ne
   if (list.length === 0) throw new TypeError("There is nothing to append: the list of events is empty.");
   if (list.length > eventsMax) throw tooMany("events in one append", eventsMax, list.length);
   for (const event of list) checkEvent(event);
-  const ids = list.map(({ id }) => id).filter((id) => id !== undefined);
-  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-  if (twice !== undefined) throw invalid(list[0]?.type ?? "", [`the id ${JSON.stringify(twice)} is given twice`]);
+  if (list.length > 1) checkIds(list);
   return list;
+}
+
+function checkIds(list: readonly NewEvent[]): void {
+  const seen = new Set<string>();
+  for (const { id } of list) {
+    if (id === undefined) continue;
+    if (seen.has(id)) throw invalid(list[0]?.type ?? "", [`the id ${JSON.stringify(id)} is given twice`]);
+    seen.add(id);
+  }
 }
 
 function isList(events: NewEvent | readonly NewEvent[]): events is readonly NewEvent[] {
@@ -29,8 +37,10 @@ function checkEvent(event: NewEvent): void {
   if (typeof event !== "object" || event === null) throw new TypeError("An event is { type, data, tags?, … }.");
   const { type, tags, metadata, id } = event;
   if (typeof type !== "string") throw new TypeError("The type of an event is a text.");
-  const issues = [...textIssues(type, "the type"), ...tagIssues(type, tags)];
-  if (id !== undefined) issues.push(...textIssues(id, "the id"));
+  const issues: string[] = [];
+  checkText(type, "the type", issues);
+  checkTagTexts(type, tags, issues);
+  if (id !== undefined) checkText(id, "the id", issues);
   if (metadata !== undefined && (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)))
     issues.push("metadata is an object");
   if (issues.length > 0) throw invalid(type, issues);
@@ -38,24 +48,25 @@ function checkEvent(event: NewEvent): void {
 
 /** Tags as they are stored: each once. EVENT_INVALID, TOO_LARGE. */
 export function checkTags(type: string, tags: readonly string[]): readonly string[] {
-  const issues = tagIssues(type, tags);
+  const issues: string[] = [];
+  checkTagTexts(type, tags, issues);
   if (issues.length > 0) throw invalid(type, issues);
-  return [...new Set(tags)];
+  return distinct(tags);
 }
 
-function tagIssues(type: string, tags: unknown): string[] {
-  if (tags === undefined) return [];
-  if (!Array.isArray(tags)) return ["tags are a list of texts"];
+function checkTagTexts(type: string, tags: unknown, issues: string[]): void {
+  if (tags === undefined) return;
+  if (!Array.isArray(tags)) return void issues.push("tags are a list of texts");
   if (tags.length > tagsMax) throw tooMany(`tags on one ${shorten(type)}`, tagsMax, tags.length);
-  return tags.flatMap((tag: unknown) => textIssues(tag, "a tag"));
+  for (const tag of tags) checkText(tag, "a tag", issues);
 }
 
-function textIssues(text: unknown, what: string): string[] {
-  if (typeof text !== "string") return [`${what} is a text`];
-  if (text === "") return [`${what} is empty`];
-  if (text.length > textMax) return [`${what} has ${text.length} characters; the limit is ${textMax}`];
-  if (control.test(text)) return [`${what} ${JSON.stringify(shorten(text))} has a control character in it`];
-  return [];
+/** Adds what is wrong with it. Mostly nothing is, and that costs nothing. */
+function checkText(text: unknown, what: string, issues: string[]): void {
+  if (typeof text !== "string") issues.push(`${what} is a text`);
+  else if (text === "") issues.push(`${what} is empty`);
+  else if (text.length > textMax) issues.push(`${what} has ${text.length} characters; the limit is ${textMax}`);
+  else if (control.test(text)) issues.push(`${what} ${JSON.stringify(shorten(text))} has a control character in it`);
 }
 
 /** The JSON of a body. EVENT_INVALID for what JSON cannot carry. */

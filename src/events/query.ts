@@ -1,5 +1,6 @@
 // Which events are meant: by type, by tags, or any of several such items.
 import type { NewEvent } from "../common.ts";
+import { distinct } from "./distinct.ts";
 
 /** Type is one of `types`, and all of `tags` are there. An absent part does not constrain. */
 export interface QueryItem<Type extends string = string> {
@@ -43,12 +44,16 @@ function textsOf(value: readonly string[] | undefined, what: string): readonly s
   if (value === undefined) return [];
   if (!Array.isArray(value) || value.some((text) => typeof text !== "string"))
     throw new TypeError(`The ${what} of a query are a list of texts.`);
-  return [...new Set(value)];
+  return distinct(value);
 }
 
 export function matches(items: Items, event: { readonly type: string; readonly tags: readonly string[] }): boolean {
-  return items.some(
-    ({ types, tags }) =>
-      (types.length === 0 || types.includes(event.type)) && tags.every((tag) => event.tags.includes(tag)),
-  );
+  return items.some((item) => matchesItem(item, event));
+}
+
+export function matchesItem(
+  { types, tags }: Items[number],
+  event: { readonly type: string; readonly tags: readonly string[] },
+): boolean {
+  return (types.length === 0 || types.includes(event.type)) && tags.every((tag) => event.tags.includes(tag));
 }

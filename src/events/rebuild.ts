@@ -5,7 +5,6 @@ import { SealedIndexes } from "./find/sealed-indexes.ts";
 import { decodeHead } from "./log/line.ts";
 import { scanPublished } from "./log/scan.ts";
 import { readHeader } from "./log/segment.ts";
-import { indexedEvent } from "./log/view.ts";
 import type { OpenedLog } from "./opened-log.ts";
 import { moveAside } from "./verify/aside.ts";
 
@@ -50,6 +49,6 @@ async function* linesOf({ place }: OpenedLog, { number, length }: SealedSegment)
   for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
     for (const { offset, bytes } of lines) {
       const { first, events } = decodeHead(bytes);
-      yield { segment: number, offset, bytes: bytes.length, first, events: events.map(indexedEvent) };
+      yield { segment: number, offset, bytes: bytes.length, first, events };
     }
 }

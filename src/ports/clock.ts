@@ -7,7 +7,8 @@ export interface Clock {
   monotonicMs(): number;
   /**
    * Resolves after `ms`; rejects with the signal's reason when it is aborted. Does not keep the process alive by itself when `background`
-   * is set. A blocked event loop or a sleeping laptop makes it late, never early.
+   * is set. A blocked event loop or a sleeping laptop makes it late, never early. `sleep(0)` lets in whoever is ready: calls to a local disk block, so that a
+   * loop of them lets in nobody.
    */
   sleep(ms: number, options?: { signal?: AbortSignal | undefined; background?: boolean }): Promise<void>;
   /**

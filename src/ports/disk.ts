@@ -110,6 +110,11 @@ export interface Disk {
   syncDirectory(path: string): Promise<void>;
 }
 
+export interface SyncOptions {
+  /** A hint: whether one caller waits for this, and nobody else of this process for anything that could be done meanwhile. Then it may block, if that is quicker. */
+  readonly isAlone?: (() => boolean) | undefined;
+}
+
 /** An open file. Offsets are explicit: a position that the kernel keeps is one more thing that two threads can disagree about. */
 export interface DiskFile {
   /** At most `length` bytes from `offset`; fewer at the end of the file. */
@@ -120,7 +125,7 @@ export interface DiskFile {
    * Makes all earlier writes through this handle durable. After a failure the data may be lost though a second call says otherwise:
    * close the file and read it again.
    */
-  sync(): Promise<void>;
+  sync(options?: SyncOptions): Promise<void>;
   stat(): Promise<FileStat>;
   /** Idempotent. */
   close(): Promise<void>;

@@ -53,6 +53,16 @@ describe("the real clock", () => {
     await nodeClock.sleep(-5);
   });
 
+  it("lets in whoever is ready when it sleeps for nothing: a read of a second kept every timer waiting", async () => {
+    let rung = false;
+    setTimeout(() => (rung = true), 1);
+    const untilMs = nodeClock.monotonicMs() + 5;
+    while (nodeClock.monotonicMs() < untilMs);
+    await nodeClock.sleep(0);
+    await nodeClock.sleep(0);
+    expect(rung).toBe(true);
+  });
+
   it("rings an alarm once, never early, and not when it was stopped", async () => {
     const before = nodeClock.monotonicMs();
     let stopped = 0;

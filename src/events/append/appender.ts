@@ -42,7 +42,7 @@ export class Appender {
   }
 
   /** Resolves when it is durable. Once its batch is formed it is no longer cancelled: then the outcome is told. */
-  async append(request: AppendRequest): Promise<Appended> {
+  append(request: AppendRequest): Promise<Appended> {
     request.signal?.throwIfAborted();
     if (this.#queue.length >= queueMax)
       throw holdfastError("TOO_LARGE", `${queueMax} appends are waiting already.`, {
@@ -51,20 +51,17 @@ export class Appender {
       });
     const deadlineMs = this.#parts.ports.clock.monotonicMs() + request.timeoutMs;
     let stopListening: (() => void) | undefined;
-    try {
-      return await new Promise<Appended>((resolve, reject) => {
-        const { content, heads, bodies, condition, retag, timeoutMs, signal } = request;
-        // One by one: copying with a spread was a fifteenth of the cost of an append.
-        const call: Call = { content, heads, bodies, condition, retag, timeoutMs, signal, deadlineMs, resolve, reject };
-        this.#queue.push(call);
-        this.#patience?.expect(deadlineMs);
-        if (request.signal !== undefined) stopListening = this.#letCancel(call, request.signal);
-        this.#flushing ??= this.#flush();
-      });
-    } finally {
-      // One signal may be there for thousands of calls.
-      stopListening?.();
-    }
+    const answered = new Promise<Appended>((resolve, reject) => {
+      const { content, heads, bodies, condition, retag, timeoutMs, signal } = request;
+      // One by one: copying with a spread was a fifteenth of the cost of an append.
+      const call: Call = { content, heads, bodies, condition, retag, timeoutMs, signal, deadlineMs, resolve, reject };
+      this.#queue.push(call);
+      this.#patience?.expect(deadlineMs);
+      if (signal !== undefined) stopListening = this.#letCancel(call, signal);
+      this.#flushing ??= this.#flush();
+    });
+    // One signal may be there for thousands of calls.
+    return stopListening === undefined ? answered : answered.finally(stopListening);
   }
 
   /** Resolves when all that was queued is answered. */
@@ -225,7 +222,7 @@ export class Appender {
     const { bytes, lines, next } = encode(from, accepted, time);
     const isLast = this.#queue.length === 0;
     try {
-      await tenure.publish(bytes, next, isLast);
+      await tenure.publish(bytes, next, isLast, () => calls.length === 1 && this.#queue.length === 0);
     } catch (error) {
       await tenure.close();
       this.#answerAfter(error, calls);

@@ -3,7 +3,6 @@ import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { IndexedLine } from "../find/indexed-line.ts";
 import { encodeLine, tipAfter } from "../log/line.ts";
 import type { Tip } from "../log/tip.ts";
-import { indexedEvent } from "../log/view.ts";
 import type { Call } from "./call.ts";
 import type { Verdict } from "./judge.ts";
 
@@ -45,7 +44,7 @@ export function encode(from: Tip, calls: readonly Call[], time: string): Encoded
     const first = next.position + 1;
     const line = encodeLine(content, first, time, next.crc);
     const { segment, length: offset } = next;
-    lines.push({ segment, offset, bytes: line.bytes, first, events: heads.map(indexedEvent) });
+    lines.push({ segment, offset, bytes: line.bytes, first, events: heads });
     text += line.text;
     next = tipAfter(next, { events: heads, retag }, line);
   }

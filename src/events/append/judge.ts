@@ -41,7 +41,7 @@ export class Judge {
     if (heads.some(({ given }) => given === true)) return undefined;
     if (condition !== undefined) {
       if (!this.#view.isClear(condition.items, condition.after)) return undefined;
-      if (this.#pending.matching(condition.items).length > 0) return undefined;
+      if (this.#pending.hasMatching(condition.items)) return undefined;
     }
     return this.#accept(call);
   }

@@ -1,7 +1,9 @@
 // The events of a batch that are accepted and not yet written: the calls after them are judged as if they were there.
 import type { EventBody, EventHead } from "../log/line.ts";
 import type { StoredEvent } from "../log/event-reader.ts";
-import { matches, type Items } from "../query.ts";
+import { matchesItem, type Items } from "../query.ts";
+
+const none: readonly StoredEvent[] = [];
 
 export class PendingEvents {
   readonly #events: StoredEvent[] = [];
@@ -21,12 +23,18 @@ export class PendingEvents {
     return this.#byId.get(id);
   }
 
+  /** Whether one matches; mostly none does, and then nothing is made to find out. */
+  hasMatching(items: Items): boolean {
+    if (this.#events.length === 0) return false;
+    return items.some((item) => this.#candidates(item).some(({ head }) => matchesItem(item, head)));
+  }
+
   /** Those that match, in order; all of them are after whatever a caller can have seen. */
   matching(items: Items): StoredEvent[] {
     if (this.#events.length === 0) return [];
     const found = new Set<StoredEvent>();
     for (const item of items)
-      for (const event of this.#candidates(item)) if (matches([item], event.head)) found.add(event);
+      for (const event of this.#candidates(item)) if (matchesItem(item, event.head)) found.add(event);
     return [...found].sort((one, other) => one.position - other.position);
   }
 
@@ -36,7 +44,7 @@ export class PendingEvents {
       return types.length === 0 ? this.#events : types.flatMap((type) => this.#byType.get(type) ?? []);
     let shortest: readonly StoredEvent[] = this.#events;
     for (const tag of tags) {
-      const list = this.#byTag.get(tag) ?? [];
+      const list = this.#byTag.get(tag) ?? none;
       if (list.length < shortest.length) shortest = list;
     }
     return shortest;

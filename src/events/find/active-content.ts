@@ -26,10 +26,9 @@ function* linesOf({ first: origin, lines }: ActiveIndex): Generator<StoredLine> 
 function* keysOf({ chains }: ActiveIndex): Generator<StoredKey> {
   for (const key of chains.sortedKeys()) {
     const { high, low } = chains.hashOf(key);
-    const positions = new Uint32Array(chains.countOf(key));
-    let index = positions.length;
+    const positions: number[] = [];
     for (let entry = chains.newestOf(key); entry !== 0; entry = chains.previousOf(entry))
-      positions[--index] = chains.eventOf(entry);
-    yield { high, low, count: positions.length, positions: [positions] };
+      positions.push(chains.eventOf(entry));
+    yield { high, low, count: positions.length, positions: positions.reverse() };
   }
 }

@@ -2,7 +2,7 @@
 import type { Items } from "../query.ts";
 import type { IndexedEvent, IndexedLine, LinePlace, Range } from "./indexed-line.ts";
 import { KeyChains } from "./key-chains.ts";
-import { hashId, hashItems, hashOf, type HashedItem, type KeyHash } from "./key-hash.ts";
+import { hashId, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "./key-hash.ts";
 import { LineTable } from "./line-table.ts";
 
 /** Alternatives, by their numbers in the chains; never empty. */
@@ -35,7 +35,7 @@ export class ActiveIndex {
     if (line.first !== this.last + 1)
       throw new RangeError(`A line with position ${line.first} does not follow position ${this.last}.`);
     this.lines.add(line);
-    for (const event of line.events) this.chains.addEvent(keysOf(event));
+    for (const event of line.events) this.#addEvent(event);
   }
 
   /** In order, without duplicates; newest first when `backwards`. */
@@ -51,11 +51,7 @@ export class ActiveIndex {
   hasCandidate(items: Items, after: number): boolean {
     const afterEvent = Math.max(after - this.first, -1);
     if (afterEvent >= this.chains.eventCount - 1) return false;
-    return hashItems(items).some((item) => {
-      if (item.length === 0) return true;
-      const walk = this.#findWalk(item, afterEvent);
-      return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
-    });
+    return items.some((item) => this.#isPossible(item, afterEvent) && this.#hasMatch(item, afterEvent));
   }
 
   /** RangeError for a position that is not here. */
@@ -63,6 +59,32 @@ export class ActiveIndex {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
     return this.lines.getLine(position);
+  }
+
+  #addEvent({ type, tags, id }: IndexedEvent): void {
+    const { chains } = this;
+    chains.addEvent();
+    chains.addKey(hashOf("type", type));
+    for (const tag of tags) chains.addKey(hashOf("tag", tag));
+    if (id !== undefined) chains.addKey(hashOf("id", id));
+  }
+
+  /** Whether all keys that the item needs were seen since. Mostly not, and then nothing is made to find out. */
+  #isPossible({ types, tags }: Items[number], afterEvent: number): boolean {
+    for (const tag of tags) if (!this.#isRecent("tag", tag, afterEvent)) return false;
+    return types.length === 0 || types.some((type) => this.#isRecent("type", type, afterEvent));
+  }
+
+  #isRecent(kind: KeyKind, text: string, afterEvent: number): boolean {
+    return this.#findRecent(hashOf(kind, text), afterEvent) >= 0;
+  }
+
+  #hasMatch(item: Items[number], afterEvent: number): boolean {
+    return hashItems([item]).some((hashed) => {
+      if (hashed.length === 0) return true;
+      const walk = this.#findWalk(hashed, afterEvent);
+      return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
+    });
   }
 
   #candidates(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
@@ -98,10 +120,16 @@ export class ActiveIndex {
   #recentKeys(clause: readonly KeyHash[], afterEvent: number): number[] {
     const keys: number[] = [];
     for (const hash of clause) {
-      const key = this.chains.find(hash);
-      if (key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent) keys.push(key);
+      const key = this.#findRecent(hash, afterEvent);
+      if (key >= 0) keys.push(key);
     }
     return keys;
+  }
+
+  /** The key, if an event after that one has it; otherwise -1. */
+  #findRecent(hash: KeyHash, afterEvent: number): number {
+    const key = this.chains.find(hash);
+    return key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent ? key : -1;
   }
 
   /** Key by key, each newest first. */
@@ -130,12 +158,6 @@ export class ActiveIndex {
       before = event;
     }
   }
-}
-
-function* keysOf({ type, tags, id }: IndexedEvent): Generator<KeyHash> {
-  yield hashOf("type", type);
-  for (const tag of tags) yield hashOf("tag", tag);
-  if (id !== undefined) yield hashOf("id", id);
 }
 
 function* counted(after: number, upTo: number, backwards: boolean): Generator<number> {

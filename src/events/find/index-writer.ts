@@ -26,8 +26,8 @@ export interface StoredKey {
   readonly high: number;
   readonly low: number;
   readonly count: number;
-  /** Ascending from one list to the next. */
-  readonly positions: Iterable<Uint32Array> | AsyncIterable<Uint32Array>;
+  /** Ascending, also from one list to the next. */
+  readonly positions: readonly number[] | AsyncIterable<Uint32Array>;
 }
 
 export interface IndexContent {
@@ -89,8 +89,8 @@ async function writeKeys(
       if (count++ % keysPerBlock === 0) fences.push(key.high, key.low);
       filter.add(key);
       // Without a promise where none is needed: most keys have few positions, and there are many keys.
-      if (Symbol.iterator in key.positions) for (const list of key.positions) writer.add(list);
-      else await writePositions(key.positions, writer, postings);
+      if (Symbol.asyncIterator in key.positions) await writePositions(key.positions, writer, postings);
+      else writer.add(key.positions);
       writeKey(key, writer.finish(), stream);
     }
     await stream.drain();

@@ -26,10 +26,25 @@ export class KeyChains {
     return this.#keys.length;
   }
 
-  addEvent(hashes: Iterable<KeyHash>): void {
-    const event = this.eventCount;
+  /** The next event; its keys are added after it. */
+  addEvent(): void {
     this.#firstEntries.push(this.#events.length);
-    for (const hash of hashes) this.#addKey(event, this.#keys.add(hash));
+  }
+
+  /** To the event that was added last. */
+  addKey(hash: KeyHash): void {
+    const event = this.eventCount - 1;
+    const key = this.#keys.add(hash);
+    if (key === this.#newest.length) {
+      this.#newest.push(0);
+      this.#counts.push(0);
+    }
+    const previous = this.#newest.at(key);
+    // A tag that is said twice is one tag.
+    if (previous !== 0 && this.#events.at(previous) === event) return;
+    this.#newest.set(key, this.#events.length);
+    this.#counts.set(key, this.#counts.at(key) + 1);
+    this.#pushEntry(previous, event, key);
   }
 
   /** -1 when no event has it. */
@@ -69,19 +84,6 @@ export class KeyChains {
     for (let entry = this.#firstEntries.at(event); entry < end; entry++)
       if (this.#entryKeys.at(entry) === key) return true;
     return false;
-  }
-
-  #addKey(event: number, key: number): void {
-    if (key === this.#newest.length) {
-      this.#newest.push(0);
-      this.#counts.push(0);
-    }
-    const previous = this.#newest.at(key);
-    // A tag that is said twice is one tag.
-    if (previous !== 0 && this.#events.at(previous) === event) return;
-    this.#newest.set(key, this.#events.length);
-    this.#counts.set(key, this.#counts.at(key) + 1);
-    this.#pushEntry(previous, event, key);
   }
 
   #pushEntry(previous: number, event: number, key: number): void {

@@ -1,6 +1,7 @@
 // Gives each key a number from 0, in order of appearance, and finds it again by its hash.
 import { Column } from "./column.ts";
 import type { KeyHash } from "./key-hash.ts";
+import { sortedBy } from "./sorted-by.ts";
 
 export class KeyTable {
   readonly #highs = new Column();
@@ -18,10 +19,8 @@ export class KeyTable {
 
   /** The numbers of all keys in order of their hashes. */
   sorted(): Uint32Array {
-    const [highs, lows] = [this.#highs, this.#lows];
-    return Uint32Array.from({ length: this.length }, (_, number) => number).sort(
-      (a, b) => highs.at(a) - highs.at(b) || lows.at(a) - lows.at(b),
-    );
+    const numbers = new Uint32Array(this.length).map((_, number) => number);
+    return sortedBy(sortedBy(numbers, this.#lows), this.#highs);
   }
 
   /** -1 when it never appeared: an exact answer, up to texts with equal hashes. */

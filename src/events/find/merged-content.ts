@@ -51,7 +51,7 @@ async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<Stor
     const count = parts.reduce((sum, { list }) => sum + list.count, 0);
     // Long lists are read as the writer asks for them; short ones now, which brings the block that the next ones are in.
     const isShort = parts.every(({ list }) => list.pieceCount === 1);
-    const positions = isShort ? (findPositions(parts) ?? (await listOf(readPositions(parts)))) : readPositions(parts);
+    const positions = isShort ? (findPositions(parts) ?? (await allOf(readPositions(parts)))) : readPositions(parts);
     batch.push({ high, low, count, positions });
     for (const cursor of least) if (!cursor.advance()) await cursor.fill();
     if (batch.length < batchLength) continue;
@@ -61,12 +61,12 @@ async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<Stor
   yield batch;
 }
 
-function findPositions(parts: readonly Part[]): Uint32Array[] | undefined {
-  const found: Uint32Array[] = [];
+function findPositions(parts: readonly Part[]): number[] | undefined {
+  const found: number[] = [];
   for (const { list, shift } of parts) {
     const piece = list.findPiece(0);
     if (piece === undefined) return undefined;
-    found.push(shifted(piece, shift));
+    for (const position of piece) found.push(position + shift);
   }
   return found;
 }
@@ -76,10 +76,10 @@ async function* readPositions(parts: readonly Part[]): AsyncGenerator<Uint32Arra
     for (let index = 0; index < list.pieceCount; index++) yield shifted(await list.piece(index), shift);
 }
 
-async function listOf<T>(values: AsyncIterable<T>): Promise<T[]> {
-  const list: T[] = [];
-  for await (const value of values) list.push(value);
-  return list;
+async function allOf(lists: AsyncIterable<Uint32Array>): Promise<number[]> {
+  const all: number[] = [];
+  for await (const list of lists) for (const value of list) all.push(value);
+  return all;
 }
 
 function shifted(positions: Uint32Array, shift: number): Uint32Array {

@@ -22,8 +22,9 @@ export class PostingWriter {
   }
 
   /** More positions of the same key: ascending, each once. */
-  add(positions: Uint32Array): void {
-    for (const position of positions) {
+  add(positions: ArrayLike<number>): void {
+    for (let index = 0; index < positions.length; index++) {
+      const position = positions[index] as number;
       // The first of a block is said in full, plus one: a zero is the filling at the end of a block.
       const isFirst = this.#begin === undefined || varintBytesOf(position - this.#before) > this.#stream.room;
       const value = isFirst ? position + 1 : position - this.#before;

@@ -1,7 +1,7 @@
 // Letting others in during a long read: on a local disk a call blocks, so a loop of reads would never let a timer or a heartbeat through.
 import type { Clock } from "../../ports/clock.ts";
 
-/** A turn takes a millisecond: so much in between that it does not show, and little enough for a timer. */
+/** So much in between that a turn does not show, and little enough for a timer. */
 const turnMs = 25;
 
 export class Breath {

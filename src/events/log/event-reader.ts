@@ -22,6 +22,9 @@ export interface StoredEvent {
   readonly body: EventBody;
 }
 
+/** How many events a scan gives at a time at most. It begins with one: who wants only a few pays for few. */
+const listLengthMax = 256;
+
 export class EventReader {
   readonly #place: LogPlace;
   readonly #view: LogView;
@@ -51,6 +54,11 @@ export class EventReader {
   }
 
   async *read(items: Items, range: Range, backwards: boolean): AsyncGenerator<StoredEvent, void> {
+    for await (const list of this.readLists(items, range, backwards)) for (const event of list) yield event;
+  }
+
+  /** In lists of any length: a step from one generator to another costs a third of an event. */
+  async *readLists(items: Items, range: Range, backwards: boolean): AsyncGenerator<readonly StoredEvent[], void> {
     if (range.after >= range.upTo) return;
     const all = items.some(({ types, tags }) => types.length === 0 && tags.length === 0);
     if (all && !backwards) return yield* this.#scan(range);
@@ -59,7 +67,7 @@ export class EventReader {
       if (breath.isDue) await breath.take();
       const event = await this.get(position);
       // The index goes by hashes.
-      if (matches(items, event.head)) yield event;
+      if (matches(items, event.head)) yield [event];
     }
   }
 
@@ -78,32 +86,42 @@ export class EventReader {
   }
 
   /** All events of a range in one go through the files: many times as fast as one by one. */
-  async *#scan({ after, upTo }: Range): AsyncGenerator<StoredEvent, void> {
+  async *#scan({ after, upTo }: Range): AsyncGenerator<readonly StoredEvent[], void> {
     const { disk, directory } = this.#place;
     const { tip, segments } = this.#view;
     const breath = new Breath(this.#place.ground.ports.clock);
     const begin = await this.#view.placeOf(after + 1);
+    let list: StoredEvent[] = [];
+    let listLength = 1;
     const parts = [
       ...segments.filter(({ number }) => number < tip.segment),
       { number: tip.segment, length: tip.length },
     ];
     for (const { number, length } of parts.filter(({ number }) => number >= begin.segment)) {
       const start = await (number === begin.segment ? this.#startAt(begin) : this.#startOf(number));
-      for await (const lines of scanPublished(disk, directory, { segment: number, to: length, ...start }))
+      for await (const lines of scanPublished(disk, directory, { segment: number, to: length, ...start })) {
         for (const { bytes } of lines) {
           if (breath.isDue) await breath.take();
           const { first, time, events, payload } = decodeLine(bytes);
           for (const [index, head] of events.entries()) {
             const position = first + index;
             if (position <= after) continue;
-            if (position > upTo) return;
+            // Not a line further: damage behind what was asked for is nobody's concern here.
+            if (position > upTo) return yield list;
             const body = payload[index];
             if (body !== undefined)
-              yield { position, time, head: this.#withTags(position, head), ownTags: head.tags, body };
-            // Not a line further: damage behind what was asked for is nobody's concern here.
-            if (position === upTo) return;
+              list.push({ position, time, head: this.#withTags(position, head), ownTags: head.tags, body });
+            if (position === upTo) return yield list;
+            if (list.length < listLength) continue;
+            yield list;
+            list = [];
+            listLength = Math.min(2 * listLength, listLengthMax);
           }
         }
+        // Before the next lines are looked at: if they are damaged, all that was before them is still had.
+        yield list;
+        list = [];
+      }
     }
   }
 

@@ -36,6 +36,8 @@ export class HeadFile {
   readonly #disk: Disk;
   readonly #path: string;
   #file: DiskFile | undefined;
+  /** What was last read or written, and what it says: an append looks twice, and mostly nobody else has written. */
+  #last: { readonly bytes: Uint8Array; readonly head: Head } | undefined;
 
   constructor(disk: Disk, path: string) {
     this.#disk = disk;
@@ -47,9 +49,9 @@ export class HeadFile {
     for (let look = 0; look < looksMax; look++) {
       try {
         const bytes = await (await this.#open()).read(0, headBytes);
-        const end = bytes.indexOf(10) + 1;
-        const { tip, ...head } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
-        return { ...head, tip: decodeTip(tip) };
+        if (this.#last === undefined || Buffer.compare(bytes, this.#last.bytes) !== 0)
+          this.#last = { bytes, head: this.#decode(bytes) };
+        return this.#last.head;
       } catch (error) {
         if (hasErrno(error, "ENOENT")) return undefined;
         if (!isHoldfastError(error, "CORRUPT")) throw error;
@@ -59,8 +61,9 @@ export class HeadFile {
   }
 
   /** Only with the gate in hand. Not synced: after a power cut what the segments say counts. */
-  async write({ tip, ...head }: Head): Promise<void> {
-    const record = encodeRecord(headKind, { ...head, tip: storedTip(tip) }, { isChecked: true });
+  async write(head: Head): Promise<void> {
+    const { boot, isSynced, tip } = head;
+    const record = encodeRecord(headKind, { boot, isSynced, tip: storedTip(tip) }, { isChecked: true });
     if (record.length > headBytes)
       throw holdfastError("TOO_LARGE", "The head does not fit.", { limit: headBytes, actual: record.length });
     const bytes = Buffer.alloc(headBytes, " ");
@@ -68,6 +71,7 @@ export class HeadFile {
     // So that `cat` ends its line.
     bytes[headBytes - 1] = 10;
     await (await this.#open()).write(0, bytes);
+    this.#last = { bytes, head };
   }
 
   /** Makes an empty one, which reads as none. */
@@ -82,6 +86,12 @@ export class HeadFile {
   async close(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;
+  }
+
+  #decode(bytes: Uint8Array): Head {
+    const end = bytes.indexOf(10) + 1;
+    const { boot, isSynced, tip } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
+    return { boot, isSynced, tip: decodeTip(tip) };
   }
 
   async #open(): Promise<DiskFile> {

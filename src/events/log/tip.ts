@@ -25,8 +25,8 @@ export interface StoredTip extends Omit<Tip, "crc"> {
   readonly crc: string;
 }
 
-export function storedTip({ crc, ...tip }: Tip): StoredTip {
-  return { ...tip, crc: hexOf(crc) };
+export function storedTip({ segment, length, position, crc, retagged }: Tip): StoredTip {
+  return { segment, length, position, retagged, crc: hexOf(crc) };
 }
 
 export function decodeTip(value: unknown): Tip {

@@ -1,10 +1,10 @@
 // What this process knows of the log: it follows the published tip, line by line, and finds positions by type, tag and id.
 import { Turn } from "../../durable/turn.ts";
 import { ActiveIndex } from "../find/active-index.ts";
-import type { IndexedEvent, IndexedLine, LinePlace, Range, SealedSegment } from "../find/indexed-line.ts";
+import type { IndexedLine, LinePlace, Range, SealedSegment } from "../find/indexed-line.ts";
 import { SealedIndexes } from "../find/sealed-indexes.ts";
 import type { Items } from "../query.ts";
-import type { EventHead, LineHead, Retag } from "./line.ts";
+import type { LineHead, Retag } from "./line.ts";
 import type { LogPlace } from "./place.ts";
 import { Breath } from "./breath.ts";
 import { Retags } from "./retags.ts";
@@ -230,11 +230,7 @@ interface ReadLine {
 }
 
 function indexedLine(segment: number, { offset, bytes }: RawLine, { first, events, retag }: LineHead): ReadLine {
-  return { line: { segment, offset, bytes: bytes.length, first, events: events.map(indexedEvent) }, retag };
-}
-
-export function indexedEvent({ type, tags, id }: EventHead): IndexedEvent {
-  return { type, tags, id };
+  return { line: { segment, offset, bytes: bytes.length, first, events }, retag };
 }
 
 /** Positions never go back, and a segment is left for good: so this compares two moments of one log. */

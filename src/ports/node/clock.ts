@@ -16,7 +16,8 @@ function sleep(ms: number, options: { signal?: AbortSignal | undefined; backgrou
   const { signal, background = false } = options;
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);
-    if (ms <= 0) return resolve();
+    // No timer, which would take a millisecond, but a turn of the event loop all the same.
+    if (ms <= 0) return void setImmediate(resolve);
     const stop = startTimer(ms, { background }, () => {
       signal?.removeEventListener("abort", abort);
       resolve();

@@ -17,6 +17,8 @@ export interface FileCalls {
   fsync(fd: number): Promise<void>;
   /** What was written and what it takes to read it; not the time stamps. */
   fdatasync(fd: number): Promise<void>;
+  /** The same without the pool. Only where a call may block. */
+  fdatasyncAtOnce?(fd: number): void;
   fstat(fd: number): Answer<fs.BigIntStats>;
   stat(path: string): Answer<fs.BigIntStats>;
   /** Whether the name is there now, as the file system itself knows and not a cache of it. */
@@ -113,6 +115,7 @@ export const blockingCalls: FileCalls = {
       : fs.writeSync(fd, from, 0, from.length, position),
   fsync: promisify(fs.fsync),
   fdatasync: promisify(fs.fdatasync),
+  fdatasyncAtOnce: (fd) => fs.fdatasyncSync(fd),
   fstat: (fd) => fs.fstatSync(fd, exact),
   stat: (path) => fs.statSync(path, exact),
   // One system call instead of two, and no error to be made when it is absent.

@@ -1,15 +1,17 @@
 // An open file of the real disk.
 import type { BigIntStats } from "node:fs";
 import { diskError } from "../disk-error.ts";
-import type { DiskFile, FileStat } from "../disk.ts";
+import type { DiskFile, FileStat, SyncOptions } from "../disk.ts";
 import { toDiskError } from "./errno.ts";
 import type { FileCalls } from "./file-calls.ts";
+import { FileSync } from "./file-sync.ts";
 
 export class NodeFile implements DiskFile {
   readonly path: string;
   /** Owned by the thread that opened it. Valid until `close`; afterwards the number may belong to another file. */
   readonly fd: number;
   readonly #calls: FileCalls;
+  readonly #sync: FileSync;
   readonly #users: Set<() => Promise<void>> = new Set();
   readonly #underWay: Set<Promise<unknown>> = new Set();
   #closing: Promise<void> | undefined;
@@ -18,6 +20,7 @@ export class NodeFile implements DiskFile {
     this.path = path;
     this.fd = fd;
     this.#calls = calls;
+    this.#sync = new FileSync(fd, calls);
   }
 
   async read(offset: number, length: number): Promise<Uint8Array> {
@@ -28,8 +31,8 @@ export class NodeFile implements DiskFile {
     await this.#attempt("write", () => writeAll(this.#calls, this.fd, offset, bytes));
   }
 
-  async sync(): Promise<void> {
-    await this.#attempt("sync", () => this.#calls.fdatasync(this.fd));
+  async sync({ isAlone }: SyncOptions = {}): Promise<void> {
+    await this.#attempt("sync", () => this.#sync.run(isAlone));
   }
 
   async stat(): Promise<FileStat> {

@@ -1,0 +1,41 @@
+// Syncing a file: in the pool, or at once when one caller waits for it alone and the device was quick of late.
+import type { FileCalls } from "./file-calls.ts";
+
+/** Above this the way to the pool and back, about 0.1 ms, is a small part, and others may want the event loop. */
+const briefMs = 0.5;
+/** So many in a row, in the pool or not: one that takes long ends it. */
+const briefSyncsToBlock = 3;
+
+export class FileSync {
+  readonly #fd: number;
+  readonly #calls: Pick<FileCalls, "fdatasync" | "fdatasyncAtOnce">;
+  readonly #nowMs: () => number;
+  #briefInARow = 0;
+
+  constructor(
+    fd: number,
+    calls: Pick<FileCalls, "fdatasync" | "fdatasyncAtOnce">,
+    nowMs: () => number = () => performance.now(),
+  ) {
+    this.#fd = fd;
+    this.#calls = calls;
+    this.#nowMs = nowMs;
+  }
+
+  async run(isAlone?: () => boolean): Promise<void> {
+    const { fdatasync, fdatasyncAtOnce } = this.#calls;
+    const mayBlock = fdatasyncAtOnce !== undefined && this.#briefInARow >= briefSyncsToBlock;
+    const isAtOnce = mayBlock && isAlone !== undefined && (await isStillSo(isAlone));
+    const startedMs = this.#nowMs();
+    if (isAtOnce) fdatasyncAtOnce(this.#fd);
+    else await fdatasync(this.#fd);
+    this.#briefInARow = this.#nowMs() - startedMs < briefMs ? this.#briefInARow + 1 : 0;
+  }
+}
+
+/** When everybody was let in who is ready: of many requests that have arrived each would find itself alone, and none would share a sync. */
+async function isStillSo(isAlone: () => boolean): Promise<boolean> {
+  if (!isAlone()) return false;
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  return isAlone();
+}

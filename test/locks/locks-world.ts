@@ -45,8 +45,8 @@ export class LocksWorld {
   async end(): Promise<void> {
     for (const locks of this.#opened) await locks.close().catch(() => undefined);
     // Those that were left as if they had died have files open, and an NFS client keeps what is open.
-    await rm(this.root, { recursive: true, force: true }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "ENOTEMPTY") throw error;
+    await rm(this.root, { recursive: true, force: true }).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
     });
   }
 }

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { SemaphoreHold } from "../../src/locks/semaphore/hold.ts";
 import { Semaphore } from "../../src/locks/index.ts";
-import { errnos, lostReplies, type WorldOptions } from "../durable/world.ts";
+import { errnos, lostReplies, nfs, type WorldOptions } from "../durable/world.ts";
 import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
@@ -131,6 +131,24 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
       mustBe(`killed at call ${at}`, { left }, { left: [] });
     }
     throw new Error(`it makes more than ${callsMax} calls`);
+  });
+});
+
+describe("a release that fails", () => {
+  it.each(["read", "unlink"])("at its %s is told, and done later by itself", async (call) => {
+    const world = await SemaphoreWorld.make({ volume: nfs });
+    const hold = await world.semaphore("ada").acquire();
+    let told: unknown;
+    // For so long that nobody can wait for it.
+    await world.withFault({ process: "ada", at: `${call} ${lockPath}`, label: "EIO", lasting: true }, async () => {
+      told = await hold.release().catch((error: unknown) => error);
+      await world.advance(20_000);
+    });
+    expect(told).toMatchObject({ code: "IO_ERROR", errno: "EIO" });
+    expect(world.text()).toContain("token=");
+    await world.advance(10_000);
+    expect(world.text()).toBe(undefined);
+    await hold.release();
   });
 });
 

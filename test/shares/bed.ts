@@ -1,5 +1,5 @@
 // The bed: one server, three guests that have mounted its share, and what scenarios need of them.
-import { writeFileSync } from "node:fs";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ServerKind } from "./arguments.ts";
 import { Guest, sharePath, type Place } from "./guest.ts";
@@ -111,12 +111,18 @@ export class Bed {
     }
   }
 
+  /** Writes down what somebody may want to know afterwards. */
+  log(text: string): void {
+    appendFileSync(join(this.#work, "bed.log"), `${new Date().toISOString()} ${text}\n`);
+  }
+
   /** Writes down what the guests are doing, for those who look for a reason afterwards. */
   async collect(label: string): Promise<void> {
     const ask = [
       "cut -d' ' -f1 /proc/uptime",
       "for task in /proc/[0-9]*/task/[0-9]*; do",
-      '  test -s "$task/../../cmdline" || continue',
+      // A file of /proc has no size, and kernel threads have no command line.
+      '  test -n "$(tr -d \'\\0\' < "$task/../../cmdline")" || continue',
       "  echo \"== $task $(cat $task/comm) $(cut -d\\  -f3 $task/stat) $(tr '\\0' ' ' < $task/../../cmdline | cut -c1-300)\"",
       '  cat "$task/wchan" "$task/stack" "$task/syscall" 2>/dev/null; echo',
       "done",

@@ -149,7 +149,9 @@ export class WorkCrew {
     if (report.kind === "visited") this.#noteVisit(guest, report);
     if (report.kind === "unknown" || report.kind === "lifeOver") this.#unknown[name] = (this.#unknown[name] ?? 0) + 1;
     if (report.kind === "unknown") this.#inDoubt++;
-    if (report.kind === "lifeOver") this.#livesOver++;
+    if (report.kind !== "lifeOver") return;
+    this.#livesOver++;
+    this.#bed.log(`${name} (${this.part}): ${report.why}`);
   }
 
   #noteVisit(guest: Guest, visit: ConfirmedVisit): void {

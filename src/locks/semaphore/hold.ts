@@ -5,6 +5,9 @@ import type { Clock } from "../../ports/clock.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
 import type { Claim, LockName } from "./lock-name.ts";
 
+/** Between two tries of a release that failed, at first and at most. */
+const againMs = { first: 100, max: 5000 };
+
 export interface SemaphoreHold extends Hold {
   readonly info: Readonly<LockFileInfo>;
 }
@@ -27,6 +30,7 @@ export class ClaimHold implements SemaphoreHold {
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
   #releasing: Promise<boolean> | undefined;
+  #isLate = false;
 
   constructor(options: ClaimHoldOptions) {
     const { record, since } = options.claim;
@@ -50,7 +54,7 @@ export class ClaimHold implements SemaphoreHold {
     await this.end();
   }
 
-  /** False when it was lost before. Idempotent; after a failure it can be tried again. */
+  /** False when it was lost before. Idempotent; after a failure it can be tried again, and is, whether or not anybody asks for it. */
   async end(): Promise<boolean> {
     if (this.#lost.signal.aborted) return false;
     this.#releasing ??= this.#release();
@@ -58,8 +62,23 @@ export class ClaimHold implements SemaphoreHold {
       return await this.#releasing;
     } catch (error) {
       this.#releasing = undefined;
+      void this.#endLater();
       throw error;
     }
+  }
+
+  /** In the background, until it is done: as long as this process lives nobody else may end it, and on a share not even then. */
+  async #endLater(): Promise<void> {
+    if (this.#isLate) return;
+    this.#isLate = true;
+    const { clock } = this.#options;
+    for (let pauseMs = againMs.first; !this.#over.signal.aborted; pauseMs = Math.min(2 * pauseMs, againMs.max))
+      try {
+        await clock.sleep(pauseMs, { signal: this.#over.signal, background: true });
+        await this.end();
+      } catch {
+        // Over; or it failed again.
+      }
   }
 
   async #release(): Promise<boolean> {

@@ -50,12 +50,14 @@ export function hasErrno(error: unknown, ...names: readonly string[]): boolean {
 
 // What an SMB client says while its server is away or it is connecting anew. An NFS client waits by itself, unless it is mounted soft.
 const outages = [
+  // What an NFS client says to an answer that it does not know; a server gave one to a client whom it had just given up, and who came back.
+  "EREMOTEIO",
   ...["EAGAIN", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH"],
   ...["ENOTCONN", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED"],
 ];
 
 // Timed out, reset, or lost on the way: nobody can tell whether the server had done it by then.
-const unknownOutcomes = ["EIO", "ESTALE", "EREMOTEIO", ...outages];
+const unknownOutcomes = ["EIO", "ESTALE", ...outages];
 
 /** True when the operation may have happened although it failed: the answer must be found out by content. */
 export function isOutcomeUnknown(error: unknown): boolean {

@@ -41,7 +41,7 @@ function openDisk(times: number, code: string, volume: Volume = share): { disk: 
 }
 
 describe("a share whose server goes away", () => {
-  it.each(["EHOSTDOWN", "EAGAIN", "ENOTCONN", "ETIMEDOUT"])(
+  it.each(["EHOSTDOWN", "EAGAIN", "ENOTCONN", "ETIMEDOUT", "EREMOTEIO"])(
     "is looked at again after %s, until it answers",
     async (code) => {
       const root = makeScratch();

@@ -42,6 +42,8 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   #closing: Promise<void> | undefined;
   /** Not before the loops have drained: what they have in hand is still read and checkpointed. */
   #isClosed = false;
+  /** The highest position that was told to a caller here: it is published, whether or not the view has come to it. */
+  #told = 0;
   /** How many segments have been sealed and given to the background. */
   #indexed = 0;
   #building: Promise<void> = Promise.resolve();
@@ -77,6 +79,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const log = this.#ready ?? (await this.#opened());
     const judged = items === undefined ? undefined : { items, after };
     const appended = await log.appender.append({ content, heads, bodies, condition: judged, timeoutMs, signal });
+    this.#told = Math.max(this.#told, appended.last);
     log.hints.wakeAll();
     this.#buildIndexes(log);
     return appended;
@@ -123,8 +126,8 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     for (const position of positions) checkCount(position, "a position");
     const log = this.#ready ?? (await this.#opened());
     // Looked up only where it is not known, so that it counts in the order of the calls.
-    const isKnown = positions.every((position) => position <= log.view.tip.position);
-    const head = (isKnown ? log.view.tip : await log.advance()).position;
+    const known = Math.max(log.view.tip.position, this.#told);
+    const head = positions.every((position) => position <= known) ? known : (await log.advance()).position;
     const missing = positions.find((position) => position < 1 || position > head);
     if (missing !== undefined) throw new RangeError(`There is no event at position ${missing}: the head is ${head}.`);
     const retag = { positions, tags: checkTags("(tags to add)", tags) };

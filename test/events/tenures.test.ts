@@ -80,3 +80,36 @@ it.each(["local", "share"] as const)(
     await store.close();
   },
 );
+
+it("tags that are added count in the order of the calls also where the disk takes its time", async () => {
+  const directory = `${makeScratch()}/log`;
+  const real = await openNodePorts(directory);
+  const disk = changedDisk(real.disk, ({ list, readFile, open }) => {
+    const late = async <T>(call: () => Promise<T>): Promise<T> => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return await call();
+    };
+    return {
+      list: (path) => late(() => list.call(real.disk, path)),
+      readFile: (path, bytesMax) => late(() => readFile.call(real.disk, path, bytesMax)),
+      open: (path, mode) => late(() => open.call(real.disk, path, mode)),
+    };
+  });
+  const ports = { ...real, disk };
+  const store = new LogEventStore({ ports, directory, codec: createCodec({}) }, { mode: "share" });
+  await store.append({ type: "Noted", data: 1 });
+  const condition = { failIfEventsMatch: { tags: ["late"] } };
+  const answers = await Promise.allSettled([
+    store.append({ type: "Noted", data: 2 }, { condition }),
+    store.addTags([1], ["late"]),
+    new Promise((resolve) => setTimeout(resolve, 1)).then(() =>
+      store.append({ type: "Noted", data: 3 }, { condition }),
+    ),
+  ]);
+  expect(answers).toMatchObject([
+    { status: "fulfilled" },
+    { status: "fulfilled" },
+    { reason: { code: "APPEND_CONDITION_FAILED" } },
+  ]);
+  await store.close();
+});

@@ -25,8 +25,14 @@ const suites: readonly Suite[] = [
   {
     name: "path-locks",
     files: testsOf("locks", ["path-locks", "lock-table", "redo", "passing-on", "patience"]),
-    // There are no hints: whoever waits has to look. Waits of a few hundred milliseconds are over before a share has answered. And what is open cannot be removed there.
-    except: ["costs the waiter next to nothing", "told how long it waited in all", "of the whole ground"],
+    // There are no hints: whoever waits has to look. Waits of a few hundred milliseconds are over before a share has answered. And what is open cannot be removed there. Calls of the same
+    // moment stand in line as soon as their paths are resolved, which takes an answer of the server each.
+    except: [
+      "costs the waiter next to nothing",
+      "told how long it waited in all",
+      "of the whole ground",
+      "in the order of the calls, within a process",
+    ],
   },
   { name: "store-lock", files: testsOf("locks", ["store-lock"]), only: "gate is table" },
   {

@@ -6,7 +6,7 @@ import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../dis
 import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
-import { callsFor } from "./nfs-calls.ts";
+import { callsFor } from "./share-calls.ts";
 import { withSharingRetry } from "./sharing-violation.ts";
 import { findVolume } from "./volume.ts";
 

@@ -4,14 +4,8 @@
 // off it cannot be taken back before that machine's lease at the server is over (90 s by default), and the clients that wait ask at longer and longer intervals: a lock that
 // is free was measured to stay blocked for 45 s. A Linux client asks for no delegation when a file is opened for direct I/O, which for a small file costs nothing.
 import { constants } from "node:fs";
-import type { Volume } from "../disk.ts";
 import { findErrno } from "./errno.ts";
 import { isAbsence, pooledCalls, type FileCalls } from "./file-calls.ts";
-
-/** Of what is not local. */
-export function callsFor({ type }: Volume, platform: NodeJS.Platform = process.platform): FileCalls {
-  return type === "nfs4" && platform === "linux" ? nfsCalls : pooledCalls;
-}
 
 const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
 const noDelegation = constants.O_DIRECT ?? 0;

@@ -5,7 +5,7 @@ import type { OsLock } from "../os-lock.ts";
 import type { Random } from "../random.ts";
 import { openKernelLock } from "./kernel-lock.ts";
 import { loadNativeLock, type NativeModule } from "./native-lock.ts";
-import { callsFor } from "./nfs-calls.ts";
+import { callsFor } from "./share-calls.ts";
 import { openPolledLock } from "./polled-lock.ts";
 
 /** `load` brings the native module; tests hand in one that does not load. */

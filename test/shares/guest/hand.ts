@@ -140,6 +140,8 @@ const operations = {
   rmdir: async (path: string): Promise<void> => await rmdir(path),
   readdir: async (path: string): Promise<string[]> => await readdir(path),
   readFile: async (path: string): Promise<string> => await readFile(path, "utf8"),
+  readByDisk: async (path: string): Promise<string> =>
+    Buffer.from(await (await openNodeDisk(path)).readFile(path, 1000)).toString(),
   stat: async (path: string): Promise<object> => {
     const { dev, ino, nlink, size } = await stat(path);
     return { dev, ino, nlink, size };

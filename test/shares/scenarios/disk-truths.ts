@@ -189,6 +189,30 @@ export const diskTruths: readonly Scenario[] = [
     },
   ),
 
+  truth(
+    "read-after-others",
+    "what another machine has made or replaced a moment ago is what a read finds: whoever reads under a lock relies on it",
+    async ({ here, there, directory }, report) => {
+      for (const how of ["readFile", "readByDisk"] as const)
+        for (const before of ["looked for in vain", "read"]) {
+          const answers = new Map<string, number>();
+          for (let round = 0; round < rounds; round++) {
+            const path = `${directory}/${how}-${before.replaceAll(" ", "-")}-${round}`;
+            if (before === "read") await there.do("make", path, "old");
+            await here.try(how, path);
+            await there.do("make", `${path}.new`, "new");
+            await there.do("rename", `${path}.new`, path);
+            const { value, errno } = await here.try(how, path);
+            const answer = errno ?? String(value);
+            answers.set(answer, (answers.get(answer) ?? 0) + 1);
+          }
+          const found = [...answers].map(([answer, count]) => `${answer} ${count}`).join(", ");
+          report.note(`${before} before, by ${how === "readFile" ? "Node" : "our disk"}: ${found}`);
+          if (how === "readByDisk") report.must(answers.get("new") === rounds, "an old answer was believed");
+        }
+    },
+  ),
+
   {
     ...truth(
       "two-mounts",

@@ -13,11 +13,6 @@ export interface GateOptions {
   readonly turnstilePath: string;
 }
 
-export interface Queueing extends Waiting {
-  /** Called when only the holder is before this one any more: the time to prepare for what comes then. */
-  readonly whenNext?: (() => void) | undefined;
-}
-
 export interface GateHold extends Hold {
   /** Whether anybody waits, here or in another process: time to hand over. */
   isContended(): Promise<boolean>;
@@ -65,7 +60,7 @@ export class Gate implements AsyncDisposable {
   }
 
   /** Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it is out of the line. */
-  async acquire({ timeoutMs = Infinity, signal, whenNext }: Queueing = {}): Promise<GateHold> {
+  async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
     checkTimeout(timeoutMs);
     signal?.throwIfAborted();
     this.#closed.signal.throwIfAborted();
@@ -84,7 +79,7 @@ export class Gate implements AsyncDisposable {
       // Whoever has the turn keeps it while he waits for other processes: to give it back would let those overtake him who came later.
       if (!isFirst) await this.#turn.take(deadline.signal);
       try {
-        await this.#passTurnstile(step, deadline.signal, whenNext);
+        await this.#passTurnstile(step, deadline.signal);
       } catch (error) {
         this.#turn.give();
         throw error;
@@ -131,14 +126,9 @@ export class Gate implements AsyncDisposable {
   }
 
   /** Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot overtake it. */
-  async #passTurnstile(
-    step: "in the turnstile" | "outside",
-    signal: AbortSignal,
-    whenNext: (() => void) | undefined,
-  ): Promise<void> {
+  async #passTurnstile(step: "in the turnstile" | "outside", signal: AbortSignal): Promise<void> {
     if (step === "outside") await this.#turnstile.lock({ signal });
     try {
-      whenNext?.();
       await this.#lock.lock({ signal });
     } finally {
       await this.#turnstile.unlock();

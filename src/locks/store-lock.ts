@@ -2,7 +2,6 @@
 import type { Hold, Waiting } from "../common.ts";
 import { ensureDirectory } from "../durable/directory.ts";
 import { checkTimeout } from "../durable/deadline.ts";
-import type { Queueing } from "../durable/gate.ts";
 import { Ground } from "../durable/ground.ts";
 import { decideGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
 import type { Ports } from "../ports/ports.ts";
@@ -29,15 +28,15 @@ export interface StoreLock extends AsyncDisposable {
   /** How it excludes here. Recorded in the directory, so that all processes of all machines use the same; who cannot, refuses (UNSUPPORTED_DISK). */
   readonly gate: GateKind;
   tryAcquire(): Promise<StoreHold | undefined>;
-  /** LOCK_TIMEOUT naming path, time and option. `whenNext` is called only where an OS lock excludes: elsewhere nobody knows that he is next. */
-  acquire(options?: Queueing): Promise<StoreHold>;
+  /** LOCK_TIMEOUT naming path, time and option. */
+  acquire(options?: Waiting): Promise<StoreHold>;
   withLock<T>(work: (hold: StoreHold) => Promise<T>, options?: Waiting): Promise<T>;
   close(): Promise<void>;
 }
 
 /** What a store lock is made of: an OS lock on one machine, a lock in a table between several. */
 type Excluder = Pick<StoreLock, "tryAcquire" | "close"> & {
-  readonly acquire: (options: Queueing & { readonly timeoutMs: number }) => Promise<StoreHold>;
+  readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<StoreHold>;
 };
 
 export async function createStoreLock(
@@ -47,8 +46,8 @@ export async function createStoreLock(
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
   const { gate, excluder } = await openExcluder(ports, directory, leaseMs);
-  const acquire = (options: Queueing = {}): Promise<StoreHold> =>
-    excluder.acquire({ ...options, timeoutMs: options.timeoutMs ?? timeoutMs });
+  const acquire = (options: Waiting = {}): Promise<StoreHold> =>
+    excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();
   return {
     path: lockPathOf(directory),
@@ -95,7 +94,7 @@ async function openTableGate(ground: Ground, directory: string): Promise<Exclude
       const hold = await locks.tryAcquire(path);
       return hold === undefined ? undefined : storeHold(hold);
     },
-    acquire: async ({ timeoutMs, signal }) => storeHold(await locks.acquire(path, { timeoutMs, signal })),
+    acquire: async (options) => storeHold(await locks.acquire(path, options)),
     close: () => locks.close(),
   };
 }

@@ -9,7 +9,6 @@ import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
-import type { Hold } from "../../src/common.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { startChild, type Child } from "./child.ts";
@@ -104,23 +103,6 @@ describe.each(sites)("a gate on %s", (_, make) => {
     await hold.release();
     await Promise.all(waits);
     expect(order).toEqual([0, 1, 2, 3, 4]);
-  });
-
-  it("tells whoever waits when only the holder is before him, and nobody who need not wait", async () => {
-    const site = await make();
-    const [first, second, third] = [await site.open(), await site.open(), await site.open()];
-    const told: string[] = [];
-    const acquire = (gate: Gate, name: string): Promise<Hold> => gate.acquire({ whenNext: () => told.push(name) });
-    const hold = await acquire(first, "first");
-    const next = acquire(second, "second");
-    await vi.waitFor(() => expect(told).toEqual(["second"]));
-    const last = acquire(third, "third");
-    for (let passed = 0; passed < 20; passed++) await turn();
-    expect(told).toEqual(["second"]);
-    await hold.release();
-    await vi.waitFor(() => expect(told).toEqual(["second", "third"]));
-    await (await next).release();
-    await (await last).release();
   });
 
   it("lets one of two processes through at a time", async () => {

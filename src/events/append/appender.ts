@@ -105,7 +105,7 @@ export class Appender {
     this.#patience = patience;
     for (const { deadlineMs } of this.#queue) patience.expect(deadlineMs);
     try {
-      return await lock.acquire({ timeoutMs: Infinity, signal: patience.signal, whenNext: () => this.#catchUp() });
+      return await lock.acquire({ timeoutMs: Infinity, signal: patience.signal });
     } catch (error) {
       if (error === nobodyWaits) return undefined;
       throw error;
@@ -113,16 +113,6 @@ export class Appender {
       patience.end();
       this.#patience = undefined;
     }
-  }
-
-  /** While another process still writes: what it and those before it have published need not be read with the gate in hand. */
-  #catchUp(): void {
-    const { publisher, view } = this.#parts;
-    // Whatever stands in the way is met again, and told, when it is our turn.
-    publisher
-      .tip()
-      .then((tip) => view.advance(tip))
-      .catch(() => undefined);
   }
 
   #dismissLate(patience: Patience): number {

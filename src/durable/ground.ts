@@ -122,11 +122,17 @@ export class Ground implements AsyncDisposable {
   }
 
   async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
-    return await this.#withProbe(async (probe) => {
-      const dead: Holder[] = [];
-      for (const holder of holders) if ((await this.witness.lookOnce(holder, probe)) === "dead") dead.push(holder);
-      return dead;
-    });
+    // On a local disk a death is proven by the kernel. On a share also those count whom nobody has watched for a lease: who opens, works and closes never does,
+    // and what was left would be there for ever.
+    if (this.ports.disk.volume.kind === "local")
+      return await this.#deadBy(holders, (holder) => this.witness.look(holder));
+    return await this.#withProbe((probe) => this.#deadBy(holders, (holder) => this.witness.lookOnce(holder, probe)));
+  }
+
+  async #deadBy(holders: readonly Holder[], look: (holder: Holder) => Promise<HolderState>): Promise<Holder[]> {
+    const dead: Holder[] = [];
+    for (const holder of holders) if ((await look(holder)) === "dead") dead.push(holder);
+    return dead;
   }
 
   /** A file of now, by the stamps of the server. */
@@ -157,7 +163,6 @@ export class Ground implements AsyncDisposable {
   /** Removes what the dead have left; returns whom it found dead. Any number of processes may do it at once. */
   async sweep(): Promise<Holder[]> {
     const others = (await this.#holders()).filter(({ id }) => id !== this.#life.holder.id);
-    // Also those whom nobody has watched for a lease: who opens, works and closes never does, and what was left would be there for ever.
     const dead = others.length === 0 ? [] : await this.#deadOf(others);
     for (const holder of dead) await this.#declareDead(holder);
     await this.#removeRemains();

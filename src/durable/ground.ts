@@ -45,7 +45,7 @@ export class Ground implements AsyncDisposable {
   #joining: Promise<Life> | undefined;
   #closed = false;
 
-  private constructor(ports: Ports, layout: GroundLayout, id: string, life: Life, options: LifeOptions) {
+  protected constructor(ports: Ports, layout: GroundLayout, id: string, life: Life, options: LifeOptions) {
     this.ports = ports;
     this.layout = layout;
     this.id = id;
@@ -75,7 +75,7 @@ export class Ground implements AsyncDisposable {
     try {
       const { id } =
         known ?? (await decideRecord(life.staging, groundKind, layout.groundRecord, { id: life.holder.id }));
-      return new Ground(ports, layout, id, life, options);
+      return new this(ports, layout, id, life, options);
     } catch (error) {
       await life.end();
       throw error;
@@ -240,19 +240,19 @@ export class Ground implements AsyncDisposable {
     await unlinkIfThere(this.ports.disk, this.layout.beat(id));
   }
 
-  /** By the newest of its stamps. A beat in which nothing is written yet has none: on NFS a file that is just being made may look decades old. */
   async #isOld(id: string): Promise<boolean> {
     return await this.#withProbe(async (probe) => {
-      const [beat, temp, now] = [
-        await this.#findStat(this.layout.beat(id)),
-        await this.#findStat(this.layout.temp(id)),
-        await this.#findStat(probe),
-      ];
-      const stamps = [temp, beat?.size === 0 ? undefined : beat].filter((stat) => stat !== undefined);
-      return (
-        now !== undefined && stamps.length > 0 && stamps.every((stat) => now.mtimeMs - stat.mtimeMs > unjoinedMsMax)
-      );
+      const beat = await this.#findStat(this.layout.beat(id));
+      const temp = await this.#findStat(this.layout.temp(id));
+      const now = await this.#findStat(probe);
+      const stamps = this.stampsOf(temp, beat).map(({ mtimeMs }) => mtimeMs);
+      return now !== undefined && stamps.length > 0 && now.mtimeMs - Math.max(...stamps) > unjoinedMsMax;
     });
+  }
+
+  /** What tells how long ago somebody began to join. A beat in which nothing is written yet does not: on NFS a file that is just being made may look decades old. */
+  protected stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
+    return [temp, beat?.size === 0 ? undefined : beat].filter((stat) => stat !== undefined);
   }
 
   async #findStat(path: string): Promise<FileStat | undefined> {

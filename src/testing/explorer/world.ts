@@ -60,7 +60,8 @@ export class World {
   readonly #machines = new Map<string, Machine>();
   readonly #actors: ActorState[] = [];
   readonly #left: Record<Trouble | "kill" | "pause" | "clockJump", number>;
-  #nowMs = 1_000_000;
+  // Long after the times at which a stamp is that of nothing.
+  #nowMs = 100_000_000;
   #lastActor = "";
   #isEager = false;
 

@@ -1,9 +1,12 @@
 // Known-wrong ways to tell who is alive.
 import { decodeBeat, encodeBeat } from "../../format/beat.ts";
+import { Ground } from "../../durable/ground.ts";
 import type { GroundLayout, Holder } from "../../durable/holder.ts";
 import type { Life } from "../../durable/life.ts";
 import { Witness, type HolderState } from "../../durable/witness.ts";
+import type { FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
+import { groundScenarios } from "../scenarios/ground.ts";
 import { livenessScenarios, type Judging } from "../scenarios/liveness.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
@@ -35,6 +38,13 @@ const comparesClocks: Judging["makeWitness"] = (ports: Ports, layout: GroundLayo
 const looksUpPids: Judging["makeWitness"] = (ports: Ports) => ({
   look: async (holder: Holder): Promise<HolderState> => ports.host.processState(holder.pid, ""),
 });
+
+/** Takes the stamp of a beat for the time at which it was made. */
+class BelievesStamps extends Ground {
+  protected override stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
+    return [beat ?? temp].filter((stat) => stat !== undefined);
+  }
+}
 
 const inContainers = "liveness: a killed process of this kernel is dead at once";
 
@@ -89,5 +99,14 @@ export const livenessMutants: readonly Mutant[] = [
       "liveness: a pid that is used again",
     ),
     breaks: /a dead holder was judged alive/,
+  },
+  {
+    name: "stamps of a file that is being made are believed",
+    about: "Whoever is just joining looks decades old on NFS, and a sweeper removes its temp directory under it.",
+    scenario: scenarioNamed(
+      groundScenarios({ GroundClass: BelievesStamps }),
+      "ground: one who joins against a sweeper, stamps are late",
+    ),
+    breaks: /ada failed: .* its directory is gone/,
   },
 ];

@@ -3,6 +3,7 @@ import { Ground } from "../../durable/ground.ts";
 import { putIfAbsent } from "../../durable/publish.ts";
 import { HoldfastError } from "../../errors.ts";
 import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
+import { share } from "./volumes.ts";
 
 const directory = "/ground";
 const target = "/order.json";
@@ -22,15 +23,27 @@ const publisher: Actor = actor({
   },
 });
 
-const sweeper: Actor = actor({
-  prepare: ({ ports }) => Ground.open(ports, directory, { leaseMs: 10 * leaseMs }),
-  run: async ({ ports, note }, ground) => {
-    for (let round = 0; round < 6; round++) {
-      if ((await ground.sweep()).length > 0) return note("swept");
-      await ports.clock.sleep(leaseMs / 4);
-    }
-  },
+export interface GroundScenarioOptions {
+  readonly GroundClass?: typeof Ground;
+}
+
+/** Comes while somebody sweeps. */
+const joiner: Actor = actor({
+  run: async (context) => await publisher.run(context, await publisher.prepare?.(context)),
 });
+
+/** Once, or for longer than a lease. */
+function sweeper({ GroundClass = Ground, rounds = 6 }: GroundScenarioOptions & { readonly rounds?: number }): Actor {
+  return actor({
+    prepare: ({ ports }) => GroundClass.open(ports, directory, { leaseMs: 10 * leaseMs }),
+    run: async ({ ports, note }, ground) => {
+      for (let round = 0; round < rounds; round++) {
+        if ((await ground.sweep()).length > 0) return note("swept");
+        if (round + 1 < rounds) await ports.clock.sleep(leaseMs / 4);
+      }
+    },
+  });
+}
 
 function onlySleepersFail(facts: readonly Fact[]): void {
   const stopped = facts.some(({ what }) => what === "stopped");
@@ -38,7 +51,7 @@ function onlySleepersFail(facts: readonly Fact[]): void {
   mustHold(stopped || !facts.some(({ what }) => what === "failed"), "a living holder lost its temp file");
 }
 
-export function groundScenarios(): Scenario[] {
+export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[] {
   return [
     {
       name: "ground: a publisher against a sweeper",
@@ -47,12 +60,25 @@ export function groundScenarios(): Scenario[] {
       tempIsShared: true,
       beatsMax: 8,
       pauses: { ms: 3 * leaseMs, count: 1, actors: ["ada"] },
-      actors: { ada: { ...publisher, machine: "m1" }, swe: { ...sweeper, machine: "m2" } },
+      actors: { ada: { ...publisher, machine: "m1" }, swe: { ...sweeper(options), machine: "m2" } },
       check: onlySleepersFail,
       audit: async ({ disk }, facts) => {
         if (valuesOf(facts, "published").length === 0) return;
         mustHold(await disk.canOpen(target), "the file was acknowledged and is not there");
       },
+    },
+    {
+      name: "ground: one who joins against a sweeper, stamps are late",
+      about: "A file that is just being made looks decades old to others, as on NFS, until something is written to it.",
+      tempIsShared: true,
+      volume: share,
+      quirks: { lateStamps: true },
+      beatsMax: 2,
+      actors: {
+        ada: { ...joiner, machine: "m1" },
+        swe: { ...sweeper({ ...options, rounds: 1 }), machine: "m2" },
+      },
+      check: onlySleepersFail,
     },
   ];
 }

@@ -1,6 +1,5 @@
 // Scenarios of path locks: two and three processes that conflict in every way the table of modes knows, wait for each other, widen, hand over and break.
 import type { AcquireManyOptions, LockRequest } from "../../locks/path-locks.ts";
-import type { Volume } from "../../ports/disk.ts";
 import { mustHold, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
 import {
   collector,
@@ -18,6 +17,7 @@ import {
   type LockScenarioOptions,
   type Visit,
 } from "./lock-actors.ts";
+import { share } from "./volumes.ts";
 
 function upgrader(options: LockScenarioOptions): Actor {
   return holding("a", { ...options, shared: true }, async (context, hold) => {
@@ -76,7 +76,6 @@ function refusedForSomebody(facts: readonly Fact[]): void {
 const waiting = { acquire: { timeoutMs: Infinity } };
 const tree = (path: string): LockRequest => ({ path, mode: "tree" });
 const shared = (path: string): LockRequest => ({ path, shared: true });
-const share: Volume = { kind: "network", type: "nfs4", mountOptions: [] };
 const hints = { quirks: { watch: "any time" }, troubles: { hint: 1 } } as const;
 
 /** The same while the table rolls with every append and somebody deletes old epochs. */

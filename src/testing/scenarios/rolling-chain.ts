@@ -3,7 +3,6 @@ import { RollingChain } from "../../durable/rolling-chain.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { slotName } from "../../format/name.ts";
-import type { Volume } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import {
   actor,
@@ -15,6 +14,7 @@ import {
   type Scenario,
 } from "../explorer/scenario.ts";
 import { addOne, countId, counterOptions, type Counter } from "./counter.ts";
+import { share } from "./volumes.ts";
 
 const table = "/table";
 
@@ -426,5 +426,3 @@ function namedButNotDurable(options: RollingScenarioOptions, sync: boolean): Sce
     },
   };
 }
-
-const share: Volume = { kind: "network", type: "nfs4", mountOptions: [] };

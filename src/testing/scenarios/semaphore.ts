@@ -14,6 +14,7 @@ import {
   unluckyWorker,
   worker,
 } from "./semaphore-actors.ts";
+import { share } from "./volumes.ts";
 
 const scriptPid = 50;
 
@@ -50,8 +51,6 @@ function scenario({ setup, ...plan }: Plan): Scenario {
     ...plan,
   };
 }
-
-const share = { kind: "network", type: "nfs4", mountOptions: [] } as const;
 
 export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[] {
   const directoryForm = { form: "directory" } as const;

@@ -212,7 +212,7 @@ export class Appender {
     const { bytes, lines, next } = encode(from, accepted, time);
     const isLast = this.#queue.length === 0;
     try {
-      await tenure.publish(bytes, next, isLast, () => calls.length === 1 && this.#queue.length === 0);
+      await tenure.publish(bytes, next, isLast, () => this.#queue.length === 0);
     } catch (error) {
       await tenure.close();
       this.#answerAfter(error, calls);

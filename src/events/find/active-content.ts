@@ -2,16 +2,20 @@
 import type { ActiveIndex } from "./active-index.ts";
 import type { IndexContent, StoredKey, StoredLine } from "./index-writer.ts";
 
+const listLength = 1024;
+
 export function contentOf(index: ActiveIndex): IndexContent {
   return {
     keyCount: index.chains.keyCount,
     lineCount: index.lines.length,
-    // One list: it is all in memory anyway.
     lines: async function* () {
       yield linesOf(index);
     },
+    // In lists, so that others get their turn on the thread.
     keys: async function* () {
-      yield keysOf(index);
+      const sorted = index.chains.sortedKeys();
+      for (let from = 0; from < sorted.length; from += listLength)
+        yield keysOf(index, sorted.subarray(from, from + listLength));
     },
   };
 }
@@ -23,12 +27,12 @@ function* linesOf({ first: origin, lines }: ActiveIndex): Generator<StoredLine> 
   }
 }
 
-function* keysOf({ chains }: ActiveIndex): Generator<StoredKey> {
-  for (const key of chains.sortedKeys()) {
+function keysOf({ chains }: ActiveIndex, keys: Uint32Array): StoredKey[] {
+  return Array.from(keys, (key) => {
     const { high, low } = chains.hashOf(key);
     const positions: number[] = [];
     for (let entry = chains.newestOf(key); entry !== 0; entry = chains.previousOf(entry))
       positions.push(chains.eventOf(entry));
-    yield { high, low, count: positions.length, positions: positions.reverse() };
-  }
+    return { high, low, count: positions.length, positions: positions.reverse() };
+  });
 }

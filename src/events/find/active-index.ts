@@ -1,8 +1,8 @@
-// The index of the segment that is still being written: in memory only, because what may still change has no valid copy on disk.
+// The index of the segment that is still being written, or was until just now: in memory only, because what may still change has no valid copy on disk.
 import type { Items } from "../query.ts";
 import type { IndexedEvent, IndexedLine, LinePlace, Range } from "./indexed-line.ts";
 import { KeyChains } from "./key-chains.ts";
-import { hashId, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "./key-hash.ts";
+import { hashId, hashItem, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "./key-hash.ts";
 import { LineTable } from "./line-table.ts";
 
 /** Alternatives, by their numbers in the chains; never empty. */
@@ -40,18 +40,39 @@ export class ActiveIndex {
 
   /** In order, without duplicates; newest first when `backwards`. */
   candidates(items: Items, range: Range, backwards: boolean): Iterable<number> {
-    return this.#candidates(hashItems(items), range, backwards);
+    return this.candidatesByHash(hashItems(items), range, backwards);
+  }
+
+  candidatesByHash(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
+    const after = Math.max(range.after, this.first - 1);
+    const upTo = Math.min(range.upTo, this.last);
+    if (items.some((item) => item.length === 0)) return counted(after, upTo, backwards);
+    const walks = items
+      .map((item) => this.#findWalk(item, after - this.first))
+      .filter((walk): walk is Walk => walk !== undefined);
+    const [walk] = walks;
+    if (walk === undefined) return [];
+    // As the chain runs: whoever wants only the newest few pays for those.
+    if (backwards && walks.length === 1 && walk.driver.length === 1) return this.#positions(walk, after, upTo);
+    const found = Uint32Array.from(this.#union(walks, after - this.first, upTo - this.first)).sort();
+    return this.#distinct(backwards ? found.reverse() : found);
   }
 
   idCandidates(id: string): Iterable<number> {
-    return this.#candidates(hashId(id), { after: this.first - 1, upTo: this.last }, false);
+    return this.candidatesByHash(hashId(id), { after: this.first - 1, upTo: this.last }, false);
   }
 
   /** Whether there may be a match beyond `after`. False costs one look per key, however long the log is. */
   hasCandidate(items: Items, after: number): boolean {
     const afterEvent = Math.max(after - this.first, -1);
     if (afterEvent >= this.chains.eventCount - 1) return false;
-    return items.some((item) => this.#isPossible(item, afterEvent) && this.#hasMatch(item, afterEvent));
+    return items.some((item) => this.#isPossible(item, afterEvent) && this.#hasMatch(hashItem(item), afterEvent));
+  }
+
+  hasCandidateByHash(items: readonly HashedItem[], after: number): boolean {
+    const afterEvent = Math.max(after - this.first, -1);
+    if (afterEvent >= this.chains.eventCount - 1) return false;
+    return items.some((item) => this.#hasMatch(item, afterEvent));
   }
 
   /** RangeError for a position that is not here. */
@@ -79,27 +100,10 @@ export class ActiveIndex {
     return this.#findRecent(hashOf(kind, text), afterEvent) >= 0;
   }
 
-  #hasMatch(item: Items[number], afterEvent: number): boolean {
-    return hashItems([item]).some((hashed) => {
-      if (hashed.length === 0) return true;
-      const walk = this.#findWalk(hashed, afterEvent);
-      return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
-    });
-  }
-
-  #candidates(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
-    const after = Math.max(range.after, this.first - 1);
-    const upTo = Math.min(range.upTo, this.last);
-    if (items.some((item) => item.length === 0)) return counted(after, upTo, backwards);
-    const walks = items
-      .map((item) => this.#findWalk(item, after - this.first))
-      .filter((walk): walk is Walk => walk !== undefined);
-    const [walk] = walks;
-    if (walk === undefined) return [];
-    // As the chain runs: whoever wants only the newest few pays for those.
-    if (backwards && walks.length === 1 && walk.driver.length === 1) return this.#positions(walk, after, upTo);
-    const found = Uint32Array.from(this.#union(walks, after - this.first, upTo - this.first)).sort();
-    return this.#distinct(backwards ? found.reverse() : found);
+  #hasMatch(item: HashedItem, afterEvent: number): boolean {
+    if (item.length === 0) return true;
+    const walk = this.#findWalk(item, afterEvent);
+    return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
   }
 
   /** Undefined when nothing after the event can match: each clause needs a key that was seen since. */

@@ -20,7 +20,7 @@ export interface IndexStoreOptions {
   readonly logId: string;
   readonly scan: ScanSegment;
   readonly findActive?: FindActive | undefined;
-  /** Called after each segment that was read, and often during a merge, so that others get their turn on the thread. */
+  /** Called often while an index is made, so that others get their turn on the thread. */
   readonly pause?: (() => Promise<void>) | undefined;
   /** How much memory may be taken by indexes that cannot be written, beside their filters. Default 24 MiB, about ten segments. */
   readonly memoryBytesMax?: number | undefined;
@@ -51,10 +51,9 @@ export class IndexStore {
 
   /** Reads the segment, and writes its index if it can; `inMemory` when the disk is not to be trusted with it. */
   async makeIndex(span: Span, { inMemory }: { readonly inMemory: boolean }): Promise<SealedIndex> {
-    const { logId, pause } = this.#options;
+    const { logId } = this.#options;
     const make = (): Promise<Uint8Array> => imageOf(logId, span.segments[0] as SealedSegment, this.#options);
     const bytes = await make();
-    await pause?.();
     const isWritten = !inMemory && (await this.#write(span, (write) => write(0, bytes)));
     const written = isWritten ? await this.findFile(span) : undefined;
     return written ?? SealedIndex.open(new MemoryImage(this.#images, bytes, make), this.#coverageOf(span));
@@ -64,7 +63,7 @@ export class IndexStore {
   async merge(span: Span, parts: readonly SealedIndex[]): Promise<boolean> {
     const { pause } = this.#options;
     return this.#write(span, async (write) => {
-      const content = await mergedContentOf(parts);
+      const content = await mergedContentOf(parts, pause);
       await writeIndex(this.#coverageOf(span), content, async (offset, bytes) => {
         // A large merge takes a minute, which nobody who closes has to wait for.
         if (this.#isClosed) throw closed();

@@ -35,11 +35,13 @@ export type Clause = readonly KeyHash[];
 export type HashedItem = readonly Clause[];
 
 export function hashItems(items: Items): readonly HashedItem[] {
-  return items.map(({ types, tags }) => {
-    const clauses: Clause[] = tags.map((tag) => [hashOf("tag", tag)]);
-    if (types.length > 0) clauses.push(types.map((type) => hashOf("type", type)));
-    return clauses;
-  });
+  return items.map(hashItem);
+}
+
+export function hashItem({ types, tags }: Items[number]): HashedItem {
+  const clauses: Clause[] = tags.map((tag) => [hashOf("tag", tag)]);
+  if (types.length > 0) clauses.push(types.map((type) => hashOf("type", type)));
+  return clauses;
 }
 
 export function hashId(id: string): readonly HashedItem[] {

@@ -5,6 +5,8 @@ import type { KeyBlock, SealedIndex } from "./sealed-index.ts";
 
 /** How many keys are given at a time. */
 const batchLength = 256;
+/** How many are counted in one go. */
+const keysPerPause = 16_384;
 
 interface Part {
   readonly list: PostingList;
@@ -13,9 +15,12 @@ interface Part {
 }
 
 /** In order of positions. Reads all keys once, to count them: the size of the filter depends on it. */
-export async function mergedContentOf(indexes: readonly SealedIndex[]): Promise<IndexContent> {
+export async function mergedContentOf(
+  indexes: readonly SealedIndex[],
+  pause?: () => Promise<void>,
+): Promise<IndexContent> {
   return {
-    keyCount: await countKeys(indexes),
+    keyCount: await countKeys(indexes, pause),
     lineCount: indexes.reduce((sum, index) => sum + index.lineCount, 0),
     lines: () => mergedLines(indexes),
     keys: () => mergedKeys(indexes),
@@ -32,12 +37,12 @@ async function* mergedLines(indexes: readonly SealedIndex[]): AsyncGenerator<Sto
   }
 }
 
-async function countKeys(indexes: readonly SealedIndex[]): Promise<number> {
+async function countKeys(indexes: readonly SealedIndex[], pause?: () => Promise<void>): Promise<number> {
   const cursors = await cursorsOf(indexes);
   let count = 0;
   for (let least = leastOf(cursors); least.length > 0; least = leastOf(cursors)) {
     for (const cursor of least) if (!cursor.advance()) await cursor.fill();
-    count++;
+    if (++count % keysPerPause === 0) await pause?.();
   }
   return count;
 }

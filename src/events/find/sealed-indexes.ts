@@ -4,7 +4,8 @@ import { pagesOf } from "./index-query.ts";
 import type { IndexStoreOptions } from "./index-store.ts";
 import type { LinePlace, Range, SealedSegment } from "./indexed-line.ts";
 import { hashId, hashItems, type HashedItem } from "./key-hash.ts";
-import { Shelf } from "./shelf.ts";
+import type { FindActive } from "./segment-image.ts";
+import { Shelf, type BuildOptions } from "./shelf.ts";
 import { UnusableIndex } from "./unusable-index.ts";
 
 /**
@@ -13,8 +14,10 @@ import { UnusableIndex } from "./unusable-index.ts";
  */
 export class SealedIndexes {
   readonly #shelf: Shelf;
+  readonly #findActive: FindActive | undefined;
 
   constructor(options: IndexStoreOptions) {
+    this.#findActive = options.findActive;
     this.#shelf = new Shelf(options);
   }
 
@@ -48,6 +51,8 @@ export class SealedIndexes {
 
   /** RangeError for a position that is not here. */
   async placeOf(position: number): Promise<LinePlace> {
+    const active = this.#findActive?.(position);
+    if (active !== undefined) return active.placeOf(position);
     for (;;) {
       const index = await this.#shelf.indexAt(position);
       try {
@@ -60,8 +65,8 @@ export class SealedIndexes {
   }
 
   /** Makes the files that are missing and merges them. Resolves too where they cannot be written: then they are kept in memory. */
-  async build(): Promise<void> {
-    await this.#shelf.build();
+  async build(options?: BuildOptions): Promise<void> {
+    await this.#shelf.build(options);
   }
 
   async close(): Promise<void> {
@@ -76,7 +81,14 @@ export class SealedIndexes {
       else after = position;
     };
     while (after < upTo) {
-      const index = await this.#shelf.indexAt(backwards ? upTo : after + 1);
+      const at = backwards ? upTo : after + 1;
+      const active = this.#findActive?.(at);
+      if (active !== undefined) {
+        yield* active.candidatesByHash(items, { after, upTo }, backwards);
+        isDoneWith(backwards ? active.first : active.last);
+        continue;
+      }
+      const index = await this.#shelf.indexAt(at);
       try {
         for await (const page of pagesOf(index, items, { after, upTo }, backwards)) {
           yield* page;

@@ -3,29 +3,40 @@ import { holdfastError } from "../../errors.ts";
 import { contentOf } from "./active-content.ts";
 import { ActiveIndex } from "./active-index.ts";
 import { writeIndex } from "./index-writer.ts";
+import type { IndexStoreOptions } from "./index-store.ts";
 import type { IndexedLine, SealedSegment } from "./indexed-line.ts";
 
 /** Reads a segment from its first line to its last. */
 export type ScanSegment = (segment: SealedSegment) => AsyncIterable<IndexedLine>;
 
-/** The index that whoever wrote the segment still has in memory. */
-export type FindActive = (segment: SealedSegment) => ActiveIndex | undefined;
+/** The index that whoever followed the log still has in memory of the segment with this position. */
+export type FindActive = (position: number) => ActiveIndex | undefined;
 
 /** CORRUPT when the segment does not have the events that it is said to have: an index of it would misplace all that follow. */
 export async function imageOf(
   logId: string,
   segment: SealedSegment,
-  { scan, findActive }: { readonly scan: ScanSegment; readonly findActive?: FindActive | undefined },
+  { scan, findActive, pause }: Pick<IndexStoreOptions, "scan" | "findActive" | "pause">,
 ): Promise<Uint8Array> {
-  const index = findActive?.(segment) ?? (await read(segment, scan));
+  const index = findActiveOf(segment, findActive) ?? (await read(segment, scan));
   if (index.last !== segment.last) throw otherEvents(segment, index.last);
   const parts: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
   await writeIndex({ logId, segments: [segment] }, contentOf(index), async (offset, bytes) => {
     parts.push({ offset, bytes });
+    await pause?.();
   });
   const image = new Uint8Array(Math.max(...parts.map(({ offset, bytes }) => offset + bytes.length)));
   for (const { offset, bytes } of parts) image.set(bytes, offset);
   return image;
+}
+
+/** Undefined for a segment without events: its position is that of the next one. */
+export function findActiveOf(
+  { first, last }: Pick<SealedSegment, "first" | "last">,
+  findActive: FindActive | undefined,
+): ActiveIndex | undefined {
+  const index = findActive?.(first);
+  return index?.first === first && index.last === last ? index : undefined;
 }
 
 async function read(segment: SealedSegment, scan: ScanSegment): Promise<ActiveIndex> {

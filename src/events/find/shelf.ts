@@ -3,6 +3,7 @@ import { closed, IndexStore, type IndexStoreOptions } from "./index-store.ts";
 import type { SealedSegment } from "./indexed-line.ts";
 import type { HashedItem } from "./key-hash.ts";
 import type { SealedIndex } from "./sealed-index.ts";
+import { findActiveOf, type FindActive } from "./segment-image.ts";
 import { childrenOf, getSpan, planOf, type Span } from "./span.ts";
 import { UnusableIndex } from "./unusable-index.ts";
 
@@ -11,8 +12,14 @@ const faultsOfFile = 2;
 const faultsOfDisk = 3;
 const mergeTriesMax = 3;
 
+export interface BuildOptions {
+  /** Without the segment that was sealed last: somebody else is about to make its index. */
+  readonly butNewest?: boolean | undefined;
+}
+
 export class Shelf {
   readonly #store: IndexStore;
+  readonly #findActive: FindActive | undefined;
   readonly #segments: SealedSegment[] = [];
   readonly #open = new Map<string, SealedIndex>();
   /** Not looked for again until something has changed. */
@@ -24,6 +31,7 @@ export class Shelf {
 
   constructor(options: IndexStoreOptions) {
     this.#store = new IndexStore(options);
+    this.#findActive = options.findActive;
   }
 
   /** The positions of the first and last event; `last` is `first - 1` when there is none. */
@@ -77,8 +85,8 @@ export class Shelf {
   }
 
   /** Writes what is missing, merges, and removes what a merged one covers. Resolves too where nothing can be written. One that is under way is joined. */
-  async build(): Promise<void> {
-    await this.#once("build", () => this.#build());
+  async build({ butNewest = false }: BuildOptions = {}): Promise<void> {
+    await this.#once("build", () => this.#build(butNewest ? planOf(this.#segments.slice(0, -1)) : this.#plan));
   }
 
   async close(): Promise<void> {
@@ -89,8 +97,7 @@ export class Shelf {
     this.#open.clear();
   }
 
-  async #build(): Promise<void> {
-    const plan = this.#plan;
+  async #build(plan: readonly Span[]): Promise<void> {
     const newest = this.#segments.at(-1);
     this.#store.isWritable = true;
     this.#absent.clear();
@@ -169,6 +176,8 @@ export class Shelf {
 
   #excludes(span: Span, items: readonly HashedItem[], after: number): boolean {
     if (span.last <= after || span.last < span.first) return true;
+    const active = span.level === 0 ? findActiveOf(span, this.#findActive) : undefined;
+    if (active !== undefined) return !active.hasCandidateByHash(items, after);
     const index = this.#open.get(span.name);
     if (index !== undefined) return index.excludes(items);
     return span.level > 0 && childrenOf(span).every((child) => this.#excludes(child, items, after));

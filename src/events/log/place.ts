@@ -18,6 +18,8 @@ export class LogPlace {
   readonly logId: string;
   readonly isSynced: boolean;
   readonly segmentBytesMax: number;
+  /** The number of the last segment that was begun here. */
+  #made = 0;
 
   constructor(ground: Ground, directory: string, logId: string, options: LogPlaceOptions) {
     this.ground = ground;
@@ -46,6 +48,12 @@ export class LogPlace {
 
   /** For a segment that goes on after `after`. */
   newHeader(segment: number, after: Tip): SegmentHeader {
+    this.#made = segment;
     return { log: this.logId, segment, id: this.newId(), after };
+  }
+
+  /** Whether this process was the last that wanted to begin this segment; on a share another may have been faster. */
+  hasMade(segment: number): boolean {
+    return this.#made === segment;
   }
 }

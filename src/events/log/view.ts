@@ -24,7 +24,7 @@ export class LogView {
   readonly #turn = new Turn();
   readonly retags: Retags = new Retags();
   readonly #segments: SealedSegment[] = [];
-  /** What was just sealed, until its index is written. */
+  /** What was just sealed: it answers until its index is written. */
   readonly #recent = new Map<number, ActiveIndex>();
   /** The position with which the segment begins that is still written to. */
   #begins = 1;
@@ -37,7 +37,7 @@ export class LogView {
     const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.#scanSealed(segment);
     // Calls to a local disk do not let anybody else in between.
     const pause = (): Promise<void> => ground.ports.clock.sleep(0);
-    const findActive = ({ number }: SealedSegment): ActiveIndex | undefined => this.#recent.get(number);
+    const findActive = (position: number): ActiveIndex | undefined => this.#findRecent(position);
     this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan, findActive, pause });
   }
 
@@ -118,8 +118,11 @@ export class LogView {
 
   /** Makes the index files that are missing. Only a cache: what it cannot do now is done when somebody asks. */
   async buildIndexes(): Promise<void> {
-    const built = [...this.#recent.keys()];
-    await this.#sealed.build();
+    const newest = this.#segments.at(-1)?.number ?? 0;
+    // Whoever sealed it makes its index, and the others of a crowd can wait for that. If it never comes, they make it when the next one is sealed.
+    const butNewest = this.#recent.has(newest) && !this.#place.hasMade(this.#tip.segment);
+    const built = [...this.#recent.keys()].filter((number) => !butNewest || number !== newest);
+    await this.#sealed.build({ butNewest });
     for (const number of built) this.#recent.delete(number);
   }
 
@@ -176,6 +179,11 @@ export class LogView {
     this.#segments.push(sealed);
     if (this.#active.first === first && this.#active.last === position) this.#keep(segment);
     this.#sealed.add(sealed);
+  }
+
+  #findRecent(position: number): ActiveIndex | undefined {
+    for (const index of this.#recent.values()) if (position >= index.first && position <= index.last) return index;
+    return undefined;
   }
 
   #keep(segment: number): void {

@@ -1,5 +1,7 @@
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ActiveIndex } from "../../../src/events/find/active-index.ts";
+import type { FindActive } from "../../../src/events/find/segment-image.ts";
 import type { IndexedEvent } from "../../../src/events/find/indexed-line.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { createMemoryDisk } from "../../../src/ports/memory/disk.ts";
@@ -15,15 +17,28 @@ async function memoryPlace(): Promise<Place> {
   return { staging: { disk, random: nodeRandom, directory: async () => "/temp" }, temp: "/temp", directory: "/files" };
 }
 
+/** What somebody has who followed the log from its beginning. */
+async function activesOf(log: ModelLog): Promise<FindActive> {
+  const actives: ActiveIndex[] = [];
+  for (const segment of log.segments) {
+    const active = new ActiveIndex(segment.first);
+    for await (const line of log.scan(segment)) active.add(line);
+    actives.push(active);
+  }
+  log.scanned.length = 0;
+  return (position) => actives.find(({ first, last }) => first <= position && position <= last);
+}
+
 describe("the index of sealed segments", { timeout: 240_000 }, () => {
   it("gives exactly the positions that a walk over the log gives: just made, opened again, and merged", async () => {
     await fc.assert(
       fc.asyncProperty(anySegments, fc.array(anyQuestion, { maxLength: 12 }), async (segments, questions) => {
         const log = new ModelLog(segments, { firstSegment: 3, step: 2 });
         const place = await memoryPlace();
-        const open = (): SealedIndexes => {
+        const open = (findActive?: FindActive): SealedIndexes => {
           const { staging, directory } = place;
-          const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan: log.scan });
+          const options = { staging, directory: `${directory}/index`, logId: "x", scan: log.scan, findActive };
+          const indexes = new SealedIndexes(options);
           for (const segment of log.segments) indexes.add(segment);
           return indexes;
         };
@@ -38,6 +53,10 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
           for (const id of ["id-1", "id-2", "Sold", "never"])
             expect(await listOf(indexes.idCandidates(id))).toEqual(log.findId(id));
         };
+        const recent = open(await activesOf(log));
+        await agree(recent);
+        // Those that are still in memory need no file.
+        await expect(place.staging.disk.list(`${place.directory}/index`)).rejects.toMatchObject({ errno: "ENOENT" });
         const made = open();
         await agree(made);
         const opened = open();
@@ -50,7 +69,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
         const scans = log.scanned.length;
         await agree(merged);
         expect(log.scanned).toHaveLength(scans);
-        for (const indexes of [made, opened, merged]) await indexes.close();
+        for (const indexes of [recent, made, opened, merged]) await indexes.close();
       }),
       { numRuns: 60 },
     );
@@ -90,6 +109,16 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       expect(await namesIn(place)).toEqual(["0000000001-0000000006.idx", "0000000007-0000000007.idx"]);
       await expectRightAnswers(indexes, log);
       expect(log.scanned).toHaveLength(7);
+    });
+
+    it("leaves the newest to whoever sealed it, if it is asked to", async () => {
+      const log = new ModelLog(segmentsOf(6));
+      const indexes = indexesOf(place, log);
+      await indexes.build({ butNewest: true });
+      expect(log.scanned).toEqual([1, 2, 3, 4, 5]);
+      await indexes.build();
+      expect(await namesIn(place)).toContain("0000000001-0000000006.idx");
+      await expectRightAnswers(indexes, log);
     });
 
     it("goes on reading while a merge takes the files from under it", async () => {
@@ -328,11 +357,10 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
   it("ends a merge that is under way when it is closed, and leaves nothing of it", async () => {
     const { staging, directory } = await memoryPlace();
     const log = new ModelLog(segmentsOf(6));
-    let pauses = 0;
     let closing: Promise<void> | undefined;
     const pause = async (): Promise<void> => {
-      // Six segments were read; this is the first write of the merge.
-      if (++pauses === 7) closing = indexes.close();
+      // All segments have their index: this is the first write of the merge.
+      if ((await staging.disk.list(`${directory}/index`).catch(() => [])).length === 6) closing ??= indexes.close();
     };
     const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan: log.scan, pause });
     for (const segment of log.segments) indexes.add(segment);

@@ -2,9 +2,9 @@
 import type { Cancel } from "../common.ts";
 import type { IndexedLine, SealedSegment } from "./find/indexed-line.ts";
 import { SealedIndexes } from "./find/sealed-indexes.ts";
-import { decodeHead } from "./log/line.ts";
+import { readLine } from "./log/line-keys.ts";
 import { scanPublished } from "./log/scan.ts";
-import { readHeader } from "./log/segment.ts";
+import { readHeader, segmentPath } from "./log/segment.ts";
 import type { OpenedLog } from "./opened-log.ts";
 import { moveAside } from "./verify/aside.ts";
 
@@ -47,8 +47,5 @@ async function* linesOf({ place }: OpenedLog, { number, length }: SealedSegment)
   const { disk, directory } = place;
   const { bytes: from, crc } = await readHeader(disk, directory, number);
   for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
-    for (const { offset, bytes } of lines) {
-      const { first, events } = decodeHead(bytes);
-      yield { segment: number, offset, bytes: bytes.length, first, events };
-    }
+    for (const raw of lines) yield readLine(number, segmentPath(directory, number), raw).line;
 }

@@ -1,6 +1,7 @@
 // One batch: its calls with what was judged of them, its lines, and its answers.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { IndexedLine } from "../find/indexed-line.ts";
+import { keysOf } from "../find/key-hash.ts";
 import { encodeLine, tipAfter } from "../log/line.ts";
 import type { Tip } from "../log/tip.ts";
 import type { Call } from "./call.ts";
@@ -44,7 +45,7 @@ export function encode(from: Tip, calls: readonly Call[], time: string): Encoded
     const first = next.position + 1;
     const line = encodeLine(content, first, time, next.crc);
     const { segment, length: offset } = next;
-    lines.push({ segment, offset, bytes: line.bytes, first, events: heads });
+    lines.push({ segment, offset, bytes: line.bytes, first, keys: heads.map(keysOf) });
     text += line.text;
     next = tipAfter(next, { events: heads, retag }, line);
   }

@@ -1,6 +1,6 @@
 // The index of the segment that is still being written, or was until just now: in memory only, because what may still change has no valid copy on disk.
 import type { Items } from "../query.ts";
-import type { IndexedEvent, IndexedLine, LinePlace, Range } from "./indexed-line.ts";
+import type { IndexedLine, LinePlace, Range } from "./indexed-line.ts";
 import { KeyChains } from "./key-chains.ts";
 import { hashId, hashItem, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "./key-hash.ts";
 import { LineTable } from "./line-table.ts";
@@ -31,11 +31,14 @@ export class ActiveIndex {
 
   /** RangeError for a line that does not follow: every position after it would be wrong. */
   add(line: IndexedLine): void {
-    if (line.events.length === 0) return;
+    if (line.keys.length === 0) return;
     if (line.first !== this.last + 1)
       throw new RangeError(`A line with position ${line.first} does not follow position ${this.last}.`);
     this.lines.add(line);
-    for (const event of line.events) this.#addEvent(event);
+    for (const keys of line.keys) {
+      this.chains.addEvent();
+      for (const key of keys) this.chains.addKey(key);
+    }
   }
 
   /** In order, without duplicates; newest first when `backwards`. */
@@ -80,14 +83,6 @@ export class ActiveIndex {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
     return this.lines.getLine(position);
-  }
-
-  #addEvent({ type, tags, id }: IndexedEvent): void {
-    const { chains } = this;
-    chains.addEvent();
-    chains.addKey(hashOf("type", type));
-    for (const tag of tags) chains.addKey(hashOf("tag", tag));
-    if (id !== undefined) chains.addKey(hashOf("id", id));
   }
 
   /** Whether all keys that the item needs were seen since. Mostly not, and then nothing is made to find out. */

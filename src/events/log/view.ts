@@ -4,11 +4,11 @@ import { ActiveIndex } from "../find/active-index.ts";
 import type { IndexedLine, LinePlace, Range, SealedSegment } from "../find/indexed-line.ts";
 import { SealedIndexes } from "../find/sealed-indexes.ts";
 import type { Items } from "../query.ts";
-import type { LineHead, Retag } from "./line.ts";
+import { readLine, type ReadLine } from "./line-keys.ts";
 import type { LogPlace } from "./place.ts";
 import { Breath } from "./breath.ts";
 import { Retags } from "./retags.ts";
-import { headOf, scanPublished, type RawLine } from "./scan.ts";
+import { scanPublished } from "./scan.ts";
 import { listSegments, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
 import { emptyTip, hexOf, type Tip } from "./tip.ts";
 
@@ -194,9 +194,10 @@ export class LogView {
   async #scanTo(end: Tip): Promise<void> {
     const { disk, directory } = this.#place;
     const { segment, length: from, crc } = this.#tip;
+    const path = segmentPath(directory, segment);
     const breath = new Breath(this.#place.ground.ports.clock);
     for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc })) {
-      for (const line of lines) this.#take(indexedLine(segment, line, headOf(segmentPath(directory, segment), line)));
+      for (const line of lines) this.#take(readLine(segment, path, line));
       if (breath.isDue) await breath.take();
     }
     this.#tip = end;
@@ -228,17 +229,8 @@ export class LogView {
     const { disk, directory } = this.#place;
     const { bytes: from, crc } = await readHeader(disk, directory, number);
     for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
-      for (const line of lines) yield indexedLine(number, line, headOf(segmentPath(directory, number), line));
+      for (const line of lines) yield readLine(number, segmentPath(directory, number), line);
   }
-}
-
-interface ReadLine {
-  readonly line: IndexedLine;
-  readonly retag: Retag | undefined;
-}
-
-function indexedLine(segment: number, { offset, bytes }: RawLine, { first, events, retag }: LineHead): ReadLine {
-  return { line: { segment, offset, bytes: bytes.length, first, events }, retag };
 }
 
 /** Positions never go back, and a segment is left for good: so this compares two moments of one log. */

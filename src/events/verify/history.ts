@@ -4,6 +4,7 @@
 import { isHoldfastError } from "../../errors.ts";
 import { ActiveIndex } from "../find/active-index.ts";
 import type { LinePlace } from "../find/indexed-line.ts";
+import { keysOf } from "../find/key-hash.ts";
 import type { LineReader } from "../log/line-reader.ts";
 import type { EventHead, Line, StoredCondition } from "../log/line.ts";
 import { Retags } from "../log/retags.ts";
@@ -109,7 +110,7 @@ export class History {
     if (part !== undefined && first <= part.last) return;
     if (part === undefined || first !== part.last + 1) this.#parts.push((part = new ActiveIndex(first)));
     // All ids, also those that were not chosen by a caller: here each must be the only one.
-    part.add({ ...place, events: events.map(({ type, tags, id }) => ({ type, tags, id })) });
+    part.add({ ...place, keys: events.map(keysOf) });
   }
 }
 

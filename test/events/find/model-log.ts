@@ -7,6 +7,7 @@ import type {
   Range,
   SealedSegment,
 } from "../../../src/events/find/indexed-line.ts";
+import { keysOf } from "../../../src/events/find/key-hash.ts";
 import { matches, type Items } from "../../../src/events/query.ts";
 import { checksumOf } from "../../../src/format/checksum.ts";
 
@@ -35,11 +36,10 @@ export class ModelLog {
     const first = this.last + 1;
     let offset = 0;
     const indexed = lines.map((events): IndexedLine => {
-      const line = { segment: number, offset, bytes: 40 + events.length, first: this.last + 1, events };
+      const line = { segment: number, offset, bytes: 40 + events.length, first: this.last + 1 };
       offset += line.bytes;
-      const { events: _, ...place } = line;
-      this.events.push(...events.map((event) => ({ event, line: place })));
-      return line;
+      this.events.push(...events.map((event) => ({ event, line })));
+      return { ...line, keys: events.map(keysOf) };
     });
     const checksum = checksumOf(`${this.#name} ${number} ${JSON.stringify(lines)}`);
     const segment = { number, first, last: this.last, length: offset, checksum };

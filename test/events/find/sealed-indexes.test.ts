@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ActiveIndex } from "../../../src/events/find/active-index.ts";
 import type { FindActive } from "../../../src/events/find/segment-image.ts";
-import type { IndexedEvent } from "../../../src/events/find/indexed-line.ts";
+import { keysOf } from "../../../src/events/find/key-hash.ts";
+import type { IndexedEvent, IndexedLine } from "../../../src/events/find/indexed-line.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { createMemoryDisk } from "../../../src/ports/memory/disk.ts";
 import { nodeRandom } from "../../../src/ports/node/random.ts";
@@ -286,23 +287,9 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     const { staging, directory } = await memoryPlace();
     const first = 2 ** 45;
     const segment = { number: 9_999_999_999, first, last: first + 1, length: 50, checksum: "00000000" };
-    const scan = async function* (): AsyncGenerator<{
-      segment: number;
-      offset: number;
-      bytes: number;
-      first: number;
-      events: IndexedEvent[];
-    }> {
-      yield {
-        segment: segment.number,
-        offset: 9,
-        bytes: 41,
-        first,
-        events: [
-          { type: "A", tags: [] },
-          { type: "B", tags: ["x"] },
-        ],
-      };
+    const keys = [keysOf({ type: "A", tags: [] }), keysOf({ type: "B", tags: ["x"] })];
+    const scan = async function* (): AsyncGenerator<IndexedLine> {
+      yield { segment: segment.number, offset: 9, bytes: 41, first, keys };
     };
     const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan });
     indexes.add(segment);

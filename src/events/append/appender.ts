@@ -34,6 +34,7 @@ export class Appender {
   #queue: Call[] = [];
   #flushing: Promise<void> | undefined;
   #tenuresLost = 0;
+  #hasGate = false;
   /** While the gate is waited for. */
   #patience: Patience | undefined;
 
@@ -131,7 +132,13 @@ export class Appender {
     return next;
   }
 
+  /** Others wait for us: what can wait should. */
+  get hasGate(): boolean {
+    return this.#hasGate;
+  }
+
   async #workUnder(hold: StoreHold): Promise<void> {
+    this.#hasGate = true;
     const { clock } = this.#parts.ports;
     const handOverMs = clock.monotonicMs() + quantumMs;
     let tenure: Tenure | undefined;
@@ -147,6 +154,7 @@ export class Appender {
     } finally {
       // In this order: no call to the disk is under way when the next one comes in.
       await tenure?.close();
+      this.#hasGate = false;
       await hold.release();
     }
   }

@@ -30,13 +30,21 @@ export function planOf(segments: readonly SealedSegment[]): readonly Span[] {
   return plan;
 }
 
+/** Until a merge is made, each condition asks for them. */
+const knownChildren = new WeakMap<Span, readonly Span[]>();
+
 /** What a span is merged from; nothing for a single segment. */
-export function childrenOf({ level, segments }: Span): readonly Span[] {
+export function childrenOf(span: Span): readonly Span[] {
+  const { level, segments } = span;
   if (level === 0) return [];
+  const known = knownChildren.get(span);
+  if (known !== undefined) return known;
   const size = segmentsPerMerge ** (level - 1);
-  return Array.from({ length: segmentsPerMerge }, (_, index) =>
+  const children = Array.from({ length: segmentsPerMerge }, (_, index) =>
     spanOf(level - 1, segments.slice(index * size, (index + 1) * size)),
   );
+  knownChildren.set(span, children);
+  return children;
 }
 
 /** The one that has the position. */

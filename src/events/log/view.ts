@@ -31,12 +31,11 @@ export class LogView {
   #active = new ActiveIndex(1);
   #tip: Tip = emptyTip;
 
-  constructor(place: LogPlace) {
+  /** `pause`: called often while indexes are made, so that others get their turn on the thread. */
+  constructor(place: LogPlace, pause: () => Promise<void>) {
     this.#place = place;
-    const { staging, directory, logId, ground } = place;
+    const { staging, directory, logId } = place;
     const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.#scanSealed(segment);
-    // Calls to a local disk do not let anybody else in between.
-    const pause = (): Promise<void> => ground.ports.clock.sleep(0);
     const findActive = (position: number): ActiveIndex | undefined => this.#findRecent(position);
     this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan, findActive, pause });
   }

@@ -111,7 +111,7 @@ export interface Disk {
 }
 
 export interface SyncOptions {
-  /** A hint: whether one caller waits for this, and nobody else of this process for anything that could be done meanwhile. Then it may block, if that is quicker. */
+  /** A hint: whether nobody of this process waits for anything that could be done meanwhile. Then it may block, if that is quicker. */
   readonly isAlone?: (() => boolean) | undefined;
 }
 

@@ -1,4 +1,4 @@
-// A sync for one caller: without the pool as long as the device is quick, and never where a call must not block.
+// A sync behind which nobody waits: without the pool as long as the device is quick, and never where a call must not block.
 import { openSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -45,6 +45,13 @@ it("goes back to the pool when one has taken long, until the device is quick aga
   device.tookMs = 0.2;
   await device.sync(4, alone);
   expect(device.ways.slice(3)).toEqual(["at once", "pool", "pool", "pool", "pool", "pool", "pool", "at once"]);
+});
+
+it("does not hold the way to the pool against the device", async () => {
+  const device = new Device();
+  device.tookMs = 0.8;
+  await device.sync(5, alone);
+  expect(device.ways).toEqual(["pool", "pool", "pool", "at once", "pool"]);
 });
 
 it("goes to the pool for whoever does not say that he is alone", async () => {

@@ -1,8 +1,10 @@
-// Syncing a file: in the pool, or at once when one caller waits for it alone and the device was quick of late.
+// Syncing a file: in the pool, or at once when nobody waits behind it and the device was quick of late.
 import type { FileCalls } from "./file-calls.ts";
 
 /** Above this the way to the pool and back, about 0.1 ms, is a small part, and others may want the event loop. */
 const briefMs = 0.5;
+/** What the way to the pool and back takes at most, where other processes want the processor too. */
+const poolWayMs = 0.5;
 /** So many in a row, in the pool or not: one that takes long ends it. */
 const briefSyncsToBlock = 3;
 
@@ -29,7 +31,8 @@ export class FileSync {
     const startedMs = this.#nowMs();
     if (isAtOnce) fdatasyncAtOnce(this.#fd);
     else await fdatasync(this.#fd);
-    this.#briefInARow = this.#nowMs() - startedMs < briefMs ? this.#briefInARow + 1 : 0;
+    const isBrief = this.#nowMs() - startedMs < (isAtOnce ? briefMs : briefMs + poolWayMs);
+    this.#briefInARow = isBrief ? this.#briefInARow + 1 : 0;
   }
 }
 

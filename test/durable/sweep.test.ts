@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Ground } from "../../src/durable/ground.ts";
+import { putIfAbsent } from "../../src/durable/publish.ts";
 import { makeId } from "../../src/format/id.ts";
+import type { Disk } from "../../src/ports/disk.ts";
 import { asNewerFormat } from "./newer-format.ts";
 import { nfs, World } from "./world.ts";
 
@@ -22,6 +24,21 @@ async function stageFiles(world: World, process: string, ground: Ground, count: 
   const { temp } = await ground.life();
   for (let index = 0; index < count; index++)
     await world.ports(process).disk.createFile(`${temp}/file-${index}`, Buffer.from("x"), { sync: false });
+}
+
+/** A disk that makes its call number `at` only after `sleep`. */
+function sleepingAt(disk: Disk, at: number, sleep: () => Promise<void>): Disk {
+  let calls = 0;
+  return new Proxy(disk, {
+    get: (target, name: keyof Disk) => {
+      const member = target[name];
+      if (typeof member !== "function") return member;
+      return async (...args: unknown[]) => {
+        if (++calls === at) await sleep();
+        return await (member as (...args: unknown[]) => Promise<unknown>).apply(target, args);
+      };
+    },
+  });
 }
 
 const foundIn = (world: World, directory: string): string[] =>
@@ -107,6 +124,24 @@ describe("a sweep", () => {
       const before = world.tree("/ground");
       await sweeper.sweep();
       expect(world.tree("/ground"), `at step ${step}`).toEqual(before);
+    }
+  });
+
+  it("of one who sleeps at any step of joining lets him join all the same, with another life", async () => {
+    for (let step = 1; ; step++) {
+      const world = new World();
+      const sweeper = await Ground.open(world.ports("sweeper"), "/ground", { leaseMs: 100 * leaseMs });
+      let isAsleep = false;
+      const disk = sleepingAt(world.ports("late", "another machine").disk, step, async () => {
+        isAsleep = true;
+        for (let look = 0; look < 16; look++) {
+          await world.advance(leaseMs / 4);
+          await sweeper.sweep();
+        }
+      });
+      const late = await Ground.open({ ...world.ports("late"), disk }, "/ground", { leaseMs });
+      if (!isAsleep) return expect(step).toBeGreaterThan(8);
+      expect(await putIfAbsent(late.staging, "/file", Buffer.from("x")), `asleep at step ${step}`).toBe(true);
     }
   });
 

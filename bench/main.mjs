@@ -21,6 +21,7 @@ const groups = {
   "events:append": async () => (await import("./events/append.mjs")).appendGroup,
   "events:crowd": async () => (await import("./events/crowd.mjs")).crowdGroup,
   "events:scale": async () => (await import("./events/scale.mjs")).scaleGroup,
+  "events:rebuild": async () => (await import("./events/rebuild.mjs")).rebuildGroup,
 };
 const names = Object.keys(groups);
 const meant = (name, wish) => name === wish || name.startsWith(`${wish}:`);

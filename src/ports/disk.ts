@@ -112,7 +112,7 @@ export interface Disk {
 
 export interface SyncOptions {
   /** A hint: whether nobody of this process waits for anything that could be done meanwhile. Then it may block, if that is quicker. */
-  readonly isAlone?: (() => boolean) | undefined;
+  readonly isIdle?: (() => boolean) | undefined;
 }
 
 /** An open file. Offsets are explicit: a position that the kernel keeps is one more thing that two threads can disagree about. */

@@ -55,6 +55,26 @@ describe("a line that is read from its bytes", () => {
     expect(found.keys).toEqual([keysOf(plain), keysOf(plain)]);
   });
 
+  it("is CORRUPT when it only looks like JSON", () => {
+    const condition = { if: [{ types: ["Sold"], tags: ["sale:1"] }], after: 5 };
+    const { text: whole } = encodeLine(encodeContent({ condition, events: [plain], payload }), 7, "2026", 0);
+    for (const [from, to] of [
+      ['"first":7', '"first":07'],
+      ['"first":7', '"first":'],
+      ['"time":"2026', '"time":"20\t26'],
+      ['"type":"Sold","tags":["sale:1",', '"type":"So\u0000ld","tags":["sale:1",'],
+      ['["sale:1","till:03"]', '["sale:1","till:03",]'],
+      ['["sale:1","till:03"]', '["sale:1""till:03"]'],
+      ['"after":5', '"after":05'],
+      ['{"if":[{', '{"if":{[{'],
+      ['"tags":["sale:1"]}]', '"tags":["sale:1"}]'],
+    ] as const) {
+      const changed = whole.replace(from, to);
+      expect(changed).not.toBe(whole);
+      expect(() => readLine(1, "s", { offset: 0, bytes: Buffer.from(changed), crc: 0 }), to).toThrow(/damaged/);
+    }
+  });
+
   it("is CORRUPT wherever it ends too early, and never half read", () => {
     const { text: whole } = encodeLine(encodeContent({ events: [plain], payload }), 7, "2026", 0);
     const end = whole.indexOf(',"payload":[') + ',"payload":['.length;

@@ -21,8 +21,8 @@ class Device {
     () => this.#nowMs,
   );
 
-  async sync(times: number, isAlone?: () => boolean): Promise<void> {
-    for (let n = 0; n < times; n++) await this.#file.run(isAlone);
+  async sync(times: number, isIdle?: () => boolean): Promise<void> {
+    for (let n = 0; n < times; n++) await this.#file.run(isIdle);
   }
 
   #take(way: string): void {
@@ -86,6 +86,6 @@ it("tells a failure as the pool does", async () => {
   };
   const path = join(makeScratch(), "a");
   const file = new NodeFile(path, openSync(path, "w+"), calls);
-  await expect(file.sync({ isAlone: alone })).rejects.toMatchObject({ code: "IO_ERROR", errno: "EIO" });
+  await expect(file.sync({ isIdle: alone })).rejects.toMatchObject({ code: "IO_ERROR", errno: "EIO" });
   await file.close();
 });

@@ -42,6 +42,11 @@ export class Appender {
     this.#parts = parts;
   }
 
+  /** Others wait for us: what can wait should. */
+  get hasGate(): boolean {
+    return this.#hasGate;
+  }
+
   /** Resolves when it is durable. Once its batch is formed it is no longer cancelled: then the outcome is told. */
   append(request: AppendRequest): Promise<Appended> {
     request.signal?.throwIfAborted();
@@ -130,11 +135,6 @@ export class Appender {
     this.#queue = left;
     if (left.length === 0) patience.giveUp();
     return next;
-  }
-
-  /** Others wait for us: what can wait should. */
-  get hasGate(): boolean {
-    return this.#hasGate;
   }
 
   async #workUnder(hold: StoreHold): Promise<void> {

@@ -15,7 +15,7 @@ export function contentOf(index: ActiveIndex): IndexContent {
     keys: async function* () {
       const sorted = index.chains.sortedKeys();
       for (let from = 0; from < sorted.length; from += listLength)
-        yield keysOf(index, sorted.subarray(from, from + listLength));
+        yield storedKeysOf(index, sorted.subarray(from, from + listLength));
     },
   };
 }
@@ -27,7 +27,7 @@ function* linesOf({ first: origin, lines }: ActiveIndex): Generator<StoredLine> 
   }
 }
 
-function keysOf({ chains }: ActiveIndex, keys: Uint32Array): StoredKey[] {
+function storedKeysOf({ chains }: ActiveIndex, keys: Uint32Array): StoredKey[] {
   return Array.from(keys, (key) => {
     const { high, low } = chains.hashOf(key);
     const positions: number[] = [];

@@ -8,20 +8,16 @@ import { writeIndex } from "./index-writer.ts";
 import { MemoryImage, MemoryImages } from "./memory-image.ts";
 import { mergedContentOf } from "./merged-content.ts";
 import { SealedIndex } from "./sealed-index.ts";
-import { imageOf, type FindActive, type ScanSegment } from "./segment-image.ts";
+import { imageOf, type ImageSource } from "./segment-image.ts";
 import type { SealedSegment } from "./indexed-line.ts";
 import type { Span } from "./span.ts";
 import { UnusableIndex } from "./unusable-index.ts";
 
-export interface IndexStoreOptions {
+export interface IndexStoreOptions extends ImageSource {
   readonly staging: Staging;
   /** Made when the first index is written. */
   readonly directory: string;
   readonly logId: string;
-  readonly scan: ScanSegment;
-  readonly findActive?: FindActive | undefined;
-  /** Called often while an index is made, so that others get their turn on the thread. */
-  readonly pause?: (() => Promise<void>) | undefined;
   /** How much memory may be taken by indexes that cannot be written, beside their filters. Default 24 MiB, about ten segments. */
   readonly memoryBytesMax?: number | undefined;
 }
@@ -51,12 +47,13 @@ export class IndexStore {
 
   /** Reads the segment, and writes its index if it can; `inMemory` when the disk is not to be trusted with it. */
   async makeIndex(span: Span, { inMemory }: { readonly inMemory: boolean }): Promise<SealedIndex> {
-    const { logId } = this.#options;
-    const make = (): Promise<Uint8Array> => imageOf(logId, span.segments[0] as SealedSegment, this.#options);
-    const bytes = await make();
+    const { logId, scan, findActive, pause } = this.#options;
+    const make = (pausing?: typeof pause): Promise<Uint8Array> =>
+      imageOf(logId, span.segments[0] as SealedSegment, { scan, findActive, pause: pausing });
+    const bytes = await make(pause);
     const isWritten = !inMemory && (await this.#write(span, (write) => write(0, bytes)));
     const written = isWritten ? await this.findFile(span) : undefined;
-    return written ?? SealedIndex.open(new MemoryImage(this.#images, bytes, make), this.#coverageOf(span));
+    return written ?? SealedIndex.open(new MemoryImage(this.#images, bytes, () => make()), this.#coverageOf(span));
   }
 
   /** False when it cannot be written. UnusableIndex when one of `parts` cannot be read. */

@@ -11,13 +11,6 @@ export interface LinePlace {
   readonly first: number;
 }
 
-export interface IndexedEvent {
-  readonly type: string;
-  readonly tags: readonly string[];
-  /** Also one that was generated: who was told that the outcome is unknown comes again with it. */
-  readonly id?: string | undefined;
-}
-
 export interface IndexedLine extends LinePlace {
   /** What each of its events is found by. None in a line that only adds tags. */
   readonly keys: readonly EventKeys[];

@@ -1,6 +1,5 @@
 // What an index knows of a type, a tag or an id: 64 bits of it, the same in every process and every release, because index files are made of them.
 import type { Items } from "../query.ts";
-import type { IndexedEvent } from "./indexed-line.ts";
 
 export interface KeyHash {
   readonly high: number;
@@ -61,6 +60,13 @@ function finish(kind: KeyKind, highLane: number, lowLane: number): KeyHash {
   high = Math.imul(high ^ (high >>> 16), 0xc2b2ae35);
   high ^= high >>> 13;
   return { high: high >>> 0, low: ((low & ~3) | marks[kind]) >>> 0 };
+}
+
+export interface IndexedEvent {
+  readonly type: string;
+  readonly tags: readonly string[];
+  /** Also one that was generated: who was told that the outcome is unknown comes again with it. */
+  readonly id?: string | undefined;
 }
 
 /** What one event is found by. */

@@ -3,7 +3,6 @@ import { holdfastError } from "../../errors.ts";
 import { contentOf } from "./active-content.ts";
 import { ActiveIndex } from "./active-index.ts";
 import { writeIndex } from "./index-writer.ts";
-import type { IndexStoreOptions } from "./index-store.ts";
 import type { IndexedLine, SealedSegment } from "./indexed-line.ts";
 
 /** Reads a segment from its first line to its last. */
@@ -12,11 +11,18 @@ export type ScanSegment = (segment: SealedSegment) => AsyncIterable<IndexedLine>
 /** The index that whoever followed the log still has in memory of the segment with this position. */
 export type FindActive = (position: number) => ActiveIndex | undefined;
 
+export interface ImageSource {
+  readonly scan: ScanSegment;
+  readonly findActive?: FindActive | undefined;
+  /** Called often, so that others get their turn on the thread. */
+  readonly pause?: (() => Promise<void>) | undefined;
+}
+
 /** CORRUPT when the segment does not have the events that it is said to have: an index of it would misplace all that follow. */
 export async function imageOf(
   logId: string,
   segment: SealedSegment,
-  { scan, findActive, pause }: Pick<IndexStoreOptions, "scan" | "findActive" | "pause">,
+  { scan, findActive, pause }: ImageSource,
 ): Promise<Uint8Array> {
   const index = findActiveOf(segment, findActive) ?? (await read(segment, scan));
   if (index.last !== segment.last) throw otherEvents(segment, index.last);

@@ -27,10 +27,15 @@ export class Shelf {
   readonly #faults = new Map<string, number>();
   readonly #underWay = new Map<string, Promise<unknown>>();
   #plan: readonly Span[] = [];
+  /** How many wait for an index: whatever is made for them gives way to nobody. */
+  #awaited = 0;
   #isClosed = false;
 
   constructor(options: IndexStoreOptions) {
-    this.#store = new IndexStore(options);
+    this.#store = new IndexStore({
+      ...options,
+      pause: async () => (this.#awaited > 0 ? undefined : options.pause?.()),
+    });
     this.#findActive = options.findActive;
   }
 
@@ -56,6 +61,15 @@ export class Shelf {
 
   /** The index that covers a position. Reads the log when there is no usable one. */
   async indexAt(position: number): Promise<SealedIndex> {
+    this.#awaited++;
+    try {
+      return await this.#indexAt(position);
+    } finally {
+      this.#awaited--;
+    }
+  }
+
+  async #indexAt(position: number): Promise<SealedIndex> {
     for (let look = 1; ; look++) {
       let span = getSpan(this.#plan, position);
       for (;;) {
@@ -86,7 +100,7 @@ export class Shelf {
 
   /** Writes what is missing, merges, and removes what a merged one covers. Resolves too where nothing can be written. One that is under way is joined. */
   async build({ butNewest = false }: BuildOptions = {}): Promise<void> {
-    await this.#once("build", () => this.#build(butNewest ? planOf(this.#segments.slice(0, -1)) : this.#plan));
+    await this.#once("build", () => this.#build(butNewest));
   }
 
   async close(): Promise<void> {
@@ -97,11 +111,13 @@ export class Shelf {
     this.#open.clear();
   }
 
-  async #build(plan: readonly Span[]): Promise<void> {
+  async #build(butNewest: boolean): Promise<void> {
+    const plan = this.#plan;
     const newest = this.#segments.at(-1);
     this.#store.isWritable = true;
     this.#absent.clear();
-    for (const span of plan) if (this.#store.isWritable) await this.#make(span);
+    for (const span of plan)
+      if (this.#store.isWritable) await (butNewest ? this.#makeBut(newest, span) : this.#make(span));
     // Not those of the newest merge: a reader that has not heard of the last segment yet would look for its parts, and make them again.
     const isDone = ({ level, segments, name }: Span): boolean =>
       level > 0 && segments.at(-1) !== newest && this.#open.has(name);
@@ -146,6 +162,13 @@ export class Shelf {
       if (await this.#merge(span, parts)) return this.#openFile(span);
     }
     return undefined;
+  }
+
+  /** All of a span that does not need the index of `newest`; the span itself if somebody has made it: then its parts may be gone. */
+  async #makeBut(newest: SealedSegment | undefined, span: Span): Promise<void> {
+    if (span.segments.at(-1) !== newest) return void (await this.#make(span));
+    if ((await this.#find(span)) !== undefined) return;
+    for (const child of childrenOf(span)) if (this.#store.isWritable) await this.#makeBut(newest, child);
   }
 
   /** False when a part failed: it is made anew before the next try. */

@@ -5,9 +5,9 @@ import type { LinePlace, Range } from "../find/indexed-line.ts";
 import { matches, type Items } from "../query.ts";
 import { Breath } from "./breath.ts";
 import { LineReader } from "./line-reader.ts";
-import { decodeLine, type EventBody, type EventHead } from "./line.ts";
+import type { EventBody, EventHead } from "./line.ts";
 import type { LogPlace } from "./place.ts";
-import { damaged, scanPublished } from "./scan.ts";
+import { damaged, lineOf, scanPublished } from "./scan.ts";
 import { readHeader, segmentPath } from "./segment.ts";
 import type { LogView } from "./view.ts";
 
@@ -98,11 +98,12 @@ export class EventReader {
       { number: tip.segment, length: tip.length },
     ];
     for (const { number, length } of parts.filter(({ number }) => number >= begin.segment)) {
+      const path = segmentPath(directory, number);
       const start = await (number === begin.segment ? this.#startAt(begin) : this.#startOf(number));
       for await (const lines of scanPublished(disk, directory, { segment: number, to: length, ...start })) {
-        for (const { bytes } of lines) {
+        for (const line of lines) {
           if (breath.isDue) await breath.take();
-          const { first, time, events, payload } = decodeLine(bytes);
+          const { first, time, events, payload } = lineOf(path, line);
           for (const [index, head] of events.entries()) {
             const position = first + index;
             if (position <= after) continue;

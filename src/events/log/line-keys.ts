@@ -21,7 +21,9 @@ export function readLine(segment: number, path: string, raw: RawLine): ReadLine 
 
 const firstMark = bytesOf('{"first":');
 const timeMark = bytesOf(',"time":"');
-const conditionMark = bytesOf(',"condition":{');
+const conditionMark = bytesOf(',"condition":{"if":[');
+const typesMark = bytesOf('{"types":[');
+const afterMark = bytesOf(',"after":');
 const eventsMark = bytesOf(',"events":[');
 const typeMark = bytesOf('{"type":"');
 const tagsMark = bytesOf(',"tags":[');
@@ -32,24 +34,25 @@ const zero = 0x30;
 const quote = 0x22;
 const comma = 0x2c;
 const backslash = 0x5c;
-const open = 0x7b;
 const close = 0x7d;
 const endOfList = 0x5d;
+/** So many are exact in any case. */
+const digitsMax = 15;
 
 function bytesOf(mark: string): Uint8Array {
   return new Uint8Array(Buffer.from(mark));
 }
 
-/** A line just as `encodeLine` writes it, with plain ASCII in all that is found by. Undefined for whatever else: JSON has to say what it is. */
+/** A line just as `encodeLine` writes it, with plain ASCII in all that comes before the payload. Undefined for whatever else: JSON has to say what it is, or that it is nothing. */
 function findKeys(line: Uint8Array): Pick<IndexedLine, "first" | "keys"> | undefined {
   const begin = pass(line, 0, firstMark);
   const end = passNumber(line, begin);
-  const afterTime = passText(line, pass(line, end, timeMark));
-  const condition = pass(line, afterTime, conditionMark);
+  let at = passText(line, pass(line, end, timeMark));
+  const condition = pass(line, at, conditionMark);
+  if (condition !== none) at = passCondition(line, condition);
   const keys: EventKeys[] = [];
-  let at = pass(line, condition === none ? afterTime : passObject(line, condition), eventsMark);
-  do at = passEvent(line, at, keys);
-  while (line[at] === comma && at++ !== none);
+  at = passEvent(line, pass(line, at, eventsMark), keys);
+  while (line[at] === comma) at = passEvent(line, at + 1, keys);
   const isWhole = pass(line, passByte(line, at, endOfList), payloadMark) !== none;
   return isWhole ? { first: numberIn(line, begin, end), keys } : undefined;
 }
@@ -57,21 +60,40 @@ function findKeys(line: Uint8Array): Pick<IndexedLine, "first" | "keys"> | undef
 // Each goes on behind what it is called after, from where the one before it has ended; `none` when that is not there, and from then on.
 const none = -1;
 
+function passCondition(line: Uint8Array, from: number): number {
+  let at = passItem(line, from);
+  while (line[at] === comma) at = passItem(line, at + 1);
+  at = passByte(line, at, endOfList);
+  const after = pass(line, at, afterMark);
+  return passByte(line, after === none ? at : passNumber(line, after), close);
+}
+
+function passItem(line: Uint8Array, from: number): number {
+  const types = passTexts(line, pass(line, from, typesMark));
+  return passByte(line, passTexts(line, pass(line, types, tagsMark)), close);
+}
+
 function passEvent(line: Uint8Array, from: number, events: EventKeys[]): number {
   const keys: KeyHash[] = [];
   events.push(keys);
   let at = passKey(line, pass(line, from, typeMark), "type", keys);
-  at = pass(line, at, tagsMark);
-  at = line[at] === endOfList ? at + 1 : passTags(line, at, keys);
+  at = passTexts(line, pass(line, at, tagsMark), keys);
   at = passKey(line, pass(line, at, idMark), "id", keys);
   const given = pass(line, at, givenMark);
   return passByte(line, given === none ? at : given, close);
 }
 
-function passTags(line: Uint8Array, from: number, keys: KeyHash[]): number {
-  let at = passKey(line, passByte(line, from, quote), "tag", keys);
-  while (line[at] === comma) at = passKey(line, passByte(line, at + 1, quote), "tag", keys);
+/** To behind the bracket that ends a list of texts. `keys`: they are tags that something is found by. */
+function passTexts(line: Uint8Array, from: number, keys?: KeyHash[]): number {
+  if (line[from] === endOfList) return from + 1;
+  let at = passTag(line, from, keys);
+  while (line[at] === comma) at = passTag(line, at + 1, keys);
   return passByte(line, at, endOfList);
+}
+
+function passTag(line: Uint8Array, from: number, keys: KeyHash[] | undefined): number {
+  const text = passByte(line, from, quote);
+  return keys === undefined ? passText(line, text) : passKey(line, text, "tag", keys);
 }
 
 function passKey(line: Uint8Array, from: number, kind: KeyKind, keys: KeyHash[]): number {
@@ -86,28 +108,19 @@ function passText(line: Uint8Array, from: number): number {
   for (let at = from; at < line.length; at++) {
     const byte = line[at] as number;
     if (byte === quote) return at + 1;
-    if (byte === backslash || byte >= 0x80) return none;
+    if (byte === backslash || byte < 0x20 || byte >= 0x80) return none;
   }
   return none;
 }
 
-/** To behind the brace that ends an object which has begun, whatever is in it. */
-function passObject(line: Uint8Array, from: number): number {
-  let depth = 1;
-  for (let at = from; at !== none && at < line.length;) {
-    const byte = line[at++];
-    if (byte === quote) at = passText(line, at);
-    else if (byte === open) depth++;
-    else if (byte === close && --depth === 0) return at;
-  }
-  return none;
-}
-
+/** None for one that JSON does not have, or that is so large that it might be another. */
 function passNumber(line: Uint8Array, from: number): number {
   if (from === none) return none;
   let at = from;
   while (isDigit(line[at])) at++;
-  return at === from ? none : at;
+  const digits = at - from;
+  const isPlain = digits === 1 || (digits > 1 && digits <= digitsMax && line[from] !== zero);
+  return isPlain ? at : none;
 }
 
 function numberIn(line: Uint8Array, from: number, to: number): number {

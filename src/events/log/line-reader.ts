@@ -2,9 +2,9 @@
 import type { LinePlace } from "../find/indexed-line.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { DiskFile } from "../../ports/disk.ts";
-import { decodeLine, findLineCrc, lineTailBytes, storedCrcOf, type Line } from "./line.ts";
+import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "./line.ts";
 import type { LogPlace } from "./place.ts";
-import { damaged } from "./scan.ts";
+import { damaged, lineOf } from "./scan.ts";
 import { segmentPath } from "./segment.ts";
 
 const filesMax = 16;
@@ -34,7 +34,7 @@ export class LineReader {
     const crc = seed === undefined || text.length !== bytes ? undefined : findLineCrc(text, seed);
     const path = segmentPath(this.#place.directory, segment);
     if (crc === undefined) throw damaged(path, offset);
-    const line = { ...decodeLine(text), crc };
+    const line = Object.assign(lineOf(path, { offset, bytes: text }), { crc });
     // An index never changes an answer, so a wrong one must not lead to another line.
     if (line.first !== first) throw damaged(path, offset);
     this.#last = { segment, offset, line };

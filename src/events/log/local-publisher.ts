@@ -49,11 +49,11 @@ export class LocalPublisher implements Publisher {
     return new LocalTenure(this, tip);
   }
 
-  async write(tip: Tip, lines: Uint8Array, isAlone?: () => boolean): Promise<void> {
+  async write(tip: Tip, lines: Uint8Array, isIdle?: () => boolean): Promise<void> {
     const file = await this.segment(tip.segment);
     try {
       await file.write(tip.length, lines);
-      if (this.place.isSynced) await file.sync({ isAlone });
+      if (this.place.isSynced) await file.sync({ isIdle });
     } catch (error) {
       await this.abandon(tip, error);
       throw error;
@@ -217,8 +217,8 @@ class LocalTenure implements Tenure {
     return this.#publisher.isFull(this.published);
   }
 
-  async publish(lines: Uint8Array, next: Tip, _isLast: boolean, isAlone?: () => boolean): Promise<void> {
-    await this.#publisher.write(this.published, lines, isAlone);
+  async publish(lines: Uint8Array, next: Tip, _isLast: boolean, isIdle?: () => boolean): Promise<void> {
+    await this.#publisher.write(this.published, lines, isIdle);
     try {
       await this.#publisher.publishHead(next);
     } catch (error) {

@@ -52,7 +52,7 @@ export class LogPlace {
     return { log: this.logId, segment, id: this.newId(), after };
   }
 
-  /** Whether this process was the last that wanted to begin this segment; on a share another may have been faster. */
+  /** Whether this segment was begun here. */
   hasMade(segment: number): boolean {
     return this.#made === segment;
   }

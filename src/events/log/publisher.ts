@@ -19,10 +19,10 @@ export interface Tenure {
   /**
    * Writes lines at the end, makes them durable, and publishes `next`. Afterwards they count, whatever happens. `isLast`: this writer is done, and another may
    * write there now, so nothing more is written in this tenure.
-   * `isAlone`: a hint for the sync.
+   * `isIdle`: a hint for the sync.
    * TenureLost: nothing of it counts, and nothing of it ever will. Another error that is not OUTCOME_UNKNOWN: the same, for good.
    */
-  publish(lines: Uint8Array, next: Tip, isLast: boolean, isAlone?: () => boolean): Promise<void>;
+  publish(lines: Uint8Array, next: Tip, isLast: boolean, isIdle?: () => boolean): Promise<void>;
   /** Gives up the right to write; no call to the disk of this tenure is under way any more. Idempotent. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 // Reading lines of a segment in their order, each checked against the one before.
 import { holdfastError } from "../../errors.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
-import { decodeHead, findLineCrc, lineBytesMax, type LineHead } from "./line.ts";
+import { decodeHead, decodeLine, findLineCrc, lineBytesMax, type Line, type LineHead } from "./line.ts";
 import { segmentPath } from "./segment.ts";
 
 /** Small enough for the fast way through the disk port, large enough for thousands of lines. */
@@ -77,10 +77,21 @@ export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): Asy
   }
 }
 
+type LineAt = Pick<RawLine, "offset" | "bytes">;
+
 /** What an index needs of a line of a segment. CORRUPT when its checksum fits and its content does not: somebody has written it who should not. */
-export function headOf(path: string, { offset, bytes }: Pick<RawLine, "offset" | "bytes">): LineHead {
+export function headOf(path: string, line: LineAt): LineHead {
+  return decoded(path, line, decodeHead);
+}
+
+/** All of it. CORRUPT, as above. */
+export function lineOf(path: string, line: LineAt): Line {
+  return decoded(path, line, decodeLine);
+}
+
+function decoded<T>(path: string, { offset, bytes }: LineAt, decode: (bytes: Uint8Array) => T): T {
   try {
-    return decodeHead(bytes);
+    return decode(bytes);
   } catch (error) {
     throw damaged(path, offset, error);
   }

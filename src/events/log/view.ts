@@ -8,7 +8,7 @@ import { readLine, type ReadLine } from "./line-keys.ts";
 import type { LogPlace } from "./place.ts";
 import { Breath } from "./breath.ts";
 import { Retags } from "./retags.ts";
-import { scanPublished } from "./scan.ts";
+import { scanPublished, type RawLine } from "./scan.ts";
 import { listSegments, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
 import { emptyTip, hexOf, type Tip } from "./tip.ts";
 
@@ -30,6 +30,8 @@ export class LogView {
   #begins = 1;
   #active = new ActiveIndex(1);
   #tip: Tip = emptyTip;
+  /** From then on every line is read; before, those of sealed segments are passed over. */
+  #hasRetags = false;
 
   /** `pause`: called often while indexes are made, so that others get their turn on the thread. */
   constructor(place: LogPlace, pause: () => Promise<void>) {
@@ -56,10 +58,10 @@ export class LogView {
 
   /** Goes on to `tip`, which is published. One who is further already stays there. */
   async advance(tip: Tip): Promise<void> {
-    if (isReached(this.#tip, tip)) return;
+    if (this.#isAtLeastAt(tip)) return;
     await this.#turn.take();
     try {
-      if (!isReached(this.#tip, tip)) await this.#advance(tip);
+      if (!this.#isAtLeastAt(tip)) await this.#advance(tip);
     } finally {
       this.#turn.give();
     }
@@ -130,7 +132,7 @@ export class LogView {
   }
 
   async #advance(tip: Tip): Promise<void> {
-    const isFresh = this.#tip.segment === 0;
+    const isFresh = !this.#hasRetags;
     for (const header of await this.#wayTo(tip)) {
       const { segment, after, bytes, crc } = header;
       // To the end of the segment before, which nobody can move any more. One that was there when the log was opened has its index.
@@ -141,7 +143,12 @@ export class LogView {
       this.#tip = { ...after, segment, length: bytes, crc };
     }
     if (isFresh) await this.#findRetags();
+    this.#hasRetags = true;
     await this.#scanTo(tip);
+  }
+
+  #isAtLeastAt(tip: Tip): boolean {
+    return isReached(this.#tip, tip) && (this.#hasRetags || tip.segment === 0);
   }
 
   /** Headers of the segments after the known one, in order: each names the one before it. */
@@ -176,7 +183,8 @@ export class LogView {
     const first = this.#begins;
     const sealed: SealedSegment = { number: segment, first, last: position, length, checksum: hexOf(crc) };
     this.#segments.push(sealed);
-    if (this.#active.first === first && this.#active.last === position) this.#keep(segment);
+    const isKnown = this.#active.first === first && this.#active.last === position;
+    if (isKnown && position >= first) this.#keep(segment);
     this.#sealed.add(sealed);
   }
 
@@ -187,7 +195,7 @@ export class LogView {
 
   #keep(segment: number): void {
     this.#recent.set(segment, this.#active);
-    for (const number of this.#recent.keys()) if (number <= segment - recentMax) this.#recent.delete(number);
+    for (const oldest of this.#recent.keys()) if (this.#recent.size > recentMax) this.#recent.delete(oldest);
   }
 
   async #scanTo(end: Tip): Promise<void> {
@@ -196,15 +204,29 @@ export class LogView {
     const path = segmentPath(directory, segment);
     const breath = new Breath(this.#place.ground.ports.clock);
     for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc })) {
-      for (const line of lines) this.#take(readLine(segment, path, line));
+      this.#takeAll(path, lines);
       if (breath.isDue) await breath.take();
     }
     this.#tip = end;
   }
 
-  #take({ line, retag }: ReadLine): void {
-    this.#active.add(line);
-    if (retag !== undefined) this.retags.add(retag);
+  /** The tip goes along, whatever comes in between: a line that is taken twice does not follow. */
+  #takeAll(path: string, lines: readonly RawLine[]): void {
+    const { segment } = this.#tip;
+    let last: RawLine | undefined;
+    let { retagged } = this.#tip;
+    try {
+      for (const raw of lines) {
+        const { line, retag } = readLine(segment, path, raw);
+        this.#active.add(line);
+        if (retag !== undefined) this.retags.add(retag);
+        if (retag !== undefined) retagged = segment;
+        last = raw;
+      }
+    } finally {
+      const length = last === undefined ? 0 : last.offset + last.bytes.length;
+      if (last !== undefined) this.#tip = { segment, length, position: this.#active.last, crc: last.crc, retagged };
+    }
   }
 
   /** Only of sealed segments: what comes after is read line by line. Each segment that has any leads to the one before. */

@@ -1,9 +1,9 @@
 // Syncing a file: in the pool, or at once when nobody waits behind it and the device was quick of late.
 import type { FileCalls } from "./file-calls.ts";
 
-/** Above this the way to the pool and back, about 0.1 ms, is a small part, and others may want the event loop. */
+/** Above this the way to the pool and back, mostly 0.1 ms, is a small part, and others may want the event loop. */
 const briefMs = 0.5;
-/** What the way to the pool and back takes at most, where other processes want the processor too. */
+/** What that way may take where other processes want the processor too, without its being held against the device. */
 const poolWayMs = 0.5;
 /** So many in a row, in the pool or not: one that takes long ends it. */
 const briefSyncsToBlock = 3;
@@ -24,10 +24,10 @@ export class FileSync {
     this.#nowMs = nowMs;
   }
 
-  async run(isAlone?: () => boolean): Promise<void> {
+  async run(isIdle?: () => boolean): Promise<void> {
     const { fdatasync, fdatasyncAtOnce } = this.#calls;
     const mayBlock = fdatasyncAtOnce !== undefined && this.#briefInARow >= briefSyncsToBlock;
-    const isAtOnce = mayBlock && isAlone !== undefined && (await isStillSo(isAlone));
+    const isAtOnce = mayBlock && isIdle !== undefined && (await isStillSo(isIdle));
     const startedMs = this.#nowMs();
     if (isAtOnce) fdatasyncAtOnce(this.#fd);
     else await fdatasync(this.#fd);
@@ -37,8 +37,8 @@ export class FileSync {
 }
 
 /** When everybody was let in who is ready: of many requests that have arrived each would find itself alone, and none would share a sync. */
-async function isStillSo(isAlone: () => boolean): Promise<boolean> {
-  if (!isAlone()) return false;
+async function isStillSo(isIdle: () => boolean): Promise<boolean> {
+  if (!isIdle()) return false;
   await new Promise<void>((resolve) => setImmediate(resolve));
-  return isAlone();
+  return isIdle();
 }

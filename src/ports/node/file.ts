@@ -31,8 +31,8 @@ export class NodeFile implements DiskFile {
     await this.#attempt("write", () => writeAll(this.#calls, this.fd, offset, bytes));
   }
 
-  async sync({ isAlone }: SyncOptions = {}): Promise<void> {
-    await this.#attempt("sync", () => this.#sync.run(isAlone));
+  async sync({ isIdle }: SyncOptions = {}): Promise<void> {
+    await this.#attempt("sync", () => this.#sync.run(isIdle));
   }
 
   async stat(): Promise<FileStat> {

@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { ActiveIndex } from "../../../src/events/find/active-index.ts";
-import type { IndexedEvent } from "../../../src/events/find/indexed-line.ts";
-import { keysOf } from "../../../src/events/find/key-hash.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/find/key-hash.ts";
 import { KeyChains } from "../../../src/events/find/key-chains.ts";
 import { anyQuestion, anySegments, ModelLog } from "./model-log.ts";
 

@@ -1,7 +1,7 @@
 // What the tests of sealed indexes share: a log, its indexes on a disk, and the comparison of all answers with the log itself.
 import { onTestFinished } from "vitest";
 import { expect } from "vitest";
-import type { IndexedEvent } from "../../../src/events/find/indexed-line.ts";
+import type { IndexedEvent } from "../../../src/events/find/key-hash.ts";
 import { SealedIndexes } from "../../../src/events/find/sealed-indexes.ts";
 import type { Staging } from "../../../src/durable/staging.ts";
 import type { Items } from "../../../src/events/query.ts";

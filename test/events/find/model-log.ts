@@ -1,13 +1,7 @@
 // A log that is a list, and the plainest way to ask it: what every index must agree with.
 import * as fc from "fast-check";
-import type {
-  IndexedEvent,
-  IndexedLine,
-  LinePlace,
-  Range,
-  SealedSegment,
-} from "../../../src/events/find/indexed-line.ts";
-import { keysOf } from "../../../src/events/find/key-hash.ts";
+import type { IndexedLine, LinePlace, Range, SealedSegment } from "../../../src/events/find/indexed-line.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/find/key-hash.ts";
 import { matches, type Items } from "../../../src/events/query.ts";
 import { checksumOf } from "../../../src/format/checksum.ts";
 

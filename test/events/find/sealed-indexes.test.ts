@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ActiveIndex } from "../../../src/events/find/active-index.ts";
 import type { FindActive } from "../../../src/events/find/segment-image.ts";
-import { keysOf } from "../../../src/events/find/key-hash.ts";
-import type { IndexedEvent, IndexedLine } from "../../../src/events/find/indexed-line.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/find/key-hash.ts";
+import type { IndexedLine } from "../../../src/events/find/indexed-line.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { createMemoryDisk } from "../../../src/ports/memory/disk.ts";
 import { nodeRandom } from "../../../src/ports/node/random.ts";
@@ -120,6 +120,19 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       await indexes.build();
       expect(await namesIn(place)).toContain("0000000001-0000000006.idx");
       await expectRightAnswers(indexes, log);
+    });
+
+    it("finds what others have merged meanwhile, and does not make its parts again", async () => {
+      const log = new ModelLog(segmentsOf(12));
+      const late = indexesOf(place, log);
+      await indexesOf(place, log).build();
+      log.seal(segmentsOf(1)[0] ?? []);
+      await indexesOf(place, log).build();
+      const before = await namesIn(place);
+      const scans = log.scanned.length;
+      await late.build({ butNewest: true });
+      expect(await namesIn(place)).toEqual(before);
+      expect(log.scanned).toHaveLength(scans);
     });
 
     it("goes on reading while a merge takes the files from under it", async () => {
@@ -367,6 +380,28 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     for (const segment of log.segments) indexes.add(segment);
     await indexes.build();
     expect(pauses).toBeGreaterThan(6);
+    await indexes.close();
+  });
+
+  it("gives way to nobody while somebody waits for it", async () => {
+    const { staging, directory } = await memoryPlace();
+    const log = new ModelLog(segmentsOf(2));
+    let isPausing: (() => void) | undefined;
+    const begun = new Promise<void>((resolve) => (isPausing = resolve));
+    let goOn: (() => void) | undefined;
+    const pause = (): Promise<void> => new Promise((resolve) => void ((goOn = resolve), isPausing?.()));
+    const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan: log.scan, pause });
+    for (const segment of log.segments) indexes.add(segment);
+    // For him alone: it is made without a pause.
+    expect(await indexes.placeOf(1)).toEqual(log.events[0]?.line);
+    // What the background has begun is finished for him from its next step on.
+    const built = indexes.build();
+    await begun;
+    const place = indexes.placeOf(5);
+    goOn?.();
+    expect(await place).toEqual(log.events[4]?.line);
+    goOn?.();
+    await built;
     await indexes.close();
   });
 

@@ -24,9 +24,9 @@ async function run(directory) {
   const head = await events.head();
   const read = await perSecond(head, () => readAll(events));
   const rows = [{ name: "read, 1,000 states in memory", figures: [ratio(1), rateOf(read)] }];
-  for (const [name, key] of [
-    ["1,000 documents", ({ data }) => data.sku],
-    ["a document for every 10 events", ({ position }) => String(Math.floor(position / 10))],
+  for (const { name, key } of [
+    { name: "1,000 documents", key: ({ data }) => data.sku },
+    { name: "a document for every 10 events", key: ({ position }) => String(Math.floor(position / 10)) },
   ]) {
     const definition = { name: name.replaceAll(/\W/g, "-"), query: { types: ["Sold"] }, key, apply: count };
     const projection = await openProjection(events, definition);

@@ -30,6 +30,13 @@ async function activesOf(log: ModelLog): Promise<FindActive> {
   return (position) => actives.find(({ first, last }) => first <= position && position <= last);
 }
 
+/** Something to wait for. */
+function newGate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { opened, open: () => open() };
+}
+
 describe("the index of sealed segments", { timeout: 240_000 }, () => {
   it("gives exactly the positions that a walk over the log gives: just made, opened again, and merged", async () => {
     await fc.assert(
@@ -386,21 +393,21 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
   it("gives way to nobody while somebody waits for it", async () => {
     const { staging, directory } = await memoryPlace();
     const log = new ModelLog(segmentsOf(2));
-    let isPausing: (() => void) | undefined;
-    const begun = new Promise<void>((resolve) => (isPausing = resolve));
-    let goOn: (() => void) | undefined;
-    const pause = (): Promise<void> => new Promise((resolve) => void ((goOn = resolve), isPausing?.()));
+    const [begun, goOn] = [newGate(), newGate()];
+    const pause = async (): Promise<void> => {
+      begun.open();
+      await goOn.opened;
+    };
     const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan: log.scan, pause });
     for (const segment of log.segments) indexes.add(segment);
     // For him alone: it is made without a pause.
     expect(await indexes.placeOf(1)).toEqual(log.events[0]?.line);
     // What the background has begun is finished for him from its next step on.
     const built = indexes.build();
-    await begun;
+    await begun.opened;
     const place = indexes.placeOf(5);
-    goOn?.();
+    goOn.open();
     expect(await place).toEqual(log.events[4]?.line);
-    goOn?.();
     await built;
     await indexes.close();
   });

@@ -121,8 +121,11 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     return consume<E, Q>(this, this.#access, name, query, handler, options);
   }
 
-  async addTags(positions: readonly number[], tags: readonly string[], { signal }: Cancel = {}): Promise<void> {
-    if (!Array.isArray(positions) || positions.length === 0) throw new TypeError("addTags takes a list of positions.");
+  async addTags(positionsGiven: readonly number[], tags: readonly string[], { signal }: Cancel = {}): Promise<void> {
+    if (!Array.isArray(positionsGiven) || positionsGiven.length === 0)
+      throw new TypeError("addTags takes a list of positions.");
+    // The list stays the caller's, and it is looked at again when the line is durable.
+    const positions: readonly number[] = [...positionsGiven];
     for (const position of positions) checkCount(position, "a position");
     const log = this.#ready ?? (await this.#opened());
     // Looked up only where it is not known, so that it counts in the order of the calls.
@@ -156,8 +159,9 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     if (log !== undefined) await endFollowing(this.#access);
     this.#isClosed = true;
     if (log === undefined) return;
-    await this.#building;
+    // In this order: closing ends a merge that is under way.
     await log.close();
+    await this.#building;
   }
 
   /** What is open already. */

@@ -5,6 +5,7 @@ import type { Ports } from "../../ports/ports.ts";
 import type { Appended } from "../event-store.ts";
 import type { EventReader } from "../log/event-reader.ts";
 import { TenureLost, type Publisher, type Tenure } from "../log/publisher.ts";
+import type { Tip } from "../log/tip.ts";
 import type { LogView } from "../log/view.ts";
 import { answer, encode, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
 import type { AppendRequest, Call } from "./call.ts";
@@ -188,7 +189,7 @@ export class Appender {
       if (hasAccepted(judged)) {
         current ??= await publisher.begin();
         // A dead writer has left something, or another was faster than our look.
-        if (!view.isAt(current.published)) {
+        if (!this.wasJudgedAt(judged, current.published)) {
           await view.advance(current.published);
           judged = await this.#judge(batch);
         }
@@ -207,10 +208,16 @@ export class Appender {
   async #judge(batch: readonly Call[]): Promise<Judged> {
     const { view, reader, ports } = this.#parts;
     const time = new Date(ports.clock.wallMs()).toISOString();
+    const at = view.tip;
     const judge = new Judge(view, reader, time);
     const calls: JudgedCall[] = [];
     for (const call of batch) calls.push({ call, verdict: judge.tryJudge(call) ?? (await judge.judge(call)) });
-    return { time, calls };
+    return { at, time, calls };
+  }
+
+  /** By where the view was then: a reader of this process may have moved it since. */
+  protected wasJudgedAt({ at }: Judged, { segment, length }: Tip): boolean {
+    return at.segment === segment && at.length === length;
   }
 
   /** Writes what was accepted, and answers. False when the tenure is over. */

@@ -13,6 +13,8 @@ export interface JudgedCall {
 }
 
 export interface Judged {
+  /** The end of the log that they were judged against. */
+  readonly at: Tip;
   /** Of all events that this batch writes. */
   readonly time: string;
   readonly calls: readonly JudgedCall[];

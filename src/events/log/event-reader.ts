@@ -41,7 +41,7 @@ export class EventReader {
   /** `position` must be within the view. */
   async get(position: number): Promise<StoredEvent> {
     const place = await this.#view.placeOf(position);
-    const { first, time, events, payload } = await this.#lines.get(place);
+    const { first, time, events, payload } = await this.#lines.take(place, position);
     const [head, body] = [events[position - first], payload[position - first]];
     if (head === undefined || body === undefined)
       throw damaged(segmentPath(this.#place.directory, place.segment), place.offset);

@@ -11,6 +11,8 @@ const filesMax = 16;
 
 export interface FoundLine extends Line {
   readonly crc: number;
+  /** Positions whose event was handed out: whoever has it may change it, so nobody else gets the same objects. */
+  readonly taken: Set<number>;
 }
 
 export class LineReader {
@@ -24,6 +26,18 @@ export class LineReader {
     this.#place = place;
   }
 
+  /** The line for somebody who hands out the event at `position`. CORRUPT, as `get`. */
+  async take(place: LinePlace, position: number): Promise<FoundLine> {
+    for (;;) {
+      const line = await this.get(place);
+      if (!line.taken.has(position)) {
+        line.taken.add(position);
+        return line;
+      }
+      if (this.#last?.line === line) this.#last = undefined;
+    }
+  }
+
   /** CORRUPT when what stands there is not what was published. */
   async get({ segment, offset, bytes, first }: LinePlace): Promise<FoundLine> {
     if (this.#last?.segment === segment && this.#last.offset === offset) return this.#last.line;
@@ -34,7 +48,7 @@ export class LineReader {
     const crc = seed === undefined || text.length !== bytes ? undefined : findLineCrc(text, seed);
     const path = segmentPath(this.#place.directory, segment);
     if (crc === undefined) throw damaged(path, offset);
-    const line = Object.assign(lineOf(path, { offset, bytes: text }), { crc });
+    const line = Object.assign(lineOf(path, { offset, bytes: text }), { crc, taken: new Set<number>() });
     // An index never changes an answer, so a wrong one must not lead to another line.
     if (line.first !== first) throw damaged(path, offset);
     this.#last = { segment, offset, line };
@@ -67,11 +81,12 @@ export class LineReader {
 
   async #readKept(segment: number, from: number, length: number): Promise<Uint8Array> {
     for (;;) {
+      const file = await this.#file(segment);
       try {
-        return await (await this.#file(segment)).read(from, length);
+        return await file.read(from, length);
       } catch (error) {
-        // Closed by somebody who needed the room, between our getting it and our reading.
-        if (!hasErrno(error, "EBADF") || this.#files.has(segment)) throw error;
+        // Closed by somebody who needed the room, between our getting it and our reading; perhaps it is open again.
+        if (!hasErrno(error, "EBADF") || (await this.#files.get(segment)) === file) throw error;
       }
     }
   }
@@ -96,6 +111,7 @@ export class LineReader {
   async #forget(segment: number): Promise<void> {
     const file = this.#files.get(segment);
     this.#files.delete(segment);
-    await (await file)?.close();
+    // One that could not be opened was told to whoever wanted it.
+    await (await file?.catch(() => undefined))?.close();
   }
 }

@@ -18,6 +18,7 @@ import { emptyTip, type Tip } from "./tip.ts";
 export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
   readonly #head: HeadFile;
+  #isReplaced = false;
   /** Of the segment of the last tenure; kept, because no other machine writes to it. */
   #open: { readonly segment: number; readonly file: DiskFile; readonly identity: string } | undefined;
 
@@ -31,6 +32,7 @@ export class LocalPublisher implements Publisher {
   }
 
   async tip(): Promise<Tip> {
+    this.#mustBeInPlace();
     const head = await this.#head.find();
     if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
     const tip = await this.#tipAfterRestart(head);
@@ -40,6 +42,7 @@ export class LocalPublisher implements Publisher {
   }
 
   async begin(): Promise<Tenure> {
+    this.#mustBeInPlace();
     let tip = await this.#recoveredTip();
     // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
     if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
@@ -101,8 +104,14 @@ export class LocalPublisher implements Publisher {
   async #sizeOf(segment: number): Promise<number> {
     const { size, identity } = await this.place.disk.stat(segmentPath(this.place.directory, segment));
     await this.segment(segment);
-    if (this.#open?.identity === identity) return size;
-    await this.close();
+    if (this.#open?.identity !== identity) this.#isReplaced = true;
+    this.#mustBeInPlace();
+    return size;
+  }
+
+  /** For good: the view and the gate are those of the directory that was there before. */
+  #mustBeInPlace(): void {
+    if (!this.#isReplaced) return;
     throw holdfastError("CLOSED", `${this.place.directory} was replaced while it was open. Open it again.`, {});
   }
 
@@ -180,6 +189,9 @@ export class LocalPublisher implements Publisher {
       await this.#forgetSegment();
       const file = await this.place.disk.open(segmentPath(this.place.directory, segment), "write");
       this.#open = { segment, file, identity: (await file.stat()).identity };
+      // Opened by its name, and the head perhaps long before.
+      if (!(await this.#head.isInPlace())) this.#isReplaced = true;
+      this.#mustBeInPlace();
     }
     return this.#open.file;
   }

@@ -88,15 +88,21 @@ class ImportWriter {
   #bytes = 0;
   added = 0;
   position = 0;
+  #hasBegun = false;
 
   constructor(log: OpenedLog) {
     this.#log = log;
   }
 
   async begin(): Promise<Tenure> {
-    this.#tenure = await this.#log.publisher.begin();
-    this.position = this.#tenure.published.position;
-    return this.#tenure;
+    const tenure = await this.#log.publisher.begin();
+    this.#tenure = tenure;
+    const { position } = tenure.published;
+    // Between two tenures nothing but the gate keeps others out, and between machines a gate can be lost.
+    if (this.#hasBegun && position !== this.position) throw takenOver(this.#log);
+    this.#hasBegun = true;
+    this.position = position;
+    return tenure;
   }
 
   /** True when something was written. */
@@ -136,7 +142,7 @@ class ImportWriter {
   }
 }
 
-function takenOver({ lock: { path } }: OpenedLog, cause: unknown): Error {
+function takenOver({ lock: { path } }: OpenedLog, cause?: unknown): Error {
   const message =
     "Another writer took this one for dead, and took over. Repeat the import: it goes on where it stopped, if nobody has appended.";
   return holdfastError("LOCK_LOST", message, { path }, cause);

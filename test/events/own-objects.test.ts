@@ -1,0 +1,50 @@
+// What callers do with what they gave or were given changes nothing in the store.
+import { expect, it } from "vitest";
+import { join } from "node:path";
+import { openEvents, type EventStore } from "../../src/events/index.ts";
+import { makeScratch } from "../ports/scratch.ts";
+
+async function withEvents(work: (events: EventStore) => Promise<void>): Promise<void> {
+  await using events = await openEvents(join(makeScratch(), "log"));
+  await work(events);
+}
+
+it("an event that its reader has changed is the old one for the next reader", () =>
+  withEvents(async (events) => {
+    await events.append([
+      { type: "Stocked", data: { left: 3 }, tags: ["sku:1"], id: "one" },
+      { type: "Stocked", data: { left: 7 }, tags: ["sku:2"] },
+    ]);
+    for (const left of [3, 3, 3]) {
+      const event = await events.last({ tags: ["sku:1"] });
+      expect(event?.data).toEqual({ left });
+      (event?.data as { left: number }).left--;
+      (event?.tags as string[]).push("spoiled");
+    }
+    expect((await events.last({ tags: ["sku:2"] }))?.data).toEqual({ left: 7 });
+    // Nor is it another event for whoever appends it again.
+    const again = { type: "Stocked", data: { left: 3 }, tags: ["sku:1"], id: "one" };
+    expect(await events.append(again)).toEqual({ first: 1, last: 1, repeated: true });
+    expect(await events.last({ tags: ["spoiled"] })).toBeUndefined();
+  }));
+
+it("two readers at once get objects of their own", () =>
+  withEvents(async (events) => {
+    await events.append({ type: "Stocked", data: { left: 3 }, tags: ["sku:1"] });
+    const [one, other] = await Promise.all([events.last({ tags: ["sku:1"] }), events.last({ tags: ["sku:1"] })]);
+    expect(one?.data).toEqual(other?.data);
+    expect(one?.data).not.toBe(other?.data);
+  }));
+
+it("tags are added to the positions that were said, whatever becomes of the list", () =>
+  withEvents(async (events) => {
+    await events.append({ type: "Sold", data: null });
+    const positions = [1];
+    const adding = events.addTags(positions, ["refunded"]);
+    positions.length = 0;
+    await adding;
+    const condition = { failIfEventsMatch: { tags: ["refunded"] } };
+    await expect(events.append({ type: "Sold", data: null }, { condition })).rejects.toMatchObject({
+      code: "APPEND_CONDITION_FAILED",
+    });
+  }));

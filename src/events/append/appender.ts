@@ -5,7 +5,7 @@ import type { Ports } from "../../ports/ports.ts";
 import type { Appended } from "../event-store.ts";
 import type { EventReader } from "../log/event-reader.ts";
 import { TenureLost, type Publisher, type Tenure } from "../log/publisher.ts";
-import type { Tip } from "../log/tip.ts";
+import { isSameTip } from "../log/tip.ts";
 import type { LogView } from "../log/view.ts";
 import { answer, encode, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
 import type { AppendRequest, Call } from "./call.ts";
@@ -188,8 +188,8 @@ export class Appender {
       let judged = await this.#judge(batch);
       if (hasAccepted(judged)) {
         current ??= await publisher.begin();
-        // A dead writer has left something, or another was faster than our look.
-        if (!this.wasJudgedAt(judged, current.published)) {
+        // A dead writer has left something, or another was faster than our look. Not by where the view is now: a reader of this process may have moved it since.
+        if (!isSameTip(judged.at, current.published)) {
           await view.advance(current.published);
           judged = await this.#judge(batch);
         }
@@ -213,11 +213,6 @@ export class Appender {
     const calls: JudgedCall[] = [];
     for (const call of batch) calls.push({ call, verdict: judge.tryJudge(call) ?? (await judge.judge(call)) });
     return { at, time, calls };
-  }
-
-  /** By where the view was then: a reader of this process may have moved it since. */
-  protected wasJudgedAt({ at }: Judged, { segment, length }: Tip): boolean {
-    return at.segment === segment && at.length === length;
   }
 
   /** Writes what was accepted, and answers. False when the tenure is over. */

@@ -16,6 +16,11 @@ export interface Tip {
 
 export const emptyTip: Tip = { segment: 0, length: 0, position: 0, crc: 0, retagged: 0 };
 
+/** Whether both are one place of one log. */
+export function isSameTip(one: Tip, other: Tip): boolean {
+  return one.segment === other.segment && one.length === other.length;
+}
+
 export function hexOf(crc: number): string {
   return crc.toString(16).padStart(8, "0");
 }

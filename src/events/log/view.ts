@@ -10,7 +10,7 @@ import { Breath } from "./breath.ts";
 import { Retags } from "./retags.ts";
 import { scanPublished, type RawLine } from "./scan.ts";
 import { listSegments, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
-import { emptyTip, hexOf, type Tip } from "./tip.ts";
+import { emptyTip, hexOf, isSameTip, type Tip } from "./tip.ts";
 
 /** How many headers are asked for at the same time when a log is opened. */
 const headersAtOnce = 16;
@@ -52,10 +52,6 @@ export class LogView {
     return this.#tip;
   }
 
-  isAt({ segment, length }: Tip): boolean {
-    return this.#tip.segment === segment && this.#tip.length === length;
-  }
-
   /** Goes on to `tip`, which is published. One who is further already stays there. */
   async advance(tip: Tip): Promise<void> {
     if (this.#isAtLeastAt(tip)) return;
@@ -70,7 +66,7 @@ export class LogView {
   /** Takes over what this process has published itself, from `from` to `to`, without reading it again. */
   addOwn(from: Tip, to: Tip, lines: readonly IndexedLine[]): void {
     // Somebody may have advanced meanwhile, or not yet to `from`: then it is read like anybody else's.
-    if (!this.isAt(from) || !this.#turn.tryTake()) return;
+    if (!isSameTip(this.#tip, from) || !this.#turn.tryTake()) return;
     try {
       for (const line of lines) this.#active.add(line);
       this.#tip = to;

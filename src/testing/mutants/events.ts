@@ -1,11 +1,10 @@
 // Event logs that are wrong in ways that were proposed, shipped by others, or built by ourselves first.
-import { Appender, type AppenderParts } from "../../events/append/appender.ts";
+import { Appender } from "../../events/append/appender.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
 import { TenureLost, type Tenure } from "../../events/log/publisher.ts";
 import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
 import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
 import type { Tip } from "../../events/log/tip.ts";
-import type { LogView } from "../../events/log/view.ts";
 import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/event-actors.ts";
 import { localEventScenarios, shareEventScenarios } from "../scenarios/events.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
@@ -98,20 +97,6 @@ class RefusesForPending extends Appender {
   }
 }
 
-/** Takes a batch for judged at the end of the log because the view of the process is there by now. */
-class LooksAtTheView extends Appender {
-  readonly #view: LogView;
-
-  constructor(parts: AppenderParts) {
-    super(parts);
-    this.#view = parts.view;
-  }
-
-  protected override wasJudgedAt(_judged: unknown, tip: Tip): boolean {
-    return this.#view.isAt(tip);
-  }
-}
-
 const withLocal = (Publisher: typeof LocalPublisher): EventScenarioOptions => ({
   ...local,
   openPublisher: async (place) => new Publisher(place),
@@ -180,15 +165,6 @@ export const eventMutants: readonly Mutant[] = [
       "events: a disk that runs full",
     ),
     breaks: /somebody was refused because of/,
-  },
-  {
-    name: "events: a batch that was judged before another's append is written after it",
-    about: "A reader of the same process has moved the view meanwhile, and nobody judges again.",
-    scenario: scenarioNamed(
-      shareEventScenarios({ ...share, AppenderClass: LooksAtTheView }),
-      "events: a reader moves the view of a writer",
-    ),
-    breaks: /was acknowledged or shown as|are both said to be at/,
   },
   {
     name: "events: writing on after the last publish",

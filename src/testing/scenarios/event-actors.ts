@@ -92,16 +92,6 @@ export function writer(times: number, options: EventScenarioOptions, condition?:
   });
 }
 
-/** The same, while somebody of the same process reads. */
-export function readingWriter(options: EventScenarioOptions): Actor {
-  return actor({
-    prepare: ({ ports }) => openLog(ports, options),
-    run: async (context, log) => {
-      await Promise.all([appendOne(context, log, `${context.name}:1`, {}), log.advance()]);
-    },
-  });
-}
-
 /** Has begun to write when the scenario begins, or is done already, and goes on as if nothing had happened since. */
 export function sleeper(options: EventScenarioOptions, { isDone = false }: { readonly isDone?: boolean } = {}): Actor {
   return actor({

@@ -5,7 +5,6 @@ import {
   eventScenario,
   local,
   reader,
-  readingWriter,
   rivals,
   share,
   sleeper,
@@ -145,14 +144,6 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
       killsMax: 1,
       mortal: ["ada", "bob"],
       quirks: { lateWrites: true },
-    }),
-    scenario({
-      name: "events: a reader moves the view of a writer",
-      about: "A batch counts as judged where it was judged, not where the view of its process is by then.",
-      actors: {
-        ada: { ...readingWriter(options), machine: "m1" },
-        bob: { ...sleeper(options), machine: "m2" },
-      },
     }),
     scenario({
       name: "events: two machines, one wants to be the only one",

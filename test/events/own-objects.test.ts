@@ -18,8 +18,9 @@ it("an event that its reader has changed is the old one for the next reader", ()
     for (const left of [3, 3, 3]) {
       const event = await events.last({ tags: ["sku:1"] });
       expect(event?.data).toEqual({ left });
-      (event?.data as { left: number }).left--;
-      (event?.tags as string[]).push("spoiled");
+      if (event === undefined) return;
+      (event.data as { left: number }).left--;
+      (event.tags as string[]).push("spoiled");
     }
     expect((await events.last({ tags: ["sku:2"] }))?.data).toEqual({ left: 7 });
     // Nor is it another event for whoever appends it again.

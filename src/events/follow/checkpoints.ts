@@ -140,7 +140,7 @@ export class Checkpoints {
   }
 }
 
-function rewound(position: number): Error {
+export function rewound(position: number): Error {
   const message = `The log has no longer the event at ${position} up to which this was done: it was restored from a backup, or replaced. What was made from it may hold what never happened; rebuild it, or begin under a new name.`;
   return holdfastError("LOG_REWOUND", message, { position });
 }

@@ -6,6 +6,7 @@ import type { NewEvent } from "../../../src/common.ts";
 import type { EventConsumer, EventStore } from "../../../src/events/event-store.ts";
 import { Checkpoints } from "../../../src/events/follow/checkpoints.ts";
 import { accessOf } from "../../../src/events/log-access.ts";
+import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { kinds, LogWorld, withDisk } from "./log-world.ts";
 
@@ -313,6 +314,25 @@ test("one that slept past its lease stops, its late checkpoint does not count, a
   expect(seen.at(-1)).toBe("sleeper 4");
   await first.stop();
   await first.done;
+});
+
+test("closing the store right after an append stops an idle consumer and an idle projection, and they do not fail", async () => {
+  // The append woke them up, they found the store closing before they were told to stop, and took that for a failure.
+  for (const kind of kinds) {
+    const world = await LogWorld.make(kind);
+    const store = await world.open<Counted>();
+    await append(store, 1, 1);
+    const consumer = store.consume("mailer", "all", async () => undefined);
+    const projection = await openProjection(store, { name: "last", query: "all", key: () => "last", apply: () => 1 });
+    const running = projection.run();
+    await Promise.all([consumer.waitUntilProcessed(1), projection.waitUntilProcessed(1)]);
+    // Until both sleep.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await store.append(counted(2));
+    await store.close();
+    await consumer.done;
+    await running.done;
+  }
 });
 
 test("closing the store waits for the batch in hand, which then counts", async () => {

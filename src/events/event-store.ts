@@ -83,6 +83,9 @@ export interface ConsumerOptions extends Cancel {
 export interface EventConsumer extends Running {
   readonly name: string;
   position(): Promise<number>;
-  /** Read your writes: resolves when this position is processed, by whichever process. */
+  /**
+   * Read your writes: resolves when this position is processed, by whichever process. When this consumer has failed before, it rejects as `done` does. LOG_REWOUND when what was
+   * processed is no longer in the log.
+   */
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
 }

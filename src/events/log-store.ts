@@ -248,7 +248,8 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
         return now > position ? now : undefined;
       }, options);
       if (head !== undefined) return head;
-      if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
+      // Not as soon as it is being closed: a loop that waits here is to be stopped, and that is no failure.
+      if (this.#isClosed) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
     }
   }
 

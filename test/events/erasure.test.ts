@@ -218,6 +218,58 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect(await store.head()).toBe(0);
   });
 
+  it("is refused when a schema has reordered a list on the way to it: what stands in its place is another value", async () => {
+    // Marks were paths and nothing else: of ["x", Ada] a schema that sorts made ["Ada", "x"]. The "x" was sealed, and Ada was stored in clear.
+    const world = await CodecWorld.make(kind);
+    const schema: StandardSchema = {
+      "~standard": {
+        version: 1,
+        vendor: "test",
+        validate: (value) => {
+          const { names } = value as { names: unknown[] };
+          const sorted = names.toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
+          return { value: { names: sorted } };
+        },
+      },
+    };
+    const store = await world.open({ keys: await world.openKeys(), schemas: { Listed: { schema } } });
+    const reordered = [
+      ["x", personal("c1", ada)],
+      // Both would be sealed, each with the key of the other: to forget Grace would be to erase Ada.
+      [personal("c2", grace), personal("c1", ada)],
+      [
+        { number: 2, name: personal("c2", grace) },
+        { number: 1, name: personal("c1", ada) },
+      ],
+    ];
+    for (const names of reordered)
+      expect(await refusalOf(store.append({ type: "Listed", data: { names } }))).toMatch(
+        /data\.names\.1(\.name)? is not there any more/,
+      );
+    expect(await store.head()).toBe(0);
+    await store.append({ type: "Listed", data: { names: [personal("c1", ada), "x"] } });
+    expect((await allOf(store.read())).map(({ data }) => data)).toEqual([{ names: [ada, "x"] }]);
+    expect([...(await world.files()).values()].join("")).not.toContain("Lovelace");
+  });
+
+  it("is refused when a schema has changed it inside a list, and not when it only was rebuilt", async () => {
+    const world = await CodecWorld.make(kind);
+    const schema: StandardSchema = {
+      "~standard": {
+        version: 1,
+        vendor: "test",
+        validate: (value) => ({
+          value: (value as { first: string; last: string }[]).map(({ first, last }) => ({ last: last.trim(), first })),
+        }),
+      },
+    };
+    const store = await world.open({ keys: await world.openKeys(), schemas: { Listed: { schema } } });
+    const people = (last: string): unknown => [personal("c1", { first: "Ada", last })];
+    expect(await refusalOf(store.append({ type: "Listed", data: people(" Lovelace") }))).toMatch(/inside a list/);
+    await store.append({ type: "Listed", data: people("Lovelace") });
+    expect((await store.last())?.data).toEqual([{ first: "Ada", last: "Lovelace" }]);
+  });
+
   it("leaves alone what only looks like it", async () => {
     const world = await CodecWorld.make(kind);
     const store = await world.open({ keys: await world.openKeys() });

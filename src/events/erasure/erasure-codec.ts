@@ -55,7 +55,10 @@ export class ErasureCodec implements EventCodec {
       ({ path }) => `the personal value at ${path.join(".")} is not there any more`,
     );
     if (missing.length === 0) return sealed as StoredBody;
-    throw invalid(place.type, [...missing, "it is undefined, or the schema has moved or removed it"]);
+    throw invalid(place.type, [
+      ...missing,
+      "it is undefined, or the schema has moved or removed it, or changed it inside a list",
+    ]);
   }
 
   async #getKeys(type: string, marks: Marks): Promise<Keys> {

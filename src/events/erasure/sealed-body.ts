@@ -1,7 +1,7 @@
 // The JSON of an event whose personal values are sealed: `{"$personal": …}` stands where such a value was, and keys of the user's own that look like it get one more `$`.
 import { objectOf, textOf } from "../../format/decoding.ts";
 import { erased } from "./erased.ts";
-import { placeKey, type Marks } from "./marks.ts";
+import { isMarked, placeKey, type Marks } from "./marks.ts";
 import { keyIdOf, seal, unseal, type SealedValue, type ValuePlace } from "./sealed-value.ts";
 
 const mark = "$personal";
@@ -11,10 +11,10 @@ const escaped = /^\$\$+personal$/;
 export type Keys = ReadonlyMap<string, Uint8Array>;
 type EventPlace = Pick<ValuePlace, "type" | "id">;
 
-/** `json` has nothing but JSON in it. Removes from `marks` what it has found; what is left was not there. */
+/** `json` has nothing but JSON in it. Removes from `marks` what it has found; what is left was not there, and then the result must not be stored. */
 export function sealTree(json: unknown, place: EventPlace, path: readonly string[], marks: Marks, keys: Keys): unknown {
   const found = marks.get(placeKey(path));
-  if (found !== undefined) {
+  if (found !== undefined && isMarked(found, json)) {
     const key = keys.get(found.subject);
     if (key === undefined) throw new Error(`No key was got for ${found.subject}.`);
     marks.delete(placeKey(path));

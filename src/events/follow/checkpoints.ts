@@ -4,7 +4,7 @@
 // resumes from cannot change under him: the late checkpoint of one who slept past his lease never counts.
 import { RollingChain } from "../../durable/rolling-chain.ts";
 import type { Staging } from "../../durable/staging.ts";
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import { checkpointKind, counts, unbegun, type Checkpoint } from "./checkpoint.ts";
 import { Tenure } from "./tenure.ts";
@@ -13,6 +13,8 @@ import { Tenure } from "./tenure.ts";
 const slotsPerEpoch = 1024;
 /** Half an epoch: a single busy process keeps up with itself. */
 const appendsPerCollection = 512;
+/** Who sleeps past his lease so often in one call is not getting anywhere. */
+const sleepsMax = 10;
 
 export interface CheckpointsOptions {
   /** The id of the ground that the fences are of. */
@@ -41,13 +43,15 @@ export class Checkpoints {
 
   /** Makes the chain if there is none. */
   static async open(staging: Staging, directory: string, options: CheckpointsOptions): Promise<Checkpoints> {
-    const chain = await RollingChain.open<Checkpoint>(staging, directory, {
-      kind: checkpointKind,
-      initial: unbegun,
-      counts,
-      slotsPerEpoch: options.slotsPerEpoch ?? slotsPerEpoch,
-      bootId: options.bootId,
-    });
+    const chain = await orAgain(() =>
+      RollingChain.open<Checkpoint>(staging, directory, {
+        kind: checkpointKind,
+        initial: unbegun,
+        counts,
+        slotsPerEpoch: options.slotsPerEpoch ?? slotsPerEpoch,
+        bootId: options.bootId,
+      }),
+    );
     return new this(chain, staging, options);
   }
 
@@ -132,7 +136,7 @@ export class Checkpoints {
   }
 
   async #append(id: string, change: (newest: Checkpoint) => Checkpoint | undefined): Promise<Checkpoint | undefined> {
-    const entry = await this.#chain.append(id, change);
+    const entry = await orAgain(() => this.#chain.append(id, change));
     // In nobody's way: what is not collected now is collected by the next who comes to it.
     if (++this.#appends % appendsPerCollection === 0) this.collect().catch(() => undefined);
     if (entry !== undefined) this.#options.onSaved?.();
@@ -140,7 +144,21 @@ export class Checkpoints {
   }
 }
 
-function rewound(position: number): Error {
+/**
+ * For one who slept past his lease while he staged a record: the directory was swept under him, so nothing of it was linked, and the next life gives him another one.
+ * Whether it still counts is for the fence to say. Only here: the LOCK_LOST of a handler is its own.
+ */
+async function orAgain<T>(work: () => Promise<T>): Promise<T> {
+  for (let sleeps = 1; ; sleeps++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (sleeps >= sleepsMax || !isHoldfastError(error, "LOCK_LOST")) throw error;
+    }
+  }
+}
+
+export function rewound(position: number): Error {
   const message = `The log has no longer the event at ${position} up to which this was done: it was restored from a backup, or replaced. What was made from it may hold what never happened; rebuild it, or begin under a new name.`;
   return holdfastError("LOG_REWOUND", message, { position });
 }

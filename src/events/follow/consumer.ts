@@ -1,14 +1,15 @@
 // A consumer: one of all processes that use its name hands the events of a log to a handler, and what it has done outlives it.
-import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
+import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import { checkName } from "../../format/name.ts";
 import type { PathHold } from "../../locks/path-hold.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../event-store.ts";
 import type { LogAccess } from "../log-access.ts";
 import { itemsOf, type Matching, type Query } from "../query.ts";
+import type { Checkpoint } from "./checkpoint.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { followingOf, type Following } from "./following.ts";
 import { Loop, type LoopSignals } from "./loop.ts";
-import { waitUntil } from "./progress.ts";
+import { waitUntilProcessed } from "./progress.ts";
 import { underLease, workThrough, type EventSource, type Outcome } from "./work-through.ts";
 
 const batchMax = 100_000;
@@ -44,7 +45,7 @@ class LogConsumer implements EventConsumer {
   readonly #batch: number;
   readonly #following: Following;
   readonly #checkpoints: Promise<Checkpoints>;
-  readonly #loop: Running;
+  readonly #loop: Loop;
 
   constructor(
     source: EventSource,
@@ -88,12 +89,21 @@ class LogConsumer implements EventConsumer {
   }
 
   async position(): Promise<number> {
-    return (await (await this.#checkpoints).read()).state.position;
+    return (await this.#checkpoint()).position;
   }
 
   async waitUntilProcessed(position: number, options: Cancel = {}): Promise<void> {
-    const isReached = async (): Promise<boolean> => (await this.position()) >= position;
-    await waitUntil(this.#following, this.#access.ports, isReached, options);
+    const progress = {
+      following: this.#following,
+      access: this.#access,
+      findCheckpoint: () => this.#checkpoint(),
+      findFailure: () => this.#loop.failure,
+    };
+    await waitUntilProcessed(position, progress, options);
+  }
+
+  async #checkpoint(): Promise<Checkpoint> {
+    return (await (await this.#checkpoints).read()).state;
   }
 
   async #open(from: number | "head"): Promise<Checkpoints> {

@@ -11,7 +11,7 @@ export interface Stoppable {
 
 export class Following {
   readonly loops: Set<Stoppable> = new Set();
-  /** Called when a checkpoint was made here: those who wait for it need not wait for their next look. */
+  /** Called when a checkpoint was made here, or will not be: those who wait for it need not wait for their next look. */
   readonly waiting: Set<() => void> = new Set();
   readonly #access: LogAccess;
   #locks: Promise<TablePathLocks> | undefined;

@@ -20,6 +20,10 @@ export interface LoopOptions {
   readonly onEnd?: (loop: Loop) => void;
 }
 
+export interface Failure {
+  readonly error: unknown;
+}
+
 /** Nobody sees it: it only ends waits. */
 const stopped = "stopped";
 
@@ -29,6 +33,7 @@ export class Loop implements Running {
   readonly #clock: Clock;
   readonly #stopping = new AbortController();
   readonly #lettingGo = new AbortController();
+  #failure: Failure | undefined;
 
   constructor({ following, clock, signal, onEnd }: LoopOptions, work: (signals: LoopSignals) => Promise<void>) {
     this.#clock = clock;
@@ -41,6 +46,11 @@ export class Loop implements Running {
       following.loops.delete(this);
       onEnd?.(this);
     });
+  }
+
+  /** How it has ended, if it has failed: for those who wait for what it was to do. To ask for it leaves `done` uncaught. */
+  get failure(): Failure | undefined {
+    return this.#failure;
   }
 
   async stop({ drainMs = drainMsDefault }: { drainMs?: number | undefined } = {}): Promise<void> {
@@ -61,8 +71,15 @@ export class Loop implements Running {
   }
 
   async #run(following: Following, work: (signals: LoopSignals) => Promise<void>): Promise<void> {
-    following.mustBeOpen();
-    await work({ stopping: this.#stopping.signal, lettingGo: this.#lettingGo.signal });
+    try {
+      following.mustBeOpen();
+      await work({ stopping: this.#stopping.signal, lettingGo: this.#lettingGo.signal });
+    } catch (error) {
+      this.#failure = { error };
+      // Those who wait are told.
+      following.progressed();
+      throw error;
+    }
   }
 }
 

@@ -31,6 +31,7 @@ export interface Projection<S> extends AsyncDisposable {
   /** Those that have all of these tags. */
   byTags(tags: readonly string[]): AsyncIterable<readonly [key: string, state: S]>;
   position(): Promise<number>;
+  /** As of a consumer; it rejects when the last `run` of this object has failed. */
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
   /** Into a new generation beside the old one, then switches; resumes after a crash. */
   rebuild(options?: RebuildOptions): Promise<void>;

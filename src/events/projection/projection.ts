@@ -3,7 +3,7 @@ import type { Cancel, NewEvent, Running } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { EventStore } from "../event-store.ts";
 import { Loop, type LoopSignals } from "../follow/loop.ts";
-import { waitUntil } from "../follow/progress.ts";
+import { waitUntilProcessed } from "../follow/progress.ts";
 import type { EventSource } from "../follow/work-through.ts";
 import { accessOf } from "../log-access.ts";
 import { Catalog } from "./catalog.ts";
@@ -41,6 +41,7 @@ class LogProjection<S> implements Projection<S> {
   readonly #work: ProjectionWork;
   readonly #index: TagIndex;
   readonly #loops = new Set<Running>();
+  #lastRun: Loop | undefined;
 
   constructor(place: ProjectionPlace, reader: DocumentReader, work: ProjectionWork) {
     this.name = place.name;
@@ -73,8 +74,11 @@ class LogProjection<S> implements Projection<S> {
   }
 
   async waitUntilProcessed(position: number, options: Cancel = {}): Promise<void> {
-    const isReached = async (): Promise<boolean> => (await this.position()) >= position;
-    await waitUntil(this.#place.following, this.#place.access.ports, isReached, options);
+    const { following, access } = this.#place;
+    const findCheckpoint = () => this.#reader.findCheckpoint();
+    // Of `run` only: how a rebuild failed is told to whoever has called it, and the documents are kept up to date all the same.
+    const findFailure = () => this.#lastRun?.failure;
+    await waitUntilProcessed(position, { following, access, findCheckpoint, findFailure }, options);
   }
 
   async rebuild({ onProgress, signal }: RebuildOptions = {}): Promise<void> {
@@ -90,14 +94,14 @@ class LogProjection<S> implements Projection<S> {
   }
 
   run({ signal }: Cancel = {}): Running {
-    return this.#begin((signals) => this.#work.run(signals), signal);
+    return (this.#lastRun = this.#begin((signals) => this.#work.run(signals), signal));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#loops].map((loop) => loop.stop()));
   }
 
-  #begin(work: (signals: LoopSignals) => Promise<void>, signal: AbortSignal | undefined): Running {
+  #begin(work: (signals: LoopSignals) => Promise<void>, signal: AbortSignal | undefined): Loop {
     const { following, access } = this.#place;
     const onEnd = (loop: Running): void => void this.#loops.delete(loop);
     const loop = new Loop({ following, clock: access.ports.clock, signal, onEnd }, work);

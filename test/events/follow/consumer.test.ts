@@ -3,9 +3,11 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
+import { parentOf, removeDirectory } from "../../../src/durable/directory.ts";
 import type { EventConsumer, EventStore } from "../../../src/events/event-store.ts";
 import { Checkpoints } from "../../../src/events/follow/checkpoints.ts";
 import { accessOf } from "../../../src/events/log-access.ts";
+import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { kinds, LogWorld, withDisk } from "./log-world.ts";
 
@@ -313,6 +315,66 @@ test("one that slept past its lease stops, its late checkpoint does not count, a
   expect(seen.at(-1)).toBe("sleeper 4");
   await first.stop();
   await first.done;
+});
+
+test.each(["epoch", "0.begin.", ".take.0", ".save.1"])(
+  "one that sleeps past its lease while it stages a checkpoint (%s) goes on with its next life",
+  async (what) => {
+    // Its directory was swept meanwhile, and the failure to write there ended the consumer.
+    const world = await LogWorld.make();
+    let sleptMs = 0;
+    let staged = 0;
+    const tamper = (ports: Ports): Ports => {
+      const { clock, disk } = ports;
+      const isMeant = (text: string): boolean => text.includes('"checkpoint') && text.includes(what);
+      return {
+        ...withDisk(ports, {
+          createFile: async (path, bytes, options) => {
+            if (isMeant(Buffer.from(bytes).toString()) && ++staged === 1) {
+              sleptMs = 60_000;
+              await removeDirectory(disk, parentOf(path));
+            } else if (path.includes("/temp/")) sleptMs = 0; // Whoever stages has asked whether its life is over.
+            await disk.createFile(path, bytes, options);
+          },
+        }),
+        clock: {
+          wallMs: () => clock.wallMs() + sleptMs,
+          monotonicMs: () => clock.monotonicMs(),
+          sleep: (ms, options) => clock.sleep(ms, options),
+          alarm: (ms, ring) => clock.alarm(ms, ring),
+        },
+      };
+    };
+    const store = await world.open<Counted>({ tamper });
+    const other = await world.open<Counted>();
+    await append(other, 1, 3);
+    const seen: number[] = [];
+    const consumer = store.consume("mailer", "all", async ([event]) => void seen.push(event!.position));
+    await Promise.race([consumer.waitUntilProcessed(3), consumer.done]);
+    expect(seen).toEqual([1, 2, 3]);
+    expect(staged).toBeGreaterThan(1);
+    await consumer.stop();
+    await consumer.done;
+  },
+);
+
+test("closing the store right after an append stops an idle consumer and an idle projection, and they do not fail", async () => {
+  // The append woke them up, they found the store closing before they were told to stop, and took that for a failure.
+  for (const kind of kinds) {
+    const world = await LogWorld.make(kind);
+    const store = await world.open<Counted>();
+    await append(store, 1, 1);
+    const consumer = store.consume("mailer", "all", async () => undefined);
+    const projection = await openProjection(store, { name: "last", query: "all", key: () => "last", apply: () => 1 });
+    const running = projection.run();
+    await Promise.all([consumer.waitUntilProcessed(1), projection.waitUntilProcessed(1)]);
+    // Until both sleep.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await store.append(counted(2));
+    await store.close();
+    await consumer.done;
+    await running.done;
+  }
 });
 
 test("closing the store waits for the batch in hand, which then counts", async () => {

@@ -62,7 +62,7 @@ export class ProjectionWork {
           isBuilt = now.current?.number === building.number;
           return "over";
         }
-        const outcome = await this.#buildUnder(hold, building, now.current, signals, onProgress);
+        const outcome = await this.#buildUnder(hold, building, signals, onProgress);
         isBuilt = outcome === "over" && (await this.#catalog.read()).current?.number === building.number;
         return outcome;
       });
@@ -73,19 +73,17 @@ export class ProjectionWork {
   async #buildUnder(
     hold: PathHold,
     { number }: GenerationFacts,
-    current: GenerationFacts | undefined,
     signals: LoopSignals,
     onProgress: Progress | undefined,
   ): Promise<Outcome> {
-    const generation = await openGeneration(this.#place, number);
-    await generation.checkpoints.begin(async () => 0);
-    let isUseless = this.#isOfAnotherGround((await generation.checkpoints.read()).state);
     try {
-      if (!isUseless) return await this.#catchUp(generation, hold, signals, current, onProgress);
+      const generation = await openGeneration(this.#place, number);
+      await generation.checkpoints.begin(async () => 0);
+      const { state } = await generation.checkpoints.read();
+      if (!this.#isOfAnotherGround(state)) return await this.#catchUp(generation, hold, signals, onProgress);
     } catch (error) {
-      // It was begun with a log that has been replaced since.
-      isUseless = isHoldfastError(error, "LOG_REWOUND");
-      if (!isUseless) throw error;
+      // Either it was begun with a log that has been replaced since, or it is nobody's any more, and its files were taken away under our hands.
+      if (!isHoldfastError(error, "LOG_REWOUND") && (await this.#isNamed(number))) throw error;
     }
     // From the beginning, under a new number.
     await this.#catalog.abandon(number);
@@ -97,12 +95,14 @@ export class ProjectionWork {
     generation: Generation,
     hold: PathHold,
     signals: LoopSignals,
-    current: GenerationFacts | undefined,
     onProgress: Progress | undefined,
   ): Promise<Outcome> {
     const work = { untilHead: true, ...(onProgress && { onProgress }) };
     const outcome = await this.#fold(generation, hold, signals, work);
     if (outcome !== "over" || signals.stopping.aborted) return outcome;
+    const { current, building } = await this.#catalog.read();
+    // Whoever has overtaken us may need long: the current generation must not stand still until then.
+    if (building?.number !== generation.number) return "over";
     if (current !== undefined) {
       // Closed before the switch: whoever has seen the old generation at a position never sees the new one at an earlier one. A crash in between leaves the
       // old one readable and standing still, until somebody has finished this.
@@ -110,10 +110,17 @@ export class ProjectionWork {
       const rest = await this.#fold(generation, hold, signals, work);
       if (rest !== "over" || signals.stopping.aborted) return rest;
     }
-    await this.#catalog.switchTo(generation.number);
+    const now = await this.#catalog.switchTo(generation.number);
+    // Overtaken after all: what is older than ours is still read.
+    if (now.current?.number !== generation.number) return "over";
     this.#place.following.progressed();
     await this.#place.removeOlderThan(generation.number);
     return "over";
+  }
+
+  async #isNamed(number: number): Promise<boolean> {
+    const { current, building } = await this.#catalog.read();
+    return current?.number === number || building?.number === number;
   }
 
   /** The first generation has begun before it is named, so that whoever is led to it finds it. */

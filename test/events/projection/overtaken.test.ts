@@ -1,0 +1,121 @@
+// Several programs that build at the same time, perhaps with different versions: whoever was overtaken takes nothing away from those who read, and nothing goes back.
+import { expect, onTestFinished, test } from "vitest";
+import { accessOf } from "../../../src/events/log-access.ts";
+import type { EventStore } from "../../../src/events/event-store.ts";
+import { Catalog } from "../../../src/events/projection/catalog.ts";
+import { openGeneration, ProjectionPlace } from "../../../src/events/projection/generation.ts";
+import { openProjection } from "../../../src/events/projection/projection.ts";
+import type { Ports } from "../../../src/ports/ports.ts";
+import { LogWorld, withDisk } from "../follow/log-world.ts";
+import { shelves, stocked, type ShopEvent } from "./shelf.ts";
+
+const newer = shelves({ version: 2, apply: () => ({ count: 2, events: 2 }) });
+const [madeByOld, madeByNewer] = [
+  { count: 1, events: 1 },
+  { count: 2, events: 2 },
+];
+
+/** A log with one event, and its document in generation 1. */
+async function worldWithTea(): Promise<{ world: LogWorld; store: EventStore<ShopEvent> }> {
+  const world = await LogWorld.make();
+  const store = await world.open<ShopEvent>();
+  await store.append(stocked("tea", 1));
+  const projection = await openProjection(store, shelves());
+  await using _running = projection.run();
+  await projection.waitUntilProcessed(1);
+  return { world, store };
+}
+
+async function generationsOf(world: LogWorld): Promise<string[]> {
+  const { disk } = await world.ports();
+  return (await disk.list(`${world.directory}/projections/shelves`)).filter((name) => name !== "catalog").sort();
+}
+
+/** A program that stops before its first link to such a path, as one that is slow or sleeps does. */
+class Sleeper {
+  readonly asleep: Promise<void>;
+  readonly wake: () => void;
+  readonly #fallAsleep: () => void;
+  readonly #awake: Promise<void>;
+  readonly #isReached: (path: string) => boolean;
+  #hasSlept = false;
+
+  constructor(isReached: (path: string) => boolean) {
+    this.#isReached = isReached;
+    [this.asleep, this.#fallAsleep] = whenCalled();
+    [this.#awake, this.wake] = whenCalled();
+    // A test that fails before would wait for it for ever.
+    onTestFinished(() => this.wake());
+  }
+
+  tamper = (ports: Ports): Ports =>
+    withDisk(ports, {
+      link: async (from, to) => {
+        if (!this.#hasSlept && this.#isReached(to)) {
+          this.#hasSlept = true;
+          this.#fallAsleep();
+          await this.#awake;
+        }
+        await ports.disk.link(from, to);
+      },
+    });
+}
+
+function whenCalled(): [promise: Promise<void>, call: () => void] {
+  let call = (): void => undefined;
+  const promise = new Promise<void>((resolve) => (call = resolve));
+  return [promise, call];
+}
+
+test("a builder that was overtaken by a newer version leaves the generation that is read alone, and does not close it", async () => {
+  // It removed everything below its own number although it had not become the one that is read.
+  const { world, store } = await worldWithTea();
+  const slow = new Sleeper((path) => path.includes("/0000000002/"));
+  const slower = new Sleeper((path) => path.includes("/0000000003/"));
+  const old = await openProjection(await world.open<ShopEvent>({ tamper: slow.tamper }), shelves());
+  const rebuilding = old.rebuild();
+  await slow.asleep;
+  const next = await openProjection(await world.open<ShopEvent>({ tamper: slower.tamper }), newer);
+  next.run();
+  await slower.asleep;
+  slow.wake();
+  await expect(rebuilding).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+  const reader = await openProjection(store, shelves());
+  expect(await reader.get("tea")).toEqual(madeByOld);
+  const { checkpoints } = await openGeneration(new ProjectionPlace(accessOf(store), "shelves"), 1);
+  expect((await checkpoints.read()).state).toMatchObject({ isBegun: true, isClosed: false });
+  slower.wake();
+  await next.waitUntilProcessed((await store.append(stocked("tea", 1))).last);
+  await expect.poll(() => reader.get("tea")).toEqual(madeByNewer);
+  await expect.poll(() => generationsOf(world)).toEqual(["0000000003"]);
+});
+
+test("a builder that slept before the switch while its generation was given up removes nothing that is read", async () => {
+  const { world, store } = await worldWithTea();
+  const { directory } = new ProjectionPlace(accessOf(store), "shelves");
+  const { staging, ports } = accessOf(store).ground;
+  const catalog = await Catalog.open(staging, `${directory}/catalog`, ports.host.bootId);
+  const reader = await openProjection(store, shelves());
+  let isFolded = false;
+  let appends = 0;
+  const seen: unknown[] = [];
+  const slow = await world.open<ShopEvent>({
+    tamper: (own) =>
+      withDisk(own, {
+        link: async (from, to) => {
+          if (isFolded && to.includes("/catalog/")) {
+            appends++;
+            // First the switch, which comes too late, then the name of another one.
+            if (appends === 1) await catalog.abandon(2);
+            else seen.push(await reader.get("tea"));
+          }
+          await own.disk.link(from, to);
+        },
+      }),
+  });
+  const projection = await openProjection(slow, shelves());
+  await projection.rebuild({ onProgress: () => void (isFolded = true) });
+  expect(seen[0]).toEqual(madeByOld);
+  expect(await reader.get("tea")).toEqual(madeByOld);
+  expect(await generationsOf(world)).toEqual(["0000000003"]);
+});

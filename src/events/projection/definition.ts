@@ -32,9 +32,9 @@ export interface Projection<S> extends AsyncDisposable {
   byTags(tags: readonly string[]): AsyncIterable<readonly [key: string, state: S]>;
   position(): Promise<number>;
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
-  /** Into a new generation beside the old one, then switches; resumes after a crash. */
+  /** Into a new generation beside the old one, then switches; resumes after a crash. NEWER_FORMAT when programs with a newer version have taken over. */
   rebuild(options?: RebuildOptions): Promise<void>;
-  /** Keeps it up to date; one of all processes does the work. */
+  /** Keeps it up to date; one of all processes does the work. It ends with NEWER_FORMAT when programs with a newer version have taken over. */
   run(options?: Cancel): Running;
 }
 

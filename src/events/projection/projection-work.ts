@@ -43,30 +43,40 @@ export class ProjectionWork {
     while (!signals.stopping.aborted) {
       const { current, building } = await this.#catalog.read();
       if (current === undefined && building === undefined) await this.#beginFirst();
-      else if (current === undefined || (await this.#isOutdated(current))) await this.build(signals);
+      else if (current === undefined || (await this.#isOutdated(current))) await this.#replace(current, signals);
       else await this.#keep(current, signals);
     }
   }
 
-  /** True when a generation of this version that was not read before is read now. False when it was stopped before. */
+  /** True when a generation of this version that was not read before is read now. False when it was stopped before. NEWER_FORMAT as above. */
   async build(signals: LoopSignals, onProgress?: Progress): Promise<boolean> {
     let isBuilt = false;
     while (!isBuilt && !signals.stopping.aborted) {
-      const { building } = await this.#catalog.nameBuilding(this.#definition.version);
-      if (building === undefined) continue; // Somebody has just finished it, and another one is wanted.
-      this.#mustKnow(building);
-      await underLease(this.#place.following, this.#place.leaseOf(building.number), signals, async (hold) => {
-        const now = await this.#catalog.read();
-        if (now.building?.number !== building.number) {
-          // Somebody else has done it, or has begun another one since.
-          isBuilt = now.current?.number === building.number;
-          return "over";
-        }
-        const outcome = await this.#buildUnder(hold, building, signals, onProgress);
-        isBuilt = outcome === "over" && (await this.#catalog.read()).current?.number === building.number;
-        return outcome;
-      });
+      const { current } = await this.#catalog.read();
+      isBuilt = await this.#replace(current, signals, onProgress);
     }
+    return isBuilt;
+  }
+
+  /** Builds a successor of `outdated`, or waits until somebody else has. False when it has come to nothing: then it is time to look again. */
+  async #replace(outdated: GenerationFacts | undefined, signals: LoopSignals, onProgress?: Progress): Promise<boolean> {
+    const { current, building } = await this.#catalog.nameBuilding(this.#definition.version, outdated?.number);
+    // Asked of what was found now: between the look that made us come here and this one, others may have switched to a version that we do not know.
+    if (current !== undefined) this.#mustKnow(current);
+    if (current?.number !== outdated?.number || building === undefined) return false;
+    this.#mustKnow(building);
+    let isBuilt = false;
+    await underLease(this.#place.following, this.#place.leaseOf(building.number), signals, async (hold) => {
+      const now = await this.#catalog.read();
+      if (now.building?.number !== building.number) {
+        // Somebody else has done it, or has begun another one since.
+        isBuilt = now.current?.number === building.number;
+        return "over";
+      }
+      const outcome = await this.#buildUnder(hold, building, signals, onProgress);
+      isBuilt = outcome === "over" && (await this.#catalog.read()).current?.number === building.number;
+      return outcome;
+    });
     return isBuilt;
   }
 

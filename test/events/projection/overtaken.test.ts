@@ -1,13 +1,15 @@
 // Several programs that build at the same time, perhaps with different versions: whoever was overtaken takes nothing away from those who read, and nothing goes back.
 import { expect, onTestFinished, test } from "vitest";
-import { accessOf } from "../../../src/events/log-access.ts";
+import type { Running } from "../../../src/common.ts";
 import type { EventStore } from "../../../src/events/event-store.ts";
+import { accessOf } from "../../../src/events/log-access.ts";
 import { Catalog } from "../../../src/events/projection/catalog.ts";
+import type { Projection } from "../../../src/events/projection/definition.ts";
 import { openGeneration, ProjectionPlace } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { LogWorld, withDisk } from "../follow/log-world.ts";
-import { shelves, stocked, type ShopEvent } from "./shelf.ts";
+import { shelves, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
 
 const newer = shelves({ version: 2, apply: () => ({ count: 2, events: 2 }) });
 const [madeByOld, madeByNewer] = [
@@ -90,6 +92,19 @@ test("a builder that was overtaken by a newer version leaves the generation that
   await expect.poll(() => generationsOf(world)).toEqual(["0000000003"]);
 });
 
+test("a builder whose files were removed by a newer version says that there is one", async () => {
+  const { world, store } = await worldWithTea();
+  const slow = new Sleeper((path) => path.includes("/0000000002/"));
+  const old = await openProjection(await world.open<ShopEvent>({ tamper: slow.tamper }), shelves());
+  const rebuilding = old.rebuild();
+  await slow.asleep;
+  const next = await openProjection(store, newer);
+  await next.rebuild();
+  slow.wake();
+  await expect(rebuilding).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+  expect(await next.get("tea")).toEqual(madeByNewer);
+});
+
 test("a builder that slept before the switch while its generation was given up removes nothing that is read", async () => {
   const { world, store } = await worldWithTea();
   const { directory } = new ProjectionPlace(accessOf(store), "shelves");
@@ -118,4 +133,66 @@ test("a builder that slept before the switch while its generation was given up r
   expect(seen[0]).toEqual(madeByOld);
   expect(await reader.get("tea")).toEqual(madeByOld);
   expect(await generationsOf(world)).toEqual(["0000000003"]);
+});
+
+test("a rebuild by a program with an older version is refused, and takes nothing back", async () => {
+  const { world, store } = await worldWithTea();
+  const next = await openProjection(store, newer);
+  await next.rebuild();
+  const old = await openProjection(await world.open<ShopEvent>(), shelves());
+  await expect(old.rebuild()).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+  expect(await old.get("tea")).toEqual(madeByNewer);
+  expect(await generationsOf(world)).toEqual(["0000000002"]);
+});
+
+/** A run, with the old version, of one who finds generation 1 closed, and whose next step comes after the switch to what `definition` has built. */
+async function runAcrossSwitch(
+  { world, store }: { world: LogWorld; store: EventStore<ShopEvent> },
+  definition: typeof newer,
+): Promise<{ running: Running; projection: Projection<Shelf> }> {
+  let isFolded = false;
+  const slow = new Sleeper((path) => isFolded && path.includes("/catalog/"));
+  const builder = await openProjection(await world.open<ShopEvent>({ tamper: slow.tamper }), definition);
+  const rebuilding = builder.rebuild({ onProgress: () => void (isFolded = true) });
+  await slow.asleep;
+  let hasLooked = false;
+  const other = await world.open<ShopEvent>({
+    tamper: (ports) =>
+      withDisk(ports, {
+        canOpen: async (path) => {
+          const isThere = await ports.disk.canOpen(path);
+          // The last call of a look at the checkpoint.
+          if (!hasLooked && /\/0000000001\/checkpoint\/[^/]*\/open$/.test(path)) {
+            hasLooked = true;
+            slow.wake();
+            await rebuilding;
+          }
+          return isThere;
+        },
+      }),
+  });
+  const projection = await openProjection(other, shelves());
+  const running = projection.run();
+  await rebuilding;
+  expect(hasLooked).toBe(true);
+  await store.append(stocked("tea", 1));
+  return { running, projection };
+}
+
+test("in a rolling upgrade the older program stops when the newer one switches between two of its steps", async () => {
+  // It took the closed generation for its own to replace, and led everybody back to documents of the old version.
+  const { world, store } = await worldWithTea();
+  const { running, projection } = await runAcrossSwitch({ world, store }, newer);
+  await expect(running.done).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+  expect(await projection.get("tea")).toEqual(madeByNewer);
+  expect(await generationsOf(world)).toEqual(["0000000002"]);
+}, 10_000);
+
+test("whoever runs it does not build again what another has just switched to", async () => {
+  const { world, store } = await worldWithTea();
+  const { running, projection } = await runAcrossSwitch({ world, store }, shelves());
+  await projection.waitUntilProcessed(2);
+  expect(await projection.get("tea")).toEqual({ count: 2, events: 2 });
+  expect(await generationsOf(world)).toEqual(["0000000002"]);
+  await running.stop();
 });

@@ -26,9 +26,12 @@ export interface ProjectionDefinition<S, E extends NewEvent> {
 export interface Projection<S> extends AsyncDisposable {
   readonly name: string;
   get(key: string): Promise<S | undefined>;
-  /** Each document whole, none older than when it was begun. What is made meanwhile may be missing. */
+  /**
+   * Each document whole, none older than when it was begun. What is made meanwhile may be missing. RESOURCE_BUSY when the read model was rebuilt after the first of them was
+   * read: read again.
+   */
   all(): AsyncIterable<readonly [key: string, state: S]>;
-  /** Those that have all of these tags. */
+  /** Those that have all of these tags; as `all`. */
   byTags(tags: readonly string[]): AsyncIterable<readonly [key: string, state: S]>;
   position(): Promise<number>;
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;

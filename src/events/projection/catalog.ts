@@ -50,9 +50,13 @@ export class Catalog {
     return await this.#change(({ last }) => (last === 0 ? { current: { number: 1, version }, last: 1 } : undefined));
   }
 
-  /** A generation of this version that is being built: one that somebody has begun, or a new one. */
-  async nameBuilding(version: number): Promise<CatalogState> {
+  /**
+   * A generation of this version that is to replace `outdated`: one that somebody has begun, or a new one. None when another one than `outdated` is read by now. Never one of a
+   * lower version than the one that is read, so that no switch goes back.
+   */
+  async nameBuilding(version: number, outdated: number | undefined): Promise<CatalogState> {
     return await this.#change((state) => {
+      if (state.current?.number !== outdated || (state.current?.version ?? 0) > version) return undefined;
       if (state.building !== undefined && state.building.version >= version) return undefined;
       const number = state.last + 1;
       return { ...state, building: { number, version }, last: number };

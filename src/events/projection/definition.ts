@@ -26,16 +26,19 @@ export interface ProjectionDefinition<S, E extends NewEvent> {
 export interface Projection<S> extends AsyncDisposable {
   readonly name: string;
   get(key: string): Promise<S | undefined>;
-  /** Each document whole, none older than when it was begun. What is made meanwhile may be missing. */
+  /**
+   * Each document whole, none older than when it was begun. What is made meanwhile may be missing. RESOURCE_BUSY when the read model was rebuilt after the first of them was
+   * read: read again.
+   */
   all(): AsyncIterable<readonly [key: string, state: S]>;
-  /** Those that have all of these tags. */
+  /** Those that have all of these tags; as `all`. */
   byTags(tags: readonly string[]): AsyncIterable<readonly [key: string, state: S]>;
   position(): Promise<number>;
   /** As of a consumer; it rejects when the last `run` of this object has failed. */
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
-  /** Into a new generation beside the old one, then switches; resumes after a crash. */
+  /** Into a new generation beside the old one, then switches; resumes after a crash. NEWER_FORMAT when programs with a newer version have taken over. */
   rebuild(options?: RebuildOptions): Promise<void>;
-  /** Keeps it up to date; one of all processes does the work. */
+  /** Keeps it up to date; one of all processes does the work. It ends with NEWER_FORMAT when programs with a newer version have taken over. */
   run(options?: Cancel): Running;
 }
 

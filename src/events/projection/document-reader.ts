@@ -18,6 +18,9 @@ const looksMax = 1000;
 /** What was found is gone already. */
 const again: unique symbol = Symbol("again");
 
+/** The generation in which something was to be read is no longer the one that is read. */
+export const replaced: unique symbol = Symbol("replaced");
+
 export interface FoundNames {
   readonly generation: Generation;
   readonly names: readonly DocumentName[];
@@ -45,8 +48,35 @@ export class DocumentReader {
     throw holdfastError("CORRUPT", message, { path: this.#place.directory });
   }
 
+  /**
+   * The documents that `choose` takes of all that there are, from one generation: two may have different keys, so a part of each is nothing. `choose` gives undefined when it
+   * meets `replaced`. As long as nobody has got anything it begins again in the new one; afterwards it is RESOURCE_BUSY.
+   */
+  async *each(
+    choose: (found: FoundNames) => Promise<readonly DocumentName[] | undefined>,
+  ): AsyncGenerator<Document, void, undefined> {
+    for (let looks = 0; looks < looksMax; looks++) {
+      const found = await this.#list();
+      if (found === undefined) return;
+      const names = await choose(found);
+      if (names === undefined) continue;
+      let document: Document | typeof replaced | undefined;
+      let hasBegun = false;
+      for (const name of names) {
+        document = await this.read(found.generation, name);
+        if (document === replaced) break;
+        if (document === undefined) continue;
+        hasBegun = true;
+        yield document;
+      }
+      if (document !== replaced) return;
+      if (hasBegun) throw this.#busy("the read model was rebuilt while you were reading: read again.");
+    }
+    throw this.#restless();
+  }
+
   /** Where the documents are, each the newest that counts. */
-  async list(): Promise<FoundNames | undefined> {
+  async #list(): Promise<FoundNames | undefined> {
     return await this.#look(async (generation) => {
       const names: DocumentName[] = [];
       for (const shard of (await this.#place.disk.list(generation.directory)).filter(isShard))
@@ -56,9 +86,13 @@ export class DocumentReader {
     });
   }
 
-  /** What a name stood for, or what has replaced it since; undefined when it was deleted. */
-  async read({ directory }: Generation, name: DocumentName): Promise<Document | undefined> {
-    return (await this.#findFile(directory, name)) ?? (await this.#findHash(name.hash));
+  /** What a name stood for, or what has taken its place in that generation since; undefined when it was deleted. */
+  async read({ number, directory }: Generation, name: DocumentName): Promise<Document | typeof replaced | undefined> {
+    const document = await this.#findFile(directory, name);
+    if (document !== undefined) return document;
+    const newer = await this.#findHash(name.hash);
+    // Asked after the look: generations only go forward, so if this one is read now, it was the one that was looked at.
+    return (await this.#catalog.read()).current?.number === number ? newer : replaced;
   }
 
   async #findHash(hash: string): Promise<Document | undefined> {
@@ -125,8 +159,11 @@ export class DocumentReader {
   }
 
   #restless(): Error {
+    return this.#busy(`what is there changed during each of ${looksMax} looks.`);
+  }
+
+  #busy(why: string): Error {
     const path = this.#place.directory;
-    const message = `${path}: what is there changed during each of ${looksMax} looks.`;
-    return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
+    return holdfastError("RESOURCE_BUSY", `${path}: ${why}`, { path, blockedBy: [], worthWaiting: true });
   }
 }

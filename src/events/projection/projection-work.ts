@@ -43,49 +43,57 @@ export class ProjectionWork {
     while (!signals.stopping.aborted) {
       const { current, building } = await this.#catalog.read();
       if (current === undefined && building === undefined) await this.#beginFirst();
-      else if (current === undefined || (await this.#isOutdated(current))) await this.build(signals);
+      else if (current === undefined || (await this.#isOutdated(current))) await this.#replace(current, signals);
       else await this.#keep(current, signals);
     }
   }
 
-  /** True when a generation of this version that was not read before is read now. False when it was stopped before. */
+  /** True when a generation of this version that was not read before is read now. False when it was stopped before. NEWER_FORMAT as above. */
   async build(signals: LoopSignals, onProgress?: Progress): Promise<boolean> {
     let isBuilt = false;
     while (!isBuilt && !signals.stopping.aborted) {
-      const { building } = await this.#catalog.nameBuilding(this.#definition.version);
-      if (building === undefined) continue; // Somebody has just finished it, and another one is wanted.
-      this.#mustKnow(building);
-      await underLease(this.#place.following, this.#place.leaseOf(building.number), signals, async (hold) => {
-        const now = await this.#catalog.read();
-        if (now.building?.number !== building.number) {
-          // Somebody else has done it, or has begun another one since.
-          isBuilt = now.current?.number === building.number;
-          return "over";
-        }
-        const outcome = await this.#buildUnder(hold, building, now.current, signals, onProgress);
-        isBuilt = outcome === "over" && (await this.#catalog.read()).current?.number === building.number;
-        return outcome;
-      });
+      const { current } = await this.#catalog.read();
+      isBuilt = await this.#replace(current, signals, onProgress);
     }
+    return isBuilt;
+  }
+
+  /** Builds a successor of `outdated`, or waits until somebody else has. False when it has come to nothing: then it is time to look again. */
+  async #replace(outdated: GenerationFacts | undefined, signals: LoopSignals, onProgress?: Progress): Promise<boolean> {
+    const { current, building } = await this.#catalog.nameBuilding(this.#definition.version, outdated?.number);
+    // Asked of what was found now: between the look that made us come here and this one, others may have switched to a version that we do not know.
+    if (current !== undefined) this.#mustKnow(current);
+    if (current?.number !== outdated?.number || building === undefined) return false;
+    this.#mustKnow(building);
+    let isBuilt = false;
+    await underLease(this.#place.following, this.#place.leaseOf(building.number), signals, async (hold) => {
+      const now = await this.#catalog.read();
+      if (now.building?.number !== building.number) {
+        // Somebody else has done it, or has begun another one since.
+        isBuilt = now.current?.number === building.number;
+        return "over";
+      }
+      const outcome = await this.#buildUnder(hold, building, signals, onProgress);
+      isBuilt = outcome === "over" && (await this.#catalog.read()).current?.number === building.number;
+      return outcome;
+    });
     return isBuilt;
   }
 
   async #buildUnder(
     hold: PathHold,
     { number }: GenerationFacts,
-    current: GenerationFacts | undefined,
     signals: LoopSignals,
     onProgress: Progress | undefined,
   ): Promise<Outcome> {
-    const generation = await openGeneration(this.#place, number);
-    await generation.checkpoints.begin(async () => 0);
-    let isUseless = this.#isOfAnotherGround((await generation.checkpoints.read()).state);
     try {
-      if (!isUseless) return await this.#catchUp(generation, hold, signals, current, onProgress);
+      const generation = await openGeneration(this.#place, number);
+      await generation.checkpoints.begin(async () => 0);
+      const { state } = await generation.checkpoints.read();
+      if (!this.#isOfAnotherGround(state)) return await this.#catchUp(generation, hold, signals, onProgress);
     } catch (error) {
-      // It was begun with a log that has been replaced since.
-      isUseless = isHoldfastError(error, "LOG_REWOUND");
-      if (!isUseless) throw error;
+      // Either it was begun with a log that has been replaced since, or it is nobody's any more, and its files were taken away under our hands.
+      if (!isHoldfastError(error, "LOG_REWOUND") && (await this.#isNamed(number))) throw error;
     }
     // From the beginning, under a new number.
     await this.#catalog.abandon(number);
@@ -97,12 +105,14 @@ export class ProjectionWork {
     generation: Generation,
     hold: PathHold,
     signals: LoopSignals,
-    current: GenerationFacts | undefined,
     onProgress: Progress | undefined,
   ): Promise<Outcome> {
     const work = { untilHead: true, ...(onProgress && { onProgress }) };
     const outcome = await this.#fold(generation, hold, signals, work);
     if (outcome !== "over" || signals.stopping.aborted) return outcome;
+    const { current, building } = await this.#catalog.read();
+    // Whoever has overtaken us may need long: the current generation must not stand still until then.
+    if (building?.number !== generation.number) return "over";
     if (current !== undefined) {
       // Closed before the switch: whoever has seen the old generation at a position never sees the new one at an earlier one. A crash in between leaves the
       // old one readable and standing still, until somebody has finished this.
@@ -110,10 +120,17 @@ export class ProjectionWork {
       const rest = await this.#fold(generation, hold, signals, work);
       if (rest !== "over" || signals.stopping.aborted) return rest;
     }
-    await this.#catalog.switchTo(generation.number);
+    const now = await this.#catalog.switchTo(generation.number);
+    // Overtaken after all: what is older than ours is still read.
+    if (now.current?.number !== generation.number) return "over";
     this.#place.following.progressed();
     await this.#place.removeOlderThan(generation.number);
     return "over";
+  }
+
+  async #isNamed(number: number): Promise<boolean> {
+    const { current, building } = await this.#catalog.read();
+    return current?.number === number || building?.number === number;
   }
 
   /** The first generation has begun before it is named, so that whoever is led to it finds it. */

@@ -57,11 +57,8 @@ class LogProjection<S> implements Projection<S> {
   }
 
   async *all(): AsyncGenerator<readonly [key: string, state: S], void, undefined> {
-    const found = await this.#reader.list();
-    for (const name of found?.names ?? []) {
-      const document = found === undefined ? undefined : await this.#reader.read(found.generation, name);
-      if (document?.state !== undefined) yield entryOf<S>(document);
-    }
+    for await (const document of this.#reader.each(async ({ names }) => names))
+      if (document.state !== undefined) yield entryOf<S>(document);
   }
 
   async *byTags(tags: readonly string[]): AsyncGenerator<readonly [key: string, state: S], void, undefined> {

@@ -1,6 +1,6 @@
 // Which documents have which tags: kept in memory, and brought up to date by looking which files are new.
 import type { Document, DocumentName } from "./document.ts";
-import type { DocumentReader } from "./document-reader.ts";
+import { replaced, type DocumentReader, type FoundNames } from "./document-reader.ts";
 
 interface Indexed {
   readonly generation: number;
@@ -18,9 +18,13 @@ export class TagIndex {
 
   /** The documents that have all of these tags. The first time all documents are read, later only those that have changed. */
   async *find(tags: readonly string[]): AsyncGenerator<Document, void, undefined> {
-    const found = await this.#reader.list();
-    if (found === undefined) return;
-    const { generation, names } = found;
+    for await (const document of this.#reader.each((found) => this.#choose(found, tags)))
+      // It may have changed since it was looked up.
+      if (hasAll(document.tags, tags)) yield document;
+  }
+
+  /** Undefined when another generation is read by now. */
+  async #choose({ generation, names }: FoundNames, tags: readonly string[]): Promise<DocumentName[] | undefined> {
     const before = this.#known;
     const known = new Map<string, Indexed>();
     // What is found on the way is kept at once: two who ask at the same time share it.
@@ -30,16 +34,13 @@ export class TagIndex {
       const old = before.get(name.hash);
       const isSame =
         old?.generation === generation.number && old.name.fence === name.fence && old.name.position === name.position;
-      const documentTags = isSame ? old.tags : (await this.#reader.read(generation, name))?.tags;
-      if (documentTags === undefined) continue;
-      known.set(name.hash, { generation: generation.number, name, tags: documentTags });
-      if (hasAll(documentTags, tags)) matching.push(name);
+      const found = isSame ? old : await this.#reader.read(generation, name);
+      if (found === replaced) return undefined;
+      if (found === undefined) continue;
+      known.set(name.hash, { generation: generation.number, name, tags: found.tags });
+      if (hasAll(found.tags, tags)) matching.push(name);
     }
-    for (const name of matching) {
-      const document = await this.#reader.read(generation, name);
-      // It may have changed since it was looked up.
-      if (document !== undefined && hasAll(document.tags, tags)) yield document;
-    }
+    return matching;
   }
 }
 

@@ -323,3 +323,16 @@ describe("the memory ports", () => {
     expect(await other.disk.list("/")).toEqual([]);
   });
 });
+
+it("lets timers have their turn, however long somebody writes and syncs", async () => {
+  const disk = createMemoryDisk(nodeClock.wallMs);
+  const file = await disk.open("/file", "create");
+  let isOver = false;
+  setTimeout(() => (isOver = true), 1);
+  // Would never end if a sync were only a promise.
+  for (let at = 0; !isOver && at < 1_000_000; at++) {
+    await file.write(0, Buffer.from("x"));
+    await file.sync();
+  }
+  expect(isOver).toBe(true);
+});

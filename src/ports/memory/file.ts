@@ -1,5 +1,4 @@
 // An open file of the memory disk.
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { diskError } from "../disk-error.ts";
 import type { DiskFile, FileStat } from "../disk.ts";
 import { statOf, type FileNode, type Tree } from "./tree.ts";
@@ -33,7 +32,8 @@ export class MemoryFile implements DiskFile {
   async sync(): Promise<void> {
     this.#mustBeOpen("sync");
     // As a real one does: nothing else here ever leaves the queue of promises, so that a loop of appends would keep every timer of the process waiting for ever.
-    await nextTurn();
+    // oxlint-disable-next-line no-restricted-globals
+    await new Promise<void>((resolve) => setImmediate(resolve));
   }
 
   async stat(): Promise<FileStat> {

@@ -27,7 +27,7 @@ const memoryBytesMaxDefault = 24 * 1024 * 1024;
 export class IndexStore {
   /** False after a failed write, until somebody says that it is worth trying again. */
   isWritable = true;
-  #isClosed = false;
+  #mayMerge = true;
   readonly #options: IndexStoreOptions;
   readonly #images: MemoryImages;
 
@@ -62,8 +62,7 @@ export class IndexStore {
     return this.#write(span, async (write) => {
       const content = await mergedContentOf(parts, pause);
       await writeIndex(this.#coverageOf(span), content, async (offset, bytes) => {
-        // A large merge takes a minute, which nobody who closes has to wait for.
-        if (this.#isClosed) throw closed();
+        if (!this.#mayMerge) throw closed();
         await write(offset, bytes);
         await pause?.();
       });
@@ -81,9 +80,9 @@ export class IndexStore {
     }
   }
 
-  /** Ends a merge that is under way. */
-  close(): void {
-    this.#isClosed = true;
+  /** Also those that are under way. */
+  endMerges(): void {
+    this.#mayMerge = false;
   }
 
   async #write(span: Span, fill: (write: IndexTarget["write"]) => Promise<void>): Promise<boolean> {

@@ -69,6 +69,10 @@ export class SealedIndexes {
     await this.#shelf.build(options);
   }
 
+  endMerges(): void {
+    this.#shelf.endMerges();
+  }
+
   async close(): Promise<void> {
     await this.#shelf.close();
   }

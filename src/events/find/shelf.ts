@@ -103,9 +103,14 @@ export class Shelf {
     await this.#once("build", () => this.#build(butNewest));
   }
 
+  /** Whoever builds is told CLOSED. */
+  endMerges(): void {
+    this.#store.endMerges();
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#store.close();
+    this.endMerges();
     await Promise.allSettled([...this.#underWay.values()]);
     await Promise.all([...this.#open.values()].map((index) => index.close()));
     this.#open.clear();

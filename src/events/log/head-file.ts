@@ -83,13 +83,13 @@ export class HeadFile {
     }
   }
 
-  /** False when another file has its name by now: what is written to the one that is open is read by nobody. */
+  /** False when another file has its name by now: what is written to the one that is open is read by nobody. If none has, the segments tell all. */
   async isInPlace(): Promise<boolean> {
     if (this.#file === undefined) return true;
     try {
       return (await this.#disk.stat(this.#path)).identity === (await this.#file.stat()).identity;
     } catch (error) {
-      if (hasErrno(error, "ENOENT")) return false;
+      if (hasErrno(error, "ENOENT")) return true;
       throw error;
     }
   }

@@ -123,6 +123,11 @@ export class LogView {
     for (const number of built) this.#recent.delete(number);
   }
 
+  /** The next one who builds begins them again. */
+  endMerges(): void {
+    this.#sealed.endMerges();
+  }
+
   async close(): Promise<void> {
     await this.#sealed.close();
   }

@@ -173,6 +173,8 @@ async function runAcrossSwitch(
   });
   const projection = await openProjection(other, shelves());
   const running = projection.run();
+  // It may end before the caller has begun to watch it.
+  running.done.catch(() => undefined);
   await rebuilding;
   expect(hasLooked).toBe(true);
   await store.append(stocked("tea", 1));

@@ -94,11 +94,10 @@ it("an event that comes again with the id that it was given by the store is reco
 });
 
 describe("a directory that was replaced while it was open", () => {
-  it.each(["has written", "has only read"])("is refused for good to a process that %s", async (what) => {
+  it("is refused for good to a process that has written to it", async () => {
     const directory = await newLog("local");
     const events = await openEvents(directory);
-    if (what === "has written") await events.append({ type: "Counted", data: 6 });
-    else expect(await events.head()).toBe(5);
+    await events.append({ type: "Counted", data: 6 });
     renameSync(directory, `${directory}.old`);
     await withEvents(directory, (other) => other.append({ type: "Other", data: 1 }));
     for (let time = 1; time <= 2; time++)

@@ -83,17 +83,6 @@ export class HeadFile {
     }
   }
 
-  /** False when another file has its name by now: what is written to the one that is open is read by nobody. If none has, the segments tell all. */
-  async isInPlace(): Promise<boolean> {
-    if (this.#file === undefined) return true;
-    try {
-      return (await this.#disk.stat(this.#path)).identity === (await this.#file.stat()).identity;
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return true;
-      throw error;
-    }
-  }
-
   async close(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;

@@ -189,9 +189,6 @@ export class LocalPublisher implements Publisher {
       await this.#forgetSegment();
       const file = await this.place.disk.open(segmentPath(this.place.directory, segment), "write");
       this.#open = { segment, file, identity: (await file.stat()).identity };
-      // Opened by its name, and the head perhaps long before.
-      if (!(await this.#head.isInPlace())) this.#isReplaced = true;
-      this.#mustBeInPlace();
     }
     return this.#open.file;
   }

@@ -2,9 +2,6 @@
 import type { Cancel } from "../common.ts";
 import type { IndexedLine, SealedSegment } from "./find/indexed-line.ts";
 import { SealedIndexes } from "./find/sealed-indexes.ts";
-import { readLine } from "./log/line-keys.ts";
-import { scanPublished } from "./log/scan.ts";
-import { readHeader, segmentPath } from "./log/segment.ts";
 import type { OpenedLog } from "./opened-log.ts";
 import { moveAside } from "./verify/aside.ts";
 
@@ -30,7 +27,7 @@ export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: Reb
   let done = 0;
   async function* scan(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {
     signal?.throwIfAborted();
-    yield* linesOf(log, segment);
+    yield* log.view.scanSealed(segment);
     onProgress?.(Math.min(++done, segments.length), segments.length);
   }
   const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan });
@@ -41,11 +38,4 @@ export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: Reb
     await indexes.close();
   }
   return { segments: segments.length, events: segments.at(-1)?.last ?? 0 };
-}
-
-async function* linesOf({ place }: OpenedLog, { number, length }: SealedSegment): AsyncGenerator<IndexedLine, void> {
-  const { disk, directory } = place;
-  const { bytes: from, crc } = await readHeader(disk, directory, number);
-  for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
-    for (const raw of lines) yield readLine(number, segmentPath(directory, number), raw).line;
 }

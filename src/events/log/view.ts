@@ -37,7 +37,7 @@ export class LogView {
   constructor(place: LogPlace, pause: () => Promise<void>) {
     this.#place = place;
     const { staging, directory, logId } = place;
-    const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.#scanSealed(segment);
+    const scan = (segment: SealedSegment): AsyncIterable<IndexedLine> => this.scanSealed(segment);
     const findActive = (position: number): ActiveIndex | undefined => this.#findRecent(position);
     this.#sealed = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan, findActive, pause });
   }
@@ -111,6 +111,11 @@ export class LogView {
 
   async placeOf(position: number): Promise<LinePlace> {
     return position >= this.#begins ? this.#active.placeOf(position) : await this.#sealed.placeOf(position);
+  }
+
+  /** What an index of this segment is made of. */
+  async *scanSealed(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {
+    for await (const { line } of this.#linesOf(segment)) yield line;
   }
 
   /** Makes the index files that are missing. Only a cache: what it cannot do now is done when somebody asks. */
@@ -220,13 +225,17 @@ export class LogView {
       for (const raw of lines) {
         const { line, retag } = readLine(segment, path, raw);
         this.#active.add(line);
-        if (retag !== undefined) this.retags.add(retag);
-        if (retag !== undefined) retagged = segment;
+        if (retag !== undefined) {
+          this.retags.add(retag);
+          retagged = segment;
+        }
         last = raw;
       }
     } finally {
-      const length = last === undefined ? 0 : last.offset + last.bytes.length;
-      if (last !== undefined) this.#tip = { segment, length, position: this.#active.last, crc: last.crc, retagged };
+      if (last !== undefined) {
+        const length = last.offset + last.bytes.length;
+        this.#tip = { segment, length, position: this.#active.last, crc: last.crc, retagged };
+      }
     }
   }
 
@@ -241,10 +250,6 @@ export class LogView {
     // The oldest first: everybody shall see added tags in one order.
     for (const segment of this.#segments.filter(({ number }) => numbers.includes(number)))
       for await (const { retag } of this.#linesOf(segment)) if (retag !== undefined) this.retags.add(retag);
-  }
-
-  async *#scanSealed(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {
-    for await (const { line } of this.#linesOf(segment)) yield line;
   }
 
   async *#linesOf({ number, length }: SealedSegment): AsyncGenerator<ReadLine, void> {

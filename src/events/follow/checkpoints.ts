@@ -4,8 +4,9 @@
 // resumes from cannot change under him: the late checkpoint of one who slept past his lease never counts.
 import { RollingChain } from "../../durable/rolling-chain.ts";
 import type { Staging } from "../../durable/staging.ts";
-import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { holdfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
+import { despiteSleep } from "../despite-sleep.ts";
 import { checkpointKind, counts, unbegun, type Checkpoint } from "./checkpoint.ts";
 import { Tenure } from "./tenure.ts";
 
@@ -13,8 +14,6 @@ import { Tenure } from "./tenure.ts";
 const slotsPerEpoch = 1024;
 /** Half an epoch: a single busy process keeps up with itself. */
 const appendsPerCollection = 512;
-/** Who sleeps past his lease so often in one call is not getting anywhere. */
-const sleepsMax = 10;
 
 export interface CheckpointsOptions {
   /** The id of the ground that the fences are of. */
@@ -43,7 +42,7 @@ export class Checkpoints {
 
   /** Makes the chain if there is none. */
   static async open(staging: Staging, directory: string, options: CheckpointsOptions): Promise<Checkpoints> {
-    const chain = await orAgain(() =>
+    const chain = await despiteSleep(() =>
       RollingChain.open<Checkpoint>(staging, directory, {
         kind: checkpointKind,
         initial: unbegun,
@@ -136,25 +135,11 @@ export class Checkpoints {
   }
 
   async #append(id: string, change: (newest: Checkpoint) => Checkpoint | undefined): Promise<Checkpoint | undefined> {
-    const entry = await orAgain(() => this.#chain.append(id, change));
+    const entry = await despiteSleep(() => this.#chain.append(id, change));
     // In nobody's way: what is not collected now is collected by the next who comes to it.
     if (++this.#appends % appendsPerCollection === 0) this.collect().catch(() => undefined);
     if (entry !== undefined) this.#options.onSaved?.();
     return entry?.state;
-  }
-}
-
-/**
- * For one who slept past his lease while he staged a record: the directory was swept under him, so nothing of it was linked, and the next life gives him another one.
- * Whether it still counts is for the fence to say. Only here: the LOCK_LOST of a handler is its own.
- */
-async function orAgain<T>(work: () => Promise<T>): Promise<T> {
-  for (let sleeps = 1; ; sleeps++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (sleeps >= sleepsMax || !isHoldfastError(error, "LOCK_LOST")) throw error;
-    }
   }
 }
 

@@ -4,6 +4,7 @@ import type { Staging } from "../../durable/staging.ts";
 import { countOf, objectOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
+import { despiteSleep } from "../despite-sleep.ts";
 
 export interface GenerationFacts {
   /** Also the name of its directory. Never used again. */
@@ -29,14 +30,16 @@ export class Catalog {
   }
 
   static async open(staging: Staging, directory: string, bootId: string): Promise<Catalog> {
-    const chain = await RollingChain.open<CatalogState>(staging, directory, {
-      kind: catalogKind,
-      initial: { last: 0 },
-      // It is not known any more; whoever asks looks again, and goes on from what is there.
-      counts: () => false,
-      slotsPerEpoch: 64,
-      bootId,
-    });
+    const chain = await despiteSleep(() =>
+      RollingChain.open<CatalogState>(staging, directory, {
+        kind: catalogKind,
+        initial: { last: 0 },
+        // It is not known any more; whoever asks looks again, and goes on from what is there.
+        counts: () => false,
+        slotsPerEpoch: 64,
+        bootId,
+      }),
+    );
     await chain.collect();
     return new Catalog(chain, staging);
   }
@@ -77,7 +80,8 @@ export class Catalog {
   }
 
   async #change(change: (state: CatalogState) => CatalogState | undefined): Promise<CatalogState> {
-    const entry = await this.#chain.append(randomName(this.#staging.random.bytes(16)), change);
+    const id = randomName(this.#staging.random.bytes(16));
+    const entry = await despiteSleep(() => this.#chain.append(id, change));
     return entry?.state ?? (await this.read());
   }
 }

@@ -3,13 +3,13 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
-import { parentOf, removeDirectory } from "../../../src/durable/directory.ts";
 import type { EventConsumer, EventStore } from "../../../src/events/event-store.ts";
 import { Checkpoints } from "../../../src/events/follow/checkpoints.ts";
 import { accessOf } from "../../../src/events/log-access.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { kinds, LogWorld, withDisk } from "./log-world.ts";
+import { SleepWhileStaging } from "./sleep-while-staging.ts";
 
 type Counted = NewEvent<"even", { number: number }> | NewEvent<"odd", { number: number }>;
 
@@ -322,37 +322,15 @@ test.each(["epoch", "0.begin.", ".take.0", ".save.1"])(
   async (what) => {
     // Its directory was swept meanwhile, and the failure to write there ended the consumer.
     const world = await LogWorld.make();
-    let sleptMs = 0;
-    let staged = 0;
-    const tamper = (ports: Ports): Ports => {
-      const { clock, disk } = ports;
-      const isMeant = (text: string): boolean => text.includes('"checkpoint') && text.includes(what);
-      return {
-        ...withDisk(ports, {
-          createFile: async (path, bytes, options) => {
-            if (isMeant(Buffer.from(bytes).toString()) && ++staged === 1) {
-              sleptMs = 60_000;
-              await removeDirectory(disk, parentOf(path));
-            } else if (path.includes("/temp/")) sleptMs = 0; // Whoever stages has asked whether its life is over.
-            await disk.createFile(path, bytes, options);
-          },
-        }),
-        clock: {
-          wallMs: () => clock.wallMs() + sleptMs,
-          monotonicMs: () => clock.monotonicMs(),
-          sleep: (ms, options) => clock.sleep(ms, options),
-          alarm: (ms, ring) => clock.alarm(ms, ring),
-        },
-      };
-    };
-    const store = await world.open<Counted>({ tamper });
+    const sleep = new SleepWhileStaging((record) => record.includes('"checkpoint') && record.includes(what));
+    const store = await world.open<Counted>({ tamper: (ports) => sleep.tamper(ports) });
     const other = await world.open<Counted>();
     await append(other, 1, 3);
     const seen: number[] = [];
     const consumer = store.consume("mailer", "all", async ([event]) => void seen.push(event!.position));
     await Promise.race([consumer.waitUntilProcessed(3), consumer.done]);
     expect(seen).toEqual([1, 2, 3]);
-    expect(staged).toBeGreaterThan(1);
+    expect(sleep.staged).toBeGreaterThan(1);
     await consumer.stop();
     await consumer.done;
   },

@@ -7,6 +7,7 @@ import type { ProjectionDefinition } from "../../../src/events/projection/defini
 import { openGeneration, ProjectionPlace } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import { kinds, LogWorld, withDisk } from "../follow/log-world.ts";
+import { SleepWhileStaging } from "../follow/sleep-while-staging.ts";
 import { entriesOf, shelves, sold, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
 
 /** Counts twice. */
@@ -240,3 +241,20 @@ test("nobody sees the new generation at an earlier position than the old one, ho
   expect(positions).toHaveLength(2);
   expect(positions[1]).toBeGreaterThanOrEqual(positions[0]!);
 });
+
+test.each(["epoch", '"current":{"number":1', '"building":{"number":2', '"current":{"number":2'])(
+  "one that sleeps past its lease while it stages a change of the catalog (%s) goes on with its next life",
+  async (what) => {
+    // Its directory was swept meanwhile, and the failure to write there ended the rebuild.
+    const world = await LogWorld.make();
+    const sleep = new SleepWhileStaging((record) => record.includes('"catalog') && record.includes(what));
+    const store = await world.open<ShopEvent>({ tamper: (ports) => sleep.tamper(ports) });
+    await store.append(stock(10));
+    const projection = await openProjection(store, shelves());
+    await using _running = projection.run();
+    await projection.waitUntilProcessed(10);
+    await projection.rebuild();
+    expect(await projection.get("sku 7")).toEqual({ count: 1, events: 1 });
+    expect(sleep.staged).toBeGreaterThan(1);
+  },
+);

@@ -39,6 +39,17 @@ export async function openHoldfast(directory, options = {}) {
   };
 }
 
+/** As many sales, many at once and without a sync: what is measured comes after. */
+export async function fill(events, size) {
+  const perAppend = 100;
+  for (let n = await events.head(); n < size; n += perAppend * 64)
+    await Promise.all(
+      Array.from({ length: 64 }, (_, batch) =>
+        events.append(Array.from({ length: perAppend }, (_, i) => newSale(n + batch * perAppend + i))),
+      ),
+    );
+}
+
 /** The floor: a line and a sync, without any check and without any lock. */
 export function openRaw(directory) {
   mkdirSync(directory, { recursive: true });

@@ -2,10 +2,9 @@
 import { mkdirSync } from "node:fs";
 import { openEvents, openProjection } from "../../dist/events/index.js";
 import { printTable, ratio } from "../report.mjs";
-import { newSale } from "./contestants.mjs";
+import { fill } from "./contestants.mjs";
 
 const size = 200_000;
-const perAppend = 100;
 
 export async function rebuildGroup({ directory }) {
   return { run: () => run(directory) };
@@ -15,12 +14,7 @@ async function run(directory) {
   const place = `${directory}/log`;
   mkdirSync(place);
   const events = await openEvents(place, { durability: "none" });
-  for (let n = 0; n < size; n += perAppend * 64)
-    await Promise.all(
-      Array.from({ length: 64 }, (_, batch) =>
-        events.append(Array.from({ length: perAppend }, (_, i) => newSale(n + batch * perAppend + i))),
-      ),
-    );
+  await fill(events, size);
   const head = await events.head();
   const read = await perSecond(head, () => readAll(events));
   const rows = [{ name: "read, 1,000 states in memory", figures: [ratio(1), rateOf(read)] }];

@@ -3,11 +3,10 @@ import { fork } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { printTable, verdict } from "../report.mjs";
-import { newSale, openHoldfast } from "./contestants.mjs";
+import { fill, openHoldfast } from "./contestants.mjs";
 
 /** Events; HOLDFAST_BENCH_EVENTS=10000000 for the large one, which takes some minutes and 3 GB. */
 const size = Number(process.env.HOLDFAST_BENCH_EVENTS ?? 1_000_000);
-const perAppend = 100;
 
 export async function scaleGroup({ directory }) {
   return { run: () => run(directory) };
@@ -16,7 +15,9 @@ export async function scaleGroup({ directory }) {
 async function run(directory) {
   const place = `${directory}/log`;
   mkdirSync(place);
-  await fill(place);
+  const { events, close } = await openHoldfast(place, { durability: "none" });
+  await fill(events, size);
+  await close();
   const worker = fileURLToPath(new URL("scale-worker.mjs", import.meta.url));
   // In a process of its own, or the memory of filling would be counted. Twice: the first one makes the indexes.
   await ask(worker, place);
@@ -36,17 +37,6 @@ async function run(directory) {
     row("memory over an empty process", `${found.memoryMb.toFixed(0)} MB`, verdict("< 60 MB", found.memoryMb < 60)),
     row("another process sees an append after", `${found.tailMs.toFixed(2)} ms`, verdict("< 5 ms", found.tailMs < 5)),
   ]);
-}
-
-async function fill(place) {
-  const { events, close } = await openHoldfast(place, { durability: "none" });
-  for (let n = await events.head(); n < size; n += perAppend * 64)
-    await Promise.all(
-      Array.from({ length: 64 }, (_, batch) =>
-        events.append(Array.from({ length: perAppend }, (_, i) => newSale(n + batch * perAppend + i))),
-      ),
-    );
-  await close();
 }
 
 function ask(worker, place) {

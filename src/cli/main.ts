@@ -1,7 +1,12 @@
 #!/usr/bin/env node
 // The command `holdfast`: one run of the command line as a process.
+import { reportFailure } from "./failure.ts";
+import { Output } from "./output.ts";
 import { runCommandLine } from "./program.ts";
+import { cannotWrite, checkedStdin, isNobodyReading } from "./stream-errors.ts";
 
+const { stdout, stderr } = process;
+const pipes = { stdout, stderr, stdin: checkedStdin() };
 const interruption = new AbortController();
 let interruptedBy: NodeJS.Signals | undefined;
 let wasInterrupted = false;
@@ -12,19 +17,19 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     interruption.abort(new Error(`interrupted by ${name}`));
   });
 
-// Nobody reads any more (`holdfast … | head`): there is nobody to tell, either. A command that writes without end listens itself, and ends in peace.
-for (const stream of [process.stdout, process.stderr])
-  stream.on("error", () => {
-    if (stream.listenerCount("error") === 1) process.exit(1);
-  });
+// Whoever reads may be gone (`holdfast … | head`): the command goes on to its end, which may be soon. What listens itself deals with it itself.
+stdout.on("error", (error) => {
+  if (isNobodyReading(error) || stdout.listenerCount("error") > 1) return;
+  process.exit(reportFailure(cannotWrite(error), new Output(pipes, process.argv.includes("--json"))));
+});
+stderr.on("error", () => undefined);
 
-const exitCode = await runCommandLine(process.argv.slice(2), process, interruption.signal, () => {
+const exitCode = await runCommandLine(process.argv.slice(2), pipes, interruption.signal, () => {
   wasInterrupted = true;
 });
 
 // All of it, before the end: what is written to a pipe may still be on its way.
-for (const stream of [process.stdout, process.stderr])
-  await new Promise<void>((resolve) => stream.write("", () => resolve()));
+for (const stream of [stdout, stderr]) await new Promise<void>((resolve) => stream.write("", () => resolve()));
 
 // Ends as a shell expects of an interrupted program; by now nothing catches the signal.
 if (wasInterrupted && interruptedBy !== undefined) process.kill(process.pid, interruptedBy);

@@ -3,7 +3,7 @@ import { styleText } from "node:util";
 
 /** A stream, as far as the command line needs one. */
 export interface Sink {
-  write(text: string): unknown;
+  write(text: string, onWritten?: () => void): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
 }

@@ -102,10 +102,11 @@ async function appendAll(store: EventStore, flags: AppendFlags, run: Run): Promi
   const options: AppendOptions = { condition, signal: run.signal };
   if (type !== undefined) {
     const event = { type, data, tags, id, metadata } as NewEvent;
-    return await writer.writeJson(await append(store, 1, event, options));
-  }
-  for await (const { line, events } of batches(run, flags.batch))
-    await writer.writeJson(await append(store, line, events, options));
+    await writer.writeJson(await append(store, 1, event, options));
+  } else
+    for await (const { line, events } of batches(run, flags.batch))
+      await writer.writeJson(await append(store, line, events, options));
+  await writer.end();
 }
 
 interface Batch {
@@ -138,12 +139,22 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
   if (gathered.length > 0) yield { line, events: gathered };
 }
 
+/** `position` and `time` are those of another log, or of an earlier place, and tell nothing here: what was read can be appended. */
+const fields = new Set(["type", "data", "tags", "metadata", "id", "position", "time"]);
+
 function parseLine(number: number, text: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (error) {
     throw badInput(number, "it is not JSON", error);
   }
+  for (const event of Array.isArray(value) ? (value as unknown[]) : [value])
+    if (typeof event === "object" && event !== null)
+      for (const field of Object.keys(event))
+        // One that is misspelt would be lost.
+        if (!fields.has(field)) throw badInput(number, `an event has no field ${JSON.stringify(field)}`);
+  return value;
 }
 
 async function append(

@@ -2,21 +2,24 @@
 import { TextDecoder } from "node:util";
 import { HoldfastError } from "../../index.ts";
 import type { Pipes, Run } from "../program.ts";
+import { cannotRead, cannotWrite, isNobodyReading } from "../stream-errors.ts";
 
 /** What a stream has beside `write`, when it is a real one. */
 interface Emitter {
   once(event: "drain", listener: () => void): unknown;
-  on(event: "error", listener: (error: Error) => void): unknown;
-  off(event: "drain" | "error", listener: (error: Error) => void): unknown;
+  on(event: "error", listener: (error: NodeJS.ErrnoException) => void): unknown;
+  off(event: "error", listener: (error: NodeJS.ErrnoException) => void): unknown;
 }
 
 export class LineWriter implements Disposable {
   readonly #stdout: Pipes["stdout"] & Partial<Emitter>;
-  readonly #onError = (): void => {
-    this.isUnread = true;
+  readonly #onError = (error: NodeJS.ErrnoException): void => {
+    if (isNobodyReading(error)) this.isUnread = true;
+    else this.#failure ??= cannotWrite(error);
     this.#wake();
   };
   #wake: () => void = () => undefined;
+  #failure: Error | undefined;
   /** Whoever reads has gone (`… | head`): that is no failure. */
   isUnread = false;
 
@@ -25,8 +28,9 @@ export class LineWriter implements Disposable {
     this.#stdout.on?.("error", this.#onError);
   }
 
-  /** Resolves when there is room for more. */
+  /** Resolves when there is room for more. IO_ERROR when something before it could not be written. */
   async write(text: string): Promise<void> {
+    this.#mustWork();
     if (this.isUnread) return;
     const hasRoom = this.#stdout.write(text) !== false;
     const { once } = this.#stdout;
@@ -39,6 +43,17 @@ export class LineWriter implements Disposable {
 
   async writeJson(value: unknown): Promise<void> {
     await this.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** Resolves when all of it was written, or nobody reads any more. IO_ERROR. */
+  async end(): Promise<void> {
+    if (!this.isUnread && this.#stdout.once !== undefined)
+      await new Promise<void>((resolve) => this.#stdout.write("", () => resolve()));
+    this.#mustWork();
+  }
+
+  #mustWork(): void {
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   [Symbol.dispose](): void {
@@ -65,7 +80,7 @@ export async function* inputChunks({
   if (chunks === undefined) return;
   for (;;) {
     signal.throwIfAborted();
-    const { done, value } = await untilAborted(() => chunks.next(), signal);
+    const { done, value } = await untilAborted(() => chunks.next().catch(cannotRead), signal);
     if (done === true) return;
     yield value;
   }

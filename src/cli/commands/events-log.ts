@@ -41,7 +41,8 @@ export async function findLogDirectory(
   const location = await locate(directory, log, command);
   if (location.isThere) return location.directory;
   run.exitCode = exitCodes.nothingToDo;
-  run.output.note(`holdfast: there is no log in ${location.directory}`);
+  const message = `there is no log in ${location.directory}`;
+  run.output.failure({ name: "NoLog", message, exitCode: run.exitCode }, message, "");
   return undefined;
 }
 

@@ -122,6 +122,7 @@ async function print(events: AsyncIterable<SequencedEvent>, { pipes }: Run): Pro
     await writer.writeJson(event);
     if (writer.isUnread) return;
   }
+  await writer.end();
 }
 
 function queryOf({ type: types, tag: tags, query }: QueryFlags, command: Command): Query {

@@ -47,6 +47,7 @@ export function registerExport(events: Command, run: Run): void {
       await writer.write(text);
       if (writer.isUnread) return;
     }
+    await writer.end();
   });
 }
 

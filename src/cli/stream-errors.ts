@@ -1,0 +1,28 @@
+// What can go wrong with stdin and stdout, which is nobody's bug: a full disk behind `>`, a directory behind `<`, a reader who has gone.
+import { Readable } from "node:stream";
+import { HoldfastError } from "../index.ts";
+
+/** Whoever reads has gone (`… | head`): there is nobody to tell, and it is no failure. */
+export function isNobodyReading({ code }: NodeJS.ErrnoException): boolean {
+  return code === "EPIPE";
+}
+
+export function cannotWrite(error: NodeJS.ErrnoException): HoldfastError {
+  const errno = error.code ?? "EIO";
+  const message = `stdout could not be written (${errno}): what was printed is not whole.`;
+  return new HoldfastError(errno === "ENOSPC" ? "DISK_FULL" : "IO_ERROR", message, { path: "stdout", errno }, error);
+}
+
+export function cannotRead(error: unknown): never {
+  const errno = (error as NodeJS.ErrnoException).code;
+  if (typeof errno !== "string") throw error;
+  throw new HoldfastError("IO_ERROR", `stdin could not be read (${errno}).`, { path: "stdin", errno }, error);
+}
+
+/** For a directory, and whatever else it cannot read, Node has a plain stream that is empty. That is not what stands there. */
+export async function* checkedStdin(): AsyncGenerator<Uint8Array | string, void> {
+  const { stdin } = process;
+  if (Object.getPrototypeOf(stdin) === Readable.prototype)
+    throw Object.assign(new Error("stdin is neither a file nor a pipe"), { code: "EISDIR" });
+  yield* stdin as AsyncIterable<Uint8Array>;
+}

@@ -1,5 +1,5 @@
 // Where a log is: in a directory of its own, or under its name in a store.
-import { checkName } from "../format/name.ts";
+import { fileNameOf } from "../format/name.ts";
 import type { Disk } from "../ports/disk.ts";
 
 export interface EventsLocation {
@@ -14,7 +14,7 @@ export interface EventsLocation {
 /** Looks only, and makes nothing. INVALID_NAME. */
 export async function locate(disk: Disk, path: string, log: string): Promise<EventsLocation> {
   const isInStore = await disk.canOpen(`${path}/holdfast.json`);
-  const directory = isInStore ? `${path}/events/${checkName(log)}` : path;
+  const directory = isInStore ? `${path}/events/${fileNameOf(log)}` : path;
   // A log whose record was lost is still one.
   const isThere = (await disk.canOpen(`${directory}/log.json`)) || (await disk.canOpen(`${directory}/segments`));
   return { directory, isInStore, isThere };

@@ -1,33 +1,44 @@
 // Which names Holdfast gives to files: valid on every file system, equal only if they are equal on every one of them.
 import { holdfastError } from "../errors.ts";
 
-const nameLengthMax = 120;
-const namePattern = /^[a-z0-9][a-z0-9._-]*$/;
+/** eCryptfs allows 143 bytes, and suffixes are added. */
+const fileNameLengthMax = 120;
+const plain = /^[a-z0-9._-]$/;
+const plainFirst = /^[a-z0-9]$/;
 // Windows reserves these with any extension, in every directory.
-const reservedPattern = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/;
+const reserved = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/;
 
 /**
- * Refuses a name (of a log, a box, a holder's directory …) that some file system would refuse, change or confuse with another: only lower-case letters,
- * digits, dot, dash and underscore, starting with a letter or digit, not ending in a dot. INVALID_NAME.
+ * The file name for a name that a program has chosen (of a consumer, a log, a box …). Lower-case letters, digits, dot, dash and underscore stay as they are; every other byte of its
+ * UTF-8, and whatever a file system would refuse, change or confuse with another name, is written as `=` and two hex digits. INVALID_NAME when it is empty or too long.
  */
-export function checkName(name: string): string {
-  const fault = faultOf(name);
-  if (fault === undefined) return name;
-  throw holdfastError("INVALID_NAME", `The name ${JSON.stringify(shorten(name))} cannot be used: ${fault}.`, { name });
+export function fileNameOf(name: string): string {
+  if (typeof name !== "string") throw new TypeError("A name is a text.");
+  if (name === "") throw invalidName(name, "it is empty");
+  if (/\p{Surrogate}/u.test(name)) throw invalidName(name, "it is no valid Unicode");
+  // Before it is written out: a name may be a million characters long.
+  if (name.length <= fileNameLengthMax) {
+    const [first = "", ...rest] = name;
+    // Also behind a first letter that is written out: Windows drops a dot at the end.
+    const last = rest.at(-1) === "." ? [hex(rest.pop() ?? "")] : [];
+    const isPlain = plainFirst.test(first) && !reserved.test(name);
+    const fileName = [
+      isPlain ? first : hex(first),
+      ...rest.map((each) => (plain.test(each) ? each : hex(each))),
+      ...last,
+    ];
+    if (fileName.join("").length <= fileNameLengthMax) return fileName.join("");
+  }
+  throw invalidName(name, `as the name of a file it is longer than ${fileNameLengthMax} characters`);
 }
 
-function faultOf(name: string): string | undefined {
-  if (name.length === 0) return "it is empty";
-  if (name.length > nameLengthMax) return `it is longer than ${nameLengthMax} characters`;
-  if (!namePattern.test(name))
-    return "only a-z, 0-9, dot, dash and underscore are allowed, and the first must be a letter or digit";
-  if (name.endsWith(".")) return "Windows drops a dot at the end";
-  if (reservedPattern.test(name)) return "Windows reserves it";
-  return undefined;
+function hex(character: string): string {
+  return Buffer.from(character).toString("hex").replaceAll(/../g, "=$&");
 }
 
-function shorten(name: string): string {
-  return name.length <= nameLengthMax ? name : `${name.slice(0, nameLengthMax)}…`;
+function invalidName(name: string, fault: string): Error {
+  const shown = name.length <= fileNameLengthMax ? name : `${name.slice(0, fileNameLengthMax)}…`;
+  return holdfastError("INVALID_NAME", `The name ${JSON.stringify(shown)} cannot be used: ${fault}.`, { name });
 }
 
 const slotDigits = 10;

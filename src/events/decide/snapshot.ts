@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ensureDirectory } from "../../durable/directory.ts";
 import { replace } from "../../durable/publish.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
-import { checkName } from "../../format/name.ts";
+import { fileNameOf } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import type { LogAccess } from "../log-access.ts";
 import { itemsOf, type Items, type Query } from "../query.ts";
@@ -24,7 +24,7 @@ export interface SnapshotDefinition {
 
 /** TypeError, RangeError, INVALID_NAME; and TypeError for a state that would not come back from JSON as it was. */
 export function checkSnapshot({ name, version = 1, every = everyDefault }: SnapshotDefinition, initial: unknown): void {
-  checkName(name);
+  fileNameOf(name);
   if (!Number.isSafeInteger(version) || version < 0)
     throw new RangeError("The version of a snapshot is a whole number.");
   if (!(every >= 1)) throw new RangeError(`A snapshot is made every 1 event or more, not every ${every}.`);
@@ -79,7 +79,7 @@ export class Snapshot {
   constructor(access: LogAccess, query: Query, { name, version = 1, every = everyDefault }: SnapshotDefinition) {
     this.#access = access;
     this.#of = { name, version, query: sorted(itemsOf(query)) };
-    this.#directory = `${access.directory}/snapshots/${name}`;
+    this.#directory = `${access.directory}/snapshots/${fileNameOf(name)}`;
     const hash = createHash("sha256").update(JSON.stringify(this.#of)).digest("hex");
     this.#path = `${this.#directory}/${hash.slice(0, 32)}.json`;
     this.#every = every;

@@ -1,6 +1,5 @@
 // What a user says of a read model, and what he gets: documents by key, folded from the events that concern them.
 import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
-import { checkName } from "../../format/name.ts";
 import { itemsOf, type Query } from "../query.ts";
 
 /** `key`, `apply`, `tags` and `related` are functions of their arguments alone: whoever folds the same events gets the same documents. A state is JSON. */
@@ -60,7 +59,6 @@ export interface CheckedDefinition {
 
 export function checkDefinition<S, E extends NewEvent>(definition: ProjectionDefinition<S, E>): CheckedDefinition {
   const { name, version = 1, query } = definition;
-  checkName(name);
   itemsOf(query);
   if (!(Number.isSafeInteger(version) && version >= 1))
     throw new RangeError(`The version of a projection is a whole number from 1, not ${version}.`);

@@ -1,6 +1,6 @@
 // One generation of a projection's documents: its directory, and how far it has come.
 import { removeTree } from "../../durable/directory.ts";
-import { findSlotNumber, slotName } from "../../format/name.ts";
+import { fileNameOf, findSlotNumber, slotName } from "../../format/name.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { Checkpoints } from "../follow/checkpoints.ts";
 import { followingOf, type Following } from "../follow/following.ts";
@@ -12,12 +12,14 @@ export class ProjectionPlace {
   readonly access: LogAccess;
   readonly following: Following;
   readonly directory: string;
+  readonly #lease: string;
 
   constructor(access: LogAccess, name: string) {
     this.name = name;
     this.access = access;
     this.following = followingOf(access);
-    this.directory = `${access.directory}/projections/${name}`;
+    this.#lease = `projections/${fileNameOf(name)}`;
+    this.directory = `${access.directory}/${this.#lease}`;
   }
 
   get disk(): Disk {
@@ -30,7 +32,7 @@ export class ProjectionPlace {
 
   /** Of the work on one generation. */
   leaseOf(number: number): string {
-    return `projections/${this.name}/${slotName(number)}`;
+    return `${this.#lease}/${slotName(number)}`;
   }
 
   /** Removes what nobody is led to any more. Whoever still reads there finds out, and looks again. */

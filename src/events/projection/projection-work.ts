@@ -88,7 +88,7 @@ export class ProjectionWork {
   ): Promise<Outcome> {
     try {
       const generation = await openGeneration(this.#place, number);
-      await generation.checkpoints.begin(async () => 0);
+      await generation.checkpoints.begin(0);
       const { state } = await generation.checkpoints.read();
       if (!this.#isOfAnotherGround(state)) return await this.#catchUp(generation, hold, signals, onProgress);
     } catch (error) {
@@ -136,7 +136,7 @@ export class ProjectionWork {
   /** The first generation has begun before it is named, so that whoever is led to it finds it. */
   async #beginFirst(): Promise<void> {
     const { checkpoints } = await openGeneration(this.#place, 1);
-    await checkpoints.begin(async () => 0);
+    await checkpoints.begin(0);
     await this.#catalog.nameFirst(this.#definition.version);
   }
 

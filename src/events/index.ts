@@ -58,11 +58,12 @@ export type { Matching, Query, QueryItem } from "./query.ts";
 export type { EventSchemas, StandardSchema } from "./schema.ts";
 export type { SubjectKeys } from "./subject-keys.ts";
 
-/** Opens the log in `directory`, making it if it is not there. */
+/** Opens the log in `directory`, making it if it is not there. `memory:` is a new one each time, as `memoryEvents`. */
 export async function openEvents<E extends NewEvent = NewEvent>(
   directory: string | URL,
   options: EventStoreOptions<E> = {},
 ): Promise<EventStore<E>> {
+  if (directory === "memory:") return await memoryStore(options).open();
   const path = directoryOf(directory);
   const ports = await openNodePorts(path);
   return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options) }, options).open();
@@ -72,6 +73,10 @@ export async function openEvents<E extends NewEvent = NewEvent>(
 export function memoryEvents<E extends NewEvent = NewEvent>(
   options: Pick<EventStoreOptions<E>, "schemas" | "keys"> = {},
 ): EventStore<E> {
+  return memoryStore(options);
+}
+
+function memoryStore<E extends NewEvent>(options: EventStoreOptions<E>): LogEventStore<E> {
   const { clock, random, warn } = nodeMemoryBase;
   const ports = createMemoryPorts({ clock, random, host: createMemoryHost({ clock, random }, warn) });
   return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options) }, options);

@@ -18,6 +18,8 @@ export interface LogAccess {
   readonly directory: string;
   /** Resolves with the head as soon as it is beyond `position`: by hints on a local disk, by looking again on a network mount. */
   waitBeyond(position: number, options?: Cancel): Promise<number>;
+  /** The head, and nothing that is appended by this store after this call is before it. */
+  headBeforeAppends(): Promise<number>;
   /** Eight hex digits: of the line that has this position, which tells this log from one that was restored. Undefined beyond the head; zeros for 0. */
   findChecksum(position: number): Promise<string | undefined>;
   /** Of all tags that were added to events later, as of now: who remembers what a query has found compares it before he goes on from there. */

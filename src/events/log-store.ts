@@ -47,6 +47,8 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   /** How many segments have been sealed and given to the background. */
   #indexed = 0;
   #building: Promise<void> = Promise.resolve();
+  /** Looks at the head that appends have to wait for: what is appended after such a look was asked for comes after that head. */
+  #looks: Promise<unknown> | undefined;
 
   /** Nothing is touched before the first call, or `open`. */
   constructor(parts: LogStoreParts, options: EventStoreOptions<E> & LogOptions) {
@@ -77,6 +79,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const stored = items === undefined ? undefined : storedCondition(items, condition?.after);
     const content = encodeContent({ condition: stored, events: heads, payload });
     const log = this.#ready ?? (await this.#opened());
+    if (this.#looks !== undefined) await this.#looks;
     const judged = items === undefined ? undefined : { items, after };
     const appended = await log.appender.append({ content, heads, bodies, condition: judged, timeoutMs, signal });
     this.#told = Math.max(this.#told, appended.last);
@@ -231,6 +234,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
         return ground();
       },
       waitBeyond: (position, options) => this.#waitBeyond(position, options),
+      headBeforeAppends: () => this.#headBeforeAppends(),
       findChecksum: (position) => this.#findChecksum(position),
       tagChecksum: async () => {
         const log = await this.#opened();
@@ -252,6 +256,15 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
       // Not as soon as it is being closed: a loop that waits here is to be stopped, and that is no failure.
       if (this.#isClosed) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
     }
+  }
+
+  async #headBeforeAppends(): Promise<number> {
+    const head = this.head();
+    const looks = Promise.allSettled([this.#looks, head]);
+    this.#looks = looks;
+    await looks;
+    if (this.#looks === looks) this.#looks = undefined;
+    return await head;
   }
 
   async #findChecksum(position: number): Promise<string | undefined> {

@@ -2,6 +2,8 @@
 import type { NewEvent } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import { distinct } from "./distinct.ts";
+import { findJsonLoss } from "./json-loss.ts";
+import type { EventBody } from "./log/line.ts";
 
 const eventsMax = 10_000;
 const tagsMax = 1_000;
@@ -70,16 +72,20 @@ function checkText(text: unknown, what: string, issues: string[]): void {
 }
 
 /** The JSON of a body. EVENT_INVALID for what JSON cannot carry. */
-export function jsonOf(type: string, body: { readonly data: unknown }): string {
+export function jsonOf(type: string, body: EventBody): string {
   let text: string;
+  let isThere: boolean;
   try {
     text = JSON.stringify(body);
-    // Mostly it comes first, and then it is there.
-    if (text.startsWith('{"data":') || JSON.stringify(body.data) !== undefined) return text;
+    // Mostly it comes first.
+    isThere = text.startsWith('{"data":') || JSON.stringify(body.data) !== undefined;
   } catch (cause) {
     throw invalid(type, [`its data is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
   }
-  throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
+  if (!isThere) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
+  const loss = findJsonLoss(body.data, "data") ?? findJsonLoss(body.metadata, "metadata");
+  if (loss !== undefined) throw invalid(type, [`${loss}, which JSON does not have`]);
+  return text;
 }
 
 export function invalid(type: string, issues: readonly string[], cause?: unknown): Error {

@@ -55,8 +55,8 @@ export class OpenedLog {
 
   /** Makes the log if there is none. */
   static async open(ports: Ports, directory: string, codec: EventCodec, options: LogOptions): Promise<OpenedLog> {
-    const modes: readonly unknown[] = [undefined, "local", "share"];
-    if (!modes.includes(options.mode)) throw new TypeError(`mode is "local" or "share", not ${String(options.mode)}.`);
+    checkChoice(options, "mode", ["local", "share"]);
+    checkChoice(options, "durability", ["fsync", "none"]);
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
     // Before anything is written: a newer format is refused here, and a log that this machine must not touch.
     const known = await findLog(ports.disk, directory);
@@ -111,6 +111,14 @@ export class OpenedLog {
     await this.lock.close();
     await this.place.ground.close();
   }
+}
+
+function checkChoice(options: LogOptions, name: "mode" | "durability", choices: readonly string[]): void {
+  const chosen = options[name];
+  if (chosen === undefined || choices.includes(chosen)) return;
+  throw new TypeError(
+    `${name} is ${choices.map((choice) => JSON.stringify(choice)).join(" or ")}, not ${chosen as string}.`,
+  );
 }
 
 async function decide(ground: Ground, directory: string, lock: StoreLock, { mode }: LogOptions): Promise<LogRecord> {

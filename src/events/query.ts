@@ -32,6 +32,9 @@ export function itemsOf(query: Query): Items {
   if (items.length > itemsMax) throw new RangeError(`A query has at most ${itemsMax} items, not ${items.length}.`);
   return items.map((item) => {
     if (typeof item !== "object" || item === null) throw new TypeError("An item of a query is { types?, tags? }.");
+    // A word that is misspelt would mean every event.
+    for (const key in item)
+      if (key !== "types" && key !== "tags") throw new TypeError(`An item of a query has types and tags, not ${key}.`);
     return { types: textsOf(item.types, "types"), tags: textsOf(item.tags, "tags") };
   });
 }

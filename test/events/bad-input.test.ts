@@ -20,6 +20,7 @@ import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/event-store.ts";
 import { memoryEvents, openEvents } from "../../src/events/index.ts";
 import type { Query } from "../../src/events/query.ts";
+import { openPathLocks } from "../../src/locks/index.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../src/ports/disk.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
@@ -93,6 +94,14 @@ describe("an append is refused, and the store goes on,", () => {
       },
     ],
     ["something whose toJSON gives nothing", { toJSON: () => undefined }],
+    // JSON has a word for each of these, and it is another one.
+    ["no number", { price: NaN }],
+    ["without end", [Infinity]],
+    ["a map", new Map([[1, 2]])],
+    ["a set inside", { list: [new Set([1])] }],
+    ["a list with a hole", { list: [1, undefined] }],
+    ["a function in a list", [() => 1]],
+    ["a pattern", { pattern: /a/ }],
   ])("when its data is %s: EVENT_INVALID", async (_, data) => {
     const store = memoryEvents();
     const error = await failureOf(store.append([noted("before"), { type: "Broken", data }]));
@@ -105,9 +114,30 @@ describe("an append is refused, and the store goes on,", () => {
     expect(await store.append(noted("fine"))).toMatchObject({ first: 1 });
   });
 
+  it("but not for what JSON carries: dates, fields that are undefined, objects of a class", async () => {
+    const store = memoryEvents();
+    class Price {
+      readonly cents = 5;
+    }
+    const data = {
+      at: new Date(0),
+      none: undefined,
+      price: new Price(),
+      empty: {},
+      bare: Object.create(null) as object,
+    };
+    await store.append({ type: "Sold", data });
+    expect((await store.last())?.data).toEqual({
+      at: "1970-01-01T00:00:00.000Z",
+      price: { cents: 5 },
+      empty: {},
+      bare: {},
+    });
+  });
+
   it("when its metadata is no object, or not JSON: EVENT_INVALID", async () => {
     const store = memoryEvents();
-    for (const metadata of ["text", null, [1], { big: 1n }, cycle])
+    for (const metadata of ["text", null, [1], { big: 1n }, { rate: NaN }, cycle])
       expect(await failureOf(store.append({ type: "Broken", data: 1, metadata: any(metadata) }))).toMatchObject({
         code: "EVENT_INVALID",
       });
@@ -153,12 +183,10 @@ describe("an append is refused, and the store goes on,", () => {
   it("but a thousand tags, a large payload and what JSON leaves out are fine", async () => {
     const store = memoryEvents();
     const tags = numbers(1, 1000).map((each) => `tag:${each}`);
-    await store.append({ type: "A", data: { gone: undefined, call: () => 1, none: Number.NaN }, tags });
+    await store.append({ type: "A", data: { gone: undefined, call: () => 1 }, tags });
     await store.append(noted("x".repeat(15_000_000)));
     await store.append(noted("after"));
-    expect(await listOf(store.read({ tags: ["tag:1000"] }))).toMatchObject([
-      { position: 1, data: { none: null }, tags },
-    ]);
+    expect(await listOf(store.read({ tags: ["tag:1000"] }))).toMatchObject([{ position: 1, data: {}, tags }]);
     expect(await listOf(store.read({ types: ["Noted"] }))).toMatchObject([{ position: 2 }, { data: "after" }]);
   });
 
@@ -175,6 +203,7 @@ describe("an append is refused, and the store goes on,", () => {
     ["a list of texts", ["Sold"]],
     ["types that are a text", { types: "Sold" }],
     ["tags that are numbers", { tags: [1] }],
+    ["an item with a word that it does not have", { type: ["Sold"] }],
   ])("or a question, when its query is %s: TypeError", async (_, query) => {
     const store = memoryEvents();
     expect(
@@ -184,6 +213,14 @@ describe("an append is refused, and the store goes on,", () => {
     expect(() => store.subscribe(any<Query>(query))).toThrow(TypeError);
     expect(await store.head()).toBe(0);
   });
+});
+
+it("memory: is a log in memory, where a log is asked for, and no folder of that name", async () => {
+  const store = await openEvents("memory:");
+  expect(await store.append(noted("here"))).toMatchObject({ first: 1 });
+  await store.close();
+  await expect(openPathLocks("memory:")).rejects.toMatchObject({ code: "INVALID_PATH" });
+  expect(existsSync("memory:")).toBe(false);
 });
 
 it.each(["after", "upTo", "limit"])(

@@ -544,6 +544,12 @@ function describeIds(make: SiteMaker): void {
       expect(await claim()).toEqual({ first: 1, last: 1, repeated: true });
     });
 
+    it("and the content that a reader was given is the same content", async () => {
+      const store = await storeWith(make, withId("a", sold("apple", "till:1")), { ...withId("b"), metadata: {} });
+      for await (const event of store.read())
+        expect(await store.append(event)).toEqual({ first: event.position, last: event.position, repeated: true });
+    });
+
     it("with other content is refused, and the error names id and position", async () => {
       const store = await storeWith(make, noted("before"), withId("a", sold("apple", "till:1")));
       const others = [

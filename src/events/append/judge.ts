@@ -4,7 +4,7 @@ import type { SequencedEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Appended } from "../event-store.ts";
 import type { EventReader, StoredEvent } from "../log/event-reader.ts";
-import type { EventHead } from "../log/line.ts";
+import type { EventBody, EventHead } from "../log/line.ts";
 import type { LogView } from "../log/view.ts";
 import type { Call } from "./call.ts";
 import { PendingEvents } from "./pending.ts";
@@ -55,7 +55,8 @@ export class Judge {
     const decoded: SequencedEvent[] = [];
     for (const event of conflicts.slice(0, conflictsMax)) decoded.push(await this.#reader.decode(asStored(event)));
     const positions = decoded.map(({ position }) => position);
-    const message = `The append condition failed: ${conflicts.length} event(s) match it, at position ${positions.slice(0, 5).join(", ")}${positions.length > 5 ? ", …" : ""}. Read again and decide again.`;
+    const count = conflicts.length > conflictsMax ? `over ${conflictsMax}` : conflicts.length;
+    const message = `The append condition failed: ${count} event(s) match it, at position ${positions.slice(0, 5).join(", ")}${positions.length > 5 ? ", …" : ""}. Read again and decide again.`;
     const error = holdfastError("APPEND_CONDITION_FAILED", message, { conflicts: decoded });
     const needsBatch = conflicts.some(({ position }) => position > this.#head);
     return { kind: "refused", error, needsBatch };
@@ -119,12 +120,22 @@ function asStored(event: StoredEvent): StoredEvent {
   return { ...event, body: JSON.parse(JSON.stringify(event.body)) as StoredEvent["body"] };
 }
 
-function isEqual(event: StoredEvent, { head, body }: { readonly head: EventHead; readonly body: unknown }): boolean {
+interface Content {
+  readonly head: EventHead;
+  readonly body: EventBody | undefined;
+}
+
+function isEqual(event: StoredEvent, { head, body }: Content): boolean {
   return (
     event.head.type === head.type &&
     isSameSet(event.ownTags, head.tags) &&
-    isDeepStrictEqual(asStored(event).body, JSON.parse(JSON.stringify(body)))
+    isDeepStrictEqual(comparable(event.body), comparable(body))
   );
+}
+
+/** As it comes back from the log. What has no metadata is read with empty ones, and can be appended again as it was read. */
+function comparable(body: EventBody | undefined): unknown {
+  return { metadata: {}, ...(JSON.parse(JSON.stringify(body)) as object) };
 }
 
 /** Both without duplicates. */

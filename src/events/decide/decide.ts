@@ -43,7 +43,11 @@ export interface DecideOptions extends Cancel {
  * What the decision throws is passed on untouched, and nothing is written. APPEND_CONDITION_FAILED when the last retry has met a conflict too. The decision may run several times: it
  * only decides, and has no effect of its own. It may change the states that it gets.
  */
-export async function decide<E extends NewEvent, const M extends Models, const D extends Decision<Written<E>>>(
+export async function decide<
+  E extends NewEvent,
+  const M extends Models,
+  const D extends Decision<E> | Decision<Written<E>>,
+>(
   store: EventStore<E>,
   models: M,
   decision: (states: StatesOf<M>, context: { readonly attempt: number; readonly head: number }) => D | Promise<D>,

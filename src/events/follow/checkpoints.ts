@@ -60,9 +60,8 @@ export class Checkpoints {
   }
 
   /** Decides where it starts, if nobody has; needs no lease. RangeError for a position that is not there yet. */
-  async begin(from: () => Promise<number>): Promise<void> {
+  async begin(position: number): Promise<void> {
     if ((await this.read()).state.isBegun) return;
-    const position = await from();
     const checksum = await this.#options.findChecksum(position);
     if (checksum === undefined) throw new RangeError(`It cannot begin at ${position}: the log does not reach so far.`);
     const id = `0.begin.${randomName(this.#staging.random.bytes(16))}`;

@@ -1,6 +1,6 @@
 // A consumer: one of all processes that use its name hands the events of a log to a handler, and what it has done outlives it.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
-import { checkName } from "../../format/name.ts";
+import { fileNameOf } from "../../format/name.ts";
 import type { PathHold } from "../../locks/path-hold.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../event-store.ts";
 import type { LogAccess } from "../log-access.ts";
@@ -38,6 +38,8 @@ export function consume<E extends NewEvent, const Q extends Query<E["type"]>>(
 
 class LogConsumer implements EventConsumer {
   readonly name: string;
+  /** What it is locked by, and where its checkpoint is in the log's directory. */
+  readonly #lease: string;
   readonly #source: EventSource;
   readonly #access: LogAccess;
   readonly #query: Query;
@@ -61,7 +63,8 @@ class LogConsumer implements EventConsumer {
     if (from !== "head" && !(Number.isSafeInteger(from) && from >= 0))
       throw new RangeError(`from must be "head" or a whole number from 0, not ${from}.`);
     if (typeof handler !== "function") throw new TypeError("A consumer needs a handler.");
-    this.name = checkName(name);
+    this.name = name;
+    this.#lease = `consumers/${fileNameOf(name)}`;
     this.#source = source;
     this.#access = access;
     this.#query = query;
@@ -107,23 +110,22 @@ class LogConsumer implements EventConsumer {
   }
 
   async #open(from: number | "head"): Promise<Checkpoints> {
+    const begin = from === "head" ? await this.#access.headBeforeAppends() : from;
     await this.#access.opened();
     const { ground, directory } = this.#access;
-    const checkpoints = await Checkpoints.open(ground.staging, `${directory}/consumers/${this.name}`, {
+    const checkpoints = await Checkpoints.open(ground.staging, `${directory}/${this.#lease}`, {
       ground: ground.id,
       bootId: ground.ports.host.bootId,
       findChecksum: (position) => this.#access.findChecksum(position),
       onSaved: () => this.#following.progressed(),
     });
-    await checkpoints.begin(async () => (from === "head" ? await this.#source.head() : from));
+    await checkpoints.begin(begin);
     return checkpoints;
   }
 
   async #run(signals: LoopSignals): Promise<void> {
     const checkpoints = await this.#checkpoints;
-    await underLease(this.#following, `consumers/${this.name}`, signals, (hold) =>
-      this.#consume(checkpoints, hold, signals),
-    );
+    await underLease(this.#following, this.#lease, signals, (hold) => this.#consume(checkpoints, hold, signals));
   }
 
   async #consume(checkpoints: Checkpoints, hold: PathHold, signals: LoopSignals): Promise<Outcome> {

@@ -163,7 +163,7 @@ function followScenario(
       for (const name of Object.keys(scenario.actors)) await ports.disk.mkdir(`/temp/${name}`);
       // The first event is done.
       const checkpoints = await openCheckpoints(ports, "setup", { ...place, log: "a" });
-      await checkpoints.begin(async () => 0);
+      await checkpoints.begin(0);
       const tenure = await checkpoints.take(1);
       if (tenure === undefined) return;
       const writer = new (place.WriterClass ?? DocumentWriter)(ports.disk, directory, tenure);

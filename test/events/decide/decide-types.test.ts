@@ -75,6 +75,13 @@ describe("the types of a model", () => {
 });
 
 describe("the types of a decision", () => {
+  it("are known in a function that does not know the events", () => {
+    compiled(() => {
+      const appendOne = <E extends NewEvent>(any: EventStore<E>, event: E) => decide(any, {}, () => event);
+      return appendOne<Shop>(store, { type: "Sold", data: { sku: "1", amount: 1 } });
+    });
+  });
+
   it("are the states by the names of the models", () => {
     compiled(() =>
       decide(store, { sold, stocked }, (states, { attempt, head }) => {

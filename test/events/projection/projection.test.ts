@@ -282,7 +282,7 @@ test("a deleted document stays deleted, though an older file of it could not be 
 test("wrong definitions are refused when the projection is opened", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();
-  await expect(openProjection(store, shelves({ name: "../up" }))).rejects.toMatchObject({ code: "INVALID_NAME" });
+  await expect(openProjection(store, shelves({ name: "" }))).rejects.toMatchObject({ code: "INVALID_NAME" });
   await expect(openProjection(store, shelves({ version: 0 }))).rejects.toThrow(RangeError);
   await expect(openProjection(store, shelves({ query: [] }))).rejects.toThrow(TypeError);
   await expect(openProjection({} as EventStore<ShopEvent>, shelves())).rejects.toThrow(TypeError);

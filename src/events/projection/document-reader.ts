@@ -36,8 +36,11 @@ export class DocumentReader {
     this.#catalog = catalog;
   }
 
-  /** Of the generation that is read; undefined when there is none yet. */
-  async findCheckpoint(): Promise<Checkpoint | undefined> {
+  /** Of the generation that is read; undefined when there is none yet, or none of this version or a newer one. */
+  async findCheckpoint(versionMin = 0): Promise<Checkpoint | undefined> {
+    // Before the look: versions never go back.
+    const { current } = await this.#catalog.read();
+    if (current === undefined || current.version < versionMin) return undefined;
     return await this.#look(async (_generation, checkpoint) => checkpoint);
   }
 

@@ -16,7 +16,7 @@ import { TagIndex } from "./tag-index.ts";
 
 /**
  * Opens the documents of `definition.name` for reading, from this and all other processes; `run` on at least one of them keeps them up to date. A raised
- * version is built by `run` or `rebuild` beside the old documents, which are read until then.
+ * version is built by `run` or `rebuild` beside the old documents, which are read until then; `waitUntilProcessed` waits for documents of this version, or a newer one.
  */
 export async function openProjection<S, E extends NewEvent>(
   store: EventStore<E>,
@@ -31,21 +31,23 @@ export async function openProjection<S, E extends NewEvent>(
   // Sound because a definition is handed only events of its own query.
   const source = store as unknown as EventSource;
   const work = new ProjectionWork({ place, catalog, definition: checked, source });
-  return new LogProjection<S>(place, new DocumentReader(place, catalog), work);
+  return new LogProjection<S>(place, checked.version, new DocumentReader(place, catalog), work);
 }
 
 class LogProjection<S> implements Projection<S> {
   readonly name: string;
   readonly #place: ProjectionPlace;
+  readonly #version: number;
   readonly #reader: DocumentReader;
   readonly #work: ProjectionWork;
   readonly #index: TagIndex;
   readonly #loops = new Set<Running>();
   #lastRun: Loop | undefined;
 
-  constructor(place: ProjectionPlace, reader: DocumentReader, work: ProjectionWork) {
+  constructor(place: ProjectionPlace, version: number, reader: DocumentReader, work: ProjectionWork) {
     this.name = place.name;
     this.#place = place;
+    this.#version = version;
     this.#reader = reader;
     this.#work = work;
     this.#index = new TagIndex(reader);
@@ -72,7 +74,8 @@ class LogProjection<S> implements Projection<S> {
 
   async waitUntilProcessed(position: number, options: Cancel = {}): Promise<void> {
     const { following, access } = this.#place;
-    const findCheckpoint = () => this.#reader.findCheckpoint();
+    // What an older version has processed is not what this one would have made of it.
+    const findCheckpoint = () => this.#reader.findCheckpoint(this.#version);
     // Of `run` only: how a rebuild failed is told to whoever has called it, and the documents are kept up to date all the same.
     const findFailure = () => this.#lastRun?.failure;
     await waitUntilProcessed(position, { following, access, findCheckpoint, findFailure }, options);

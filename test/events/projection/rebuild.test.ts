@@ -242,6 +242,21 @@ test("nobody sees the new generation at an earlier position than the old one, ho
   expect(positions[1]).toBeGreaterThanOrEqual(positions[0]!);
 });
 
+test("who waits for a position waits for documents of his version", async () => {
+  const world = await LogWorld.make();
+  const store = await world.open<ShopEvent>();
+  await store.append(stock(50));
+  const old = await openProjection(store, shelves());
+  await old.rebuild();
+  await old.waitUntilProcessed(50);
+  const next = await openProjection(store, doubled(2));
+  expect(await next.get("sku 7")).toEqual({ count: 1, events: 1 });
+  await using _running = next.run();
+  await next.waitUntilProcessed(50);
+  expect(await next.get("sku 7")).toEqual({ count: 2, events: 2 });
+  await old.waitUntilProcessed(50);
+});
+
 test.each(["epoch", '"current":{"number":1', '"building":{"number":2', '"current":{"number":2'])(
   "one that sleeps past its lease while it stages a change of the catalog (%s) goes on with its next life",
   async (what) => {

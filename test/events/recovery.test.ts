@@ -1,10 +1,12 @@
 // What is found when a log is opened again: nothing that was acknowledged may quietly be missing.
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openEvents, type EventStore } from "../../src/events/index.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
+import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { makeScratch } from "../ports/scratch.ts";
+import { openOn } from "./sites.ts";
 
 async function withEvents<T>(directory: string, work: (events: EventStore) => Promise<T>): Promise<T> {
   const events = await openEvents(directory);
@@ -33,8 +35,31 @@ function changeBoot(directory: string): void {
   writeFileSync(path, `${text},"crc":"${checksumOf(text)}"}\n`.padEnd(511).concat("\n"));
 }
 
+function segmentsOf(directory: string): string[] {
+  const names = readdirSync(join(directory, "segments")).sort();
+  return names.map((name) => join(directory, "segments", name));
+}
+
 function segmentOf(directory: string): string {
-  return join(directory, "segments", readdirSync(join(directory, "segments"))[0] ?? "");
+  return segmentsOf(directory)[0] ?? "";
+}
+
+/** Writes into the room of the first segment, so far behind its last line. */
+function writeIntoRoom(directory: string, text: string, behind: number): void {
+  const bytes = readFileSync(segmentOf(directory));
+  bytes.write(text, bytes.lastIndexOf("\n") + 1 + behind);
+  writeFileSync(segmentOf(directory), bytes);
+}
+
+/** Appends one more, and tells what is there then. */
+async function appendAndRead(directory: string): Promise<unknown[]> {
+  return await withEvents(directory, async (events) => {
+    await events.append({ type: "Counted", data: "more" });
+    const data: unknown[] = [];
+    for await (const event of events.read()) data.push(event.data);
+    expect(await events.verify()).toMatchObject({ ok: true, checked: data.length });
+    return data;
+  });
 }
 
 describe("a log on one machine, after a restart", () => {
@@ -51,7 +76,9 @@ describe("a log on one machine, after a restart", () => {
     const directory = await newLog("local");
     changeBoot(directory);
     const bytes = readFileSync(segmentOf(directory));
-    bytes[bytes.length - 150] = (bytes[bytes.length - 150] ?? 0) ^ 1;
+    // In the last line; behind it is room.
+    const damaged = bytes.lastIndexOf("\n") - 150;
+    bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
     writeFileSync(segmentOf(directory), bytes);
     await expect(openEvents(directory)).rejects.toMatchObject({
       code: "CORRUPT",
@@ -72,6 +99,54 @@ describe("a log on one machine, after a restart", () => {
       for await (const event of events.read()) data.push(event.data);
       expect(data).toEqual([1, 2, 3, 4, 5, 6, 7]);
     });
+  });
+});
+
+describe("the room behind the lines of a segment", () => {
+  it("takes what comes next, by whomever: the file does not grow, and nobody reads the room", async () => {
+    const directory = await newLog("local");
+    const { size } = statSync(segmentOf(directory));
+    expect(readFileSync(segmentOf(directory), "utf8")).toMatch(/^({.*}\n){6} +$/);
+    expect(await appendAndRead(directory)).toEqual([1, 2, 3, 4, 5, "more"]);
+    expect(statSync(segmentOf(directory)).size).toBe(size);
+    expect(segmentsOf(directory)).toHaveLength(1);
+    await withEvents(directory, async (events) => expect((await events.verify()).problems).toEqual([]));
+  });
+
+  it("is still room after a restart", async () => {
+    const directory = await newLog("local");
+    changeBoot(directory);
+    expect(await appendAndRead(directory)).toEqual([1, 2, 3, 4, 5, "more"]);
+    expect(segmentsOf(directory)).toHaveLength(1);
+  });
+
+  it("in which somebody has died stays as it is: the log goes on in another segment", async () => {
+    const directory = await newLog("local");
+    writeIntoRoom(directory, '{"first":6,"ti', 0);
+    const before = readFileSync(segmentOf(directory));
+    expect(await appendAndRead(directory)).toEqual([1, 2, 3, 4, 5, "more"]);
+    expect(readFileSync(segmentOf(directory))).toEqual(before);
+    expect(segmentsOf(directory)).toHaveLength(2);
+  });
+
+  it("of which a power cut has kept a later part of a write stays as it is, too", async () => {
+    const directory = await newLog("local");
+    changeBoot(directory);
+    writeIntoRoom(directory, '"payload":[{"da', 2000);
+    const before = readFileSync(segmentOf(directory));
+    expect(await appendAndRead(directory)).toEqual([1, 2, 3, 4, 5, "more"]);
+    expect(readFileSync(segmentOf(directory))).toEqual(before);
+    expect(segmentsOf(directory)).toHaveLength(2);
+  });
+
+  it("ends where the next segment begins: a full one has none", async () => {
+    const directory = join(makeScratch(), "log");
+    const store = await openOn(await openNodePorts(directory), directory, { mode: "local", segmentBytesMax: 2000 });
+    for (let n = 0; n < 40; n++) await store.append({ type: "Counted", data: n });
+    await store.close();
+    const full = segmentsOf(directory).slice(0, -1);
+    expect(full.length).toBeGreaterThan(2);
+    for (const path of full) expect(readFileSync(path, "utf8")).toMatch(/^({.*}\n)+$/);
   });
 });
 

@@ -1,6 +1,6 @@
 // The head of a log on one machine: one small record, written in place after each sync. It tells all processes of this boot how far the log is durable.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { flagOf, objectOf, textOf } from "../../format/decoding.ts";
+import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
@@ -16,19 +16,24 @@ export interface Head {
   /** What it tells of was synced before: then it holds also after a restart, as the least that must be there. */
   readonly isSynced: boolean;
   readonly tip: Tip;
+  /** Where the room behind the tip ends that was written in this boot; the length of the tip when there is none. */
+  readonly room: number;
 }
 
-interface StoredHead {
-  readonly boot: string;
-  readonly isSynced: boolean;
+interface StoredHead extends Omit<Head, "tip"> {
   readonly tip: StoredTip;
 }
 
 const headKind: RecordKind<StoredHead> = {
   kind: "head",
   decode: (value) => {
-    const { boot, isSynced, tip } = objectOf(value);
-    return { boot: textOf(boot), isSynced: flagOf(isSynced), tip: storedTip(decodeTip(tip)) };
+    const { boot, isSynced, tip, room } = objectOf(value);
+    return {
+      boot: textOf(boot),
+      isSynced: flagOf(isSynced),
+      tip: storedTip(decodeTip(tip)),
+      room: countOf(room),
+    };
   },
 };
 
@@ -62,8 +67,8 @@ export class HeadFile {
 
   /** Only with the gate in hand. Not synced: after a power cut what the segments say counts. */
   async write(head: Head): Promise<void> {
-    const { boot, isSynced, tip } = head;
-    const record = encodeRecord(headKind, { boot, isSynced, tip: storedTip(tip) }, { isChecked: true });
+    const { boot, isSynced, tip, room } = head;
+    const record = encodeRecord(headKind, { boot, isSynced, tip: storedTip(tip), room }, { isChecked: true });
     if (record.length > headBytes)
       throw holdfastError("TOO_LARGE", "The head does not fit.", { limit: headBytes, actual: record.length });
     const bytes = Buffer.alloc(headBytes, " ");
@@ -90,8 +95,8 @@ export class HeadFile {
 
   #decode(bytes: Uint8Array): Head {
     const end = bytes.indexOf(10) + 1;
-    const { boot, isSynced, tip } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
-    return { boot, isSynced, tip: decodeTip(tip) };
+    const { boot, isSynced, tip, room } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
+    return { boot, isSynced, tip: decodeTip(tip), room };
   }
 
   async #open(): Promise<DiskFile> {

@@ -11,6 +11,7 @@ import { HeadFile, type Head } from "./head-file.ts";
 import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
 import type { Publisher, Tenure } from "./publisher.ts";
 import { damaged, headOf, scanFile } from "./scan.ts";
+import { isRoom, isRoomFrom, withRoom } from "./room.ts";
 import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, type Tip } from "./tip.ts";
@@ -19,6 +20,8 @@ export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
   readonly #head: HeadFile;
   #isReplaced = false;
+  /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
+  #room = 0;
   /** Of the segment of the last tenure; kept, because no other machine writes to it. */
   #open: { readonly segment: number; readonly file: DiskFile; readonly identity: string } | undefined;
 
@@ -48,15 +51,19 @@ export class LocalPublisher implements Publisher {
     if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
       tip = await this.#adopt(tip.segment + 1);
     if (tip.segment === 0 || this.isFull(tip)) tip = await this.startSegment(tip, []);
-    else if ((await this.#sizeOf(tip.segment)) > tip.length) tip = await this.rescue(tip);
+    else if (await this.#isInDoubt(tip)) tip = await this.rescue(tip);
     return new LocalTenure(this, tip);
   }
 
   async write(tip: Tip, lines: Uint8Array, isIdle?: () => boolean): Promise<void> {
     const file = await this.segment(tip.segment);
+    const { isSynced, segmentBytesMax } = this.place;
+    const needsRoom = isSynced && tip.length + lines.length > this.#room;
+    const bytes = needsRoom ? withRoom(lines, tip.length, segmentBytesMax) : lines;
     try {
-      await file.write(tip.length, lines);
-      if (this.place.isSynced) await file.sync({ isIdle });
+      await file.write(tip.length, bytes);
+      if (isSynced) await file.sync({ isIdle });
+      this.#room = Math.max(this.#room, tip.length + bytes.length);
     } catch (error) {
       await this.abandon(tip, error);
       throw error;
@@ -68,7 +75,8 @@ export class LocalPublisher implements Publisher {
   }
 
   async publishHead(tip: Tip): Promise<void> {
-    await this.#head.write({ boot: this.place.bootId, isSynced: this.place.isSynced, tip });
+    const { bootId: boot, isSynced } = this.place;
+    await this.#head.write({ boot, isSynced, tip, room: Math.max(this.#room, tip.length) });
   }
 
   async close(): Promise<void> {
@@ -80,6 +88,7 @@ export class LocalPublisher implements Publisher {
   protected async startSegment(after: Tip, lines: readonly Uint8Array[]): Promise<Tip> {
     const { staging, directory } = this.place;
     await this.#forgetSegment();
+    this.#room = 0;
     await this.#head.ensure();
     const segment = after.segment + 1;
     const header = encodeHeader(this.place.newHeader(segment, after));
@@ -100,6 +109,14 @@ export class LocalPublisher implements Publisher {
     return tip;
   }
 
+  /** Whether anything stands behind the tip but room: somebody died before he could publish it. */
+  async #isInDoubt({ segment, length }: Tip): Promise<boolean> {
+    const size = await this.#sizeOf(segment);
+    if (size <= length || size > this.#room) return size > length;
+    // Whoever wrote began here, and a write is never there without its first byte as long as the machine runs.
+    return !isRoom(await (await this.segment(segment)).read(length, 1));
+  }
+
   /** By its name: what is written to a file that was moved or removed under us is read by nobody. */
   async #sizeOf(segment: number): Promise<number> {
     const { size, identity } = await this.place.disk.stat(segmentPath(this.place.directory, segment));
@@ -117,11 +134,17 @@ export class LocalPublisher implements Publisher {
 
   async #recoveredTip(): Promise<Tip> {
     const head = await this.#head.find();
-    if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
+    if (head !== undefined && this.#isOfThisBoot(head.boot)) {
+      this.#room = head.room;
+      return head.tip;
+    }
     const tip = await this.#tipAfterRestart(head);
     if (tip.segment === 0) return tip;
+    // A power cut may have left any part of what was being written there, the first byte or not.
+    const file = await this.segment(tip.segment);
+    this.#room = (await isRoomFrom(file, tip.length)) ? (await file.stat()).size : 0;
     // It came from the disk, unless this machine cannot tell its boots apart.
-    if (!isKnownBoot(this.place.bootId)) await (await this.segment(tip.segment)).sync();
+    if (!isKnownBoot(this.place.bootId)) await file.sync();
     await this.#head.ensure();
     // Before anything else: a reader must not parse what is written from now on.
     await this.publishHead(tip);
@@ -130,6 +153,7 @@ export class LocalPublisher implements Publisher {
 
   async #adopt(segment: number): Promise<Tip> {
     await syncNames(this.place.disk, `${this.place.directory}/segments`);
+    this.#room = 0;
     const tip = await this.#parsedTipOf(segment);
     await this.publishHead(tip);
     return tip;

@@ -1,6 +1,8 @@
 // What crashes leave behind: segments that never came to count, and bytes that nobody reads.
 import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
 import type { LogPlace } from "../log/place.ts";
+import { isRoomFrom } from "../log/room.ts";
 import { segmentPath } from "../log/segment.ts";
 import { moveAside } from "./aside.ts";
 import type { Findings } from "./findings.ts";
@@ -52,7 +54,7 @@ async function reportBeyond(
   if (length === undefined) return;
   try {
     const { size } = await disk.stat(path);
-    if (size <= length) return;
+    if (size <= length || (await hasOnlyRoom(disk, path, length))) return;
     const what = `${size - length} bytes stand beyond what is published. Nobody reads them.`;
     const remedy =
       "Nothing: a writer is at it right now, or died, or its disk failed; the log goes on in another segment.";
@@ -60,5 +62,14 @@ async function reportBeyond(
   } catch (error) {
     // Said before.
     if (!hasErrno(error, "ENOENT", "ENOTDIR")) throw error;
+  }
+}
+
+async function hasOnlyRoom(disk: Disk, path: string, from: number): Promise<boolean> {
+  const file = await disk.open(path, "read");
+  try {
+    return await isRoomFrom(file, from);
+  } finally {
+    await file.close();
   }
 }

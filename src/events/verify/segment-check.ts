@@ -5,6 +5,7 @@ import type { LogPlace } from "../log/place.ts";
 import type { Findings, Spot } from "./findings.ts";
 import type { History } from "./history.ts";
 import { decodeStrictly } from "./line-shape.ts";
+import { isRoom } from "../log/room.ts";
 import { piecesOf, type Piece } from "./pieces.ts";
 import { differenceOf, type Standing } from "./standing.ts";
 import type { Stop } from "./way.ts";
@@ -121,7 +122,7 @@ class SegmentWalk {
     const stored = isWhole ? findStoredCrc(bytes) : undefined;
     const isValid = stored !== undefined && (seed === undefined || findLineCrc(bytes, seed) === stored);
     // Where nobody says how far the log goes, it goes as far as it is valid.
-    if (!isValid && end === undefined && isGood) return false;
+    if (!isValid && end === undefined && (isGood || isRoom(bytes))) return false;
     const what = isWhole
       ? "This line is not what was written here: its checksum does not fit."
       : "This line does not end.";

@@ -6,6 +6,8 @@ import type { Ground } from "../durable/ground.ts";
 export interface Leftover {
   /** Of the request or redo that it belongs to. */
   readonly id: string;
+  /** Who made it. */
+  readonly holder: string;
   readonly path: string;
   readonly isTree: boolean;
 }
@@ -18,7 +20,7 @@ export async function findLeftovers({ ports: { disk }, layout }: Ground): Promis
       const id = name.replace(/\.transfer$/, "");
       const [holder = ""] = id.split(".");
       if (await disk.canOpen(layout.deathRecord(holder)))
-        leftovers.push({ id, path: `${layout.directory}/${room}/${name}`, isTree: room !== "holds" });
+        leftovers.push({ id, holder, path: `${layout.directory}/${room}/${name}`, isTree: room !== "holds" });
     }
   return leftovers;
 }

@@ -242,15 +242,20 @@ export class LockTable {
   /** What cannot be completed now keeps its files: whoever needs its paths will come to it again. */
   async #removeLeftovers(table: Table, leftovers: readonly Leftover[]): Promise<void> {
     const needed = new Set([...table.requests, ...table.redos].map(({ id }) => id));
+    const listed = new Set(table.requests.map(({ id }) => id));
     for (const redo of table.redos)
       try {
-        await this.completeOrphans(table, ({ id }) => id === redo.id);
+        if (listed.has(redo.request)) continue;
+        await this.complete(redo);
         needed.delete(redo.id);
       } catch (error) {
         if (!isHoldfastError(error)) throw error;
         needed.add(redo.request);
       }
-    for (const leftover of leftovers) if (!needed.has(leftover.id)) await removeLeftover(this.ground, leftover);
+    // Declared dead since we judged it, and not dropped: it may only have slept, and as long as it has a request in the list it may commit what it has staged.
+    const owners = new Set(table.requests.map(({ holder }) => holder));
+    for (const leftover of leftovers)
+      if (!needed.has(leftover.id) && !owners.has(leftover.holder)) await removeLeftover(this.ground, leftover);
   }
 
   async collect(): Promise<number> {

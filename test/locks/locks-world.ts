@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Ground } from "../../src/durable/ground.ts";
 import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
+import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 
 export interface OpenOptions {
@@ -15,6 +16,19 @@ export interface OpenOptions {
   readonly tamper?: (ports: Ports) => Ports;
   /** The end of the world does not close it. */
   readonly isClosedByItself?: boolean;
+}
+
+/** Ports whose disk does some things in another way. */
+export function withDisk(changed: (disk: Disk) => Partial<Disk>): (ports: Ports) => Ports {
+  return (ports) => {
+    const { disk } = ports;
+    const changes = changed(disk);
+    const get = (_: Disk, name: keyof Disk): unknown => {
+      const value: unknown = changes[name] ?? disk[name];
+      return typeof value === "function" ? (value.bind(disk) as unknown) : value;
+    };
+    return { ...ports, disk: new Proxy(disk, { get: get as ProxyHandler<Disk>["get"] & object }) };
+  };
 }
 
 export class LocksWorld {

@@ -210,8 +210,11 @@ export class LockTable {
   /** A request that is no longer in a list may have left its hold file, and work, behind: somebody dropped it and came no further. */
   async finishDropped(request: Request, table: Table): Promise<void> {
     await this.#complete(request.id, table);
-    await unlinkIfThere(this.ground.ports.disk, this.holdFile(request.id));
+    const { disk } = this.ground.ports;
+    await unlinkIfThere(disk, this.holdFile(request.id));
     this.#gone.add(request.id);
+    // In nobody's way if it stays: it says nothing about a request that is over.
+    if (request.transfer !== undefined) await disk.unlink(this.transferFile(request.id)).catch(() => undefined);
   }
 
   /** Completes what was committed and whose request is no longer listed, as far as `concerns` says. RESOURCE_BUSY when that cannot be done now. */

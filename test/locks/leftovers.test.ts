@@ -78,3 +78,16 @@ describe("what was staged by somebody who is declared dead while others look aro
     await expect(draft.commit()).rejects.toMatchObject({ code: expect.stringMatching(/LOCK_LOST|IO_ERROR/) as string });
   });
 });
+
+it("a transfer that lapsed leaves nothing", async () => {
+  const [giver, taker] = [await world.open(), await world.open()];
+  await (await giver.acquire("x")).transfer({ expiresMs: 1 });
+  await expect
+    .poll(async () => {
+      const hold = await taker.tryAcquire("x");
+      await hold?.release();
+      return hold !== undefined;
+    })
+    .toBe(true);
+  expect(await readdir(at(".holdfast/holds"))).toEqual([]);
+});

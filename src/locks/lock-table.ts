@@ -325,7 +325,12 @@ export class LockTable {
   /** Processes that ended leave requests that nobody else may ever meet: now and then all are looked at. */
   async #tidy({ requests }: Table): Promise<void> {
     if (requests.length < this.#tidyAt) return;
-    this.#tidyAt = 2 * (await this.standing(requests)).length + untidyMax;
+    try {
+      this.#tidyAt = 2 * (await this.standing(requests)).length + untidyMax;
+    } catch (error) {
+      // Whoever asked has his place in the list, and the next who comes tidies up.
+      if (!isHoldfastError(error)) throw error;
+    }
   }
 
   /** Whether nobody came for what was to be handed over: by two stamps of the server. */

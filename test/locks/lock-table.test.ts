@@ -1,8 +1,7 @@
-// The lock table, as several tasks of one process use it at the same time.
+// The lock table: several tasks of one process at the same time, disks that fail, and records that somebody has made up.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { Disk } from "../../src/ports/disk.ts";
-import type { Ports } from "../../src/ports/ports.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { diskError } from "../../src/ports/disk-error.ts";
+import { LocksWorld, withDisk } from "./locks-world.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {
@@ -13,14 +12,12 @@ afterEach(() => world.end());
 it("drops what one task has condemned, though another task's append came in between", async () => {
   const hook: { before?: (call: number) => Promise<void> } = {};
   let calls = 0;
-  const tamper = (ports: Ports): Ports => {
-    const { disk } = ports;
-    const link: Disk["link"] = async (from, to) => {
+  const tamper = withDisk((disk) => ({
+    link: async (from, to) => {
       await hook.before?.(++calls);
       await disk.link(from, to);
-    };
-    return { ...ports, disk: new Proxy(disk, { get: (_, name) => (name === "link" ? link : bound(disk, name)) }) };
-  };
+    },
+  }));
   const [holder, { table }] = [await world.open(), await world.open({ tamper })];
   const hold = await holder.acquire("x");
   const { requests } = (await table.read()).state;
@@ -40,10 +37,22 @@ it("drops what one task has condemned, though another task's append came in betw
   await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
 });
 
-function bound(disk: Disk, name: string | symbol): unknown {
-  const value = Reflect.get(disk, name) as unknown;
-  return typeof value === "function" ? (value.bind(disk) as unknown) : value;
-}
+it("gives a lock that was won, though tidying up after it fails", async () => {
+  let fails = false;
+  const tamper = withDisk((disk) => ({
+    canOpen: async (path) => {
+      if (fails && path.includes("/holds/")) throw diskError("EIO", "open", path);
+      return await disk.canOpen(path);
+    },
+  }));
+  const [other, locks] = [await world.open(), await world.open({ tamper })];
+  for (let count = 0; count < 31; count++) await other.acquire(`f${count}`);
+  fails = true;
+  const hold = await locks.acquire("x");
+  fails = false;
+  await hold.release();
+  await (await other.acquire("x")).release();
+});
 
 function signalled(): { readonly promise: Promise<void>; readonly resolve: () => void } {
   let resolve = (): void => undefined;

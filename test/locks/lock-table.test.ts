@@ -1,5 +1,11 @@
 // The lock table: several tasks of one process at the same time, disks that fail, and records that somebody has made up.
+import { existsSync, readdirSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { slotKind } from "../../src/durable/epoch.ts";
+import { encodeRecord } from "../../src/format/record.ts";
+import { tableKind, type Request } from "../../src/locks/request.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { LocksWorld, withDisk } from "./locks-world.ts";
 
@@ -52,6 +58,33 @@ it("gives a lock that was won, though tidying up after it fails", async () => {
   fails = false;
   await hold.release();
   await (await other.acquire("x")).release();
+});
+
+it("is corrupt, and nothing is removed, when a request in it leads out of its directory", async () => {
+  await writeFile(join(world.root, "precious"), "");
+  const locks = await world.open();
+  await (await locks.acquire("a")).release();
+  const { state, number } = await locks.table.read();
+  await locks.close();
+  const table = join(world.root, ".holdfast/table");
+  const [epoch = ""] = readdirSync(table).filter((name) => name.includes("-"));
+  const [first = ""] = readdirSync(join(table, epoch)).filter((name) => /^\d+$/.test(name));
+  const request = state.requests[0] as Request;
+  for (const [index, hostile] of [
+    { ...request, id: "../../precious" },
+    { ...request, id: `${request.holder}.x/../../../precious` },
+    { ...request, holder: "../../precious" },
+  ].entries()) {
+    const next = number + 1;
+    const bytes = encodeRecord(
+      slotKind(tableKind),
+      { id: `x${index}`, number: next, state: { requests: [hostile], redos: [] } },
+      { isChecked: true },
+    );
+    await writeFile(join(table, epoch, String(next).padStart(first.length, "0")), bytes);
+    await expect(world.open()).rejects.toMatchObject({ code: "CORRUPT" });
+    expect(existsSync(join(world.root, "precious"))).toBe(true);
+  }
 });
 
 function signalled(): { readonly promise: Promise<void>; readonly resolve: () => void } {

@@ -13,6 +13,7 @@ import type { HolderState } from "../durable/witness.ts";
 import { isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import { Debts } from "./debts.ts";
 import { findLeftovers, removeLeftover, type Leftover } from "./leftovers.ts";
 import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
@@ -39,9 +40,6 @@ export interface NewRequest {
   readonly change: string;
 }
 
-/** How often the release of what could not be released is tried again. */
-const payEveryMs = 1000;
-
 export class LockTable {
   readonly ground: Ground;
   readonly place: RedoPlace;
@@ -53,9 +51,7 @@ export class LockTable {
   readonly #condemned = new Map<string, string>();
   /** Redos that are done. Left out with the next append. */
   readonly #done = new Set<string>();
-  /** Ours, and to be released, though their hold files could not be removed. */
-  readonly #owed = new Set<string>();
-  #isPaying = false;
+  readonly #debts: Debts;
   #tidyAt = untidyMax;
   #requests = 0;
 
@@ -64,6 +60,7 @@ export class LockTable {
     const { directory } = ground.layout;
     this.place = { ports: ground.ports, root, directory };
     this.#holds = `${directory}/holds`;
+    this.#debts = new Debts(ground.ports.clock, () => this.append((table) => table));
   }
 
   static async open(
@@ -105,15 +102,19 @@ export class LockTable {
     { id = this.#newName(), ...options }: AppendOptions & { readonly id?: string } = {},
   ): Promise<RollingEntry<Table> | undefined> {
     let dropped: readonly Request[] = [];
+    let owed: readonly string[] = [];
     const entry = await this.#chain.append(
       id,
       (newest, number) => {
         dropped = newest.requests.filter((request) => this.#isCondemned(request));
+        owed = this.#debts.ids;
         return change(this.#known(newest), { fence: number, change: id });
       },
       options,
     );
     if (entry === undefined) return undefined;
+    // They are not in the list now and never will be. What has come to be owed since may be in it.
+    this.#debts.settle(owed);
     for (const request of dropped) await this.#cleanUp(request, entry.state);
     this.#forgetWhatLeft(entry.state);
     return entry;
@@ -125,9 +126,19 @@ export class LockTable {
   ): Promise<(RollingEntry<Table> & { readonly id: string }) | undefined> {
     const { holder } = await this.ground.life();
     let id = "";
-    const entry = await this.append((table, made) => change(table, { ...made, id }), {
-      keepAs: () => this.holdFile((id = `${holder.id}.${this.#newName()}`)),
-    });
+    let entry;
+    try {
+      entry = await this.append((table, made) => change(table, { ...made, id }), {
+        keepAs: () => this.holdFile((id = `${holder.id}.${this.#newName()}`)),
+      });
+    } catch (error) {
+      if (isHoldfastError(error, "OUTCOME_UNKNOWN")) {
+        // It may be in the list, with its hold file, and nobody but us knows that nobody wants it.
+        this.#debts.add(id);
+        void this.#debts.pay();
+      }
+      throw error;
+    }
     if (entry === undefined) return undefined;
     await this.#tidy(entry.state);
     // In nobody's way: what is not collected now is collected by the next who comes to it.
@@ -144,30 +155,15 @@ export class LockTable {
     } catch (error) {
       // It may stand, and only an append can end it now: the next one of this process, whoever makes it.
       this.#gone.delete(id);
-      this.#owed.add(id);
+      this.#debts.add(id);
       try {
         await this.append((table) => table);
       } catch {
         // What failed first is what the caller has to know.
-        void this.#pay();
+        void this.#debts.pay();
       }
       throw error;
     }
-  }
-
-  /** Others wait for what could not be released: it is tried again until it is done, or until this process ends, and it ends with it. */
-  async #pay(): Promise<void> {
-    if (this.#isPaying) return;
-    this.#isPaying = true;
-    while (this.#owed.size > 0) {
-      await this.ground.ports.clock.sleep(payEveryMs, { background: true });
-      try {
-        if (this.#owed.size > 0) await this.append((table) => table);
-      } catch (error) {
-        if (isHoldfastError(error, "CLOSED")) return;
-      }
-    }
-    this.#isPaying = false;
   }
 
   /** Those that are not over yet, as far as their hold files tell. */
@@ -286,7 +282,7 @@ export class LockTable {
   }
 
   #isCondemned(request: Request): boolean {
-    return this.#owed.has(request.id) || this.#condemned.get(request.id) === this.judgedIn(request);
+    return this.#debts.has(request.id) || this.#condemned.get(request.id) === this.judgedIn(request);
   }
 
   #newName(): string {
@@ -316,7 +312,7 @@ export class LockTable {
 
   #forgetWhatLeft({ requests, redos }: Table): void {
     const listed = new Set([...requests, ...redos].map(({ id }) => id));
-    for (const set of [this.#gone, this.#done, this.#owed]) for (const id of set) if (!listed.has(id)) set.delete(id);
+    for (const set of [this.#gone, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
     // Dropped by now, or changed since it was judged. What another task has condemned after this append was made is still to be dropped.
     const standing = new Map(requests.map((request) => [request.id, this.judgedIn(request)]));
     for (const [id, judged] of this.#condemned) if (standing.get(id) !== judged) this.#condemned.delete(id);

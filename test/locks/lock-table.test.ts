@@ -60,6 +60,70 @@ it("gives a lock that was won, though tidying up after it fails", async () => {
   await (await other.acquire("x")).release();
 });
 
+/** Ports of a process for which, once it is `armed`, the next link is made and nothing is answered until it is over. */
+function outage() {
+  const state: { now: "quiet" | "armed" | "out" } = { now: "quiet" };
+  const orFail = <T>(operation: string, path: string, action: () => Promise<T>): Promise<T> =>
+    state.now === "out" ? Promise.reject(diskError("EIO", operation, path)) : action();
+  const tamper = withDisk((disk) => ({
+    link: async (from, to) => {
+      await orFail("link", to, () => disk.link(from, to));
+      if (state.now === "armed") state.now = "out";
+      await orFail("link", to, async () => undefined);
+    },
+    readFile: (path, bytesMax) => orFail("read", path, () => disk.readFile(path, bytesMax)),
+    unlink: (path) => orFail("unlink", path, () => disk.unlink(path)),
+  }));
+  return { state, tamper };
+}
+
+it("ends a request of which nobody was told whether it was made", async () => {
+  const { state, tamper } = outage();
+  const [other, locks] = [await world.open(), await world.open({ tamper })];
+  state.now = "armed";
+  await expect(locks.acquire("x")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  state.now = "quiet";
+  expect((await other.table.read()).state.requests).toHaveLength(1);
+  // Without another call of the one who was not told.
+  await (await other.acquire("x", { timeoutMs: 10_000 })).release();
+  await (await locks.acquire("x")).release();
+});
+
+it("still owes what came to be owed while an older append was cleaning up", async () => {
+  const { state, tamper } = outage();
+  const begun = signalled();
+  const goOn = signalled();
+  let holdsUp = false;
+  const [other, third, locks] = [
+    await world.open(),
+    await world.open(),
+    await world.open({
+      tamper: (ports) =>
+        withDisk((disk) => ({
+          unlink: async (path) => {
+            if (holdsUp && path.includes("/holds/")) {
+              holdsUp = false;
+              begun.resolve();
+              await goOn.promise;
+            }
+            await disk.unlink(path);
+          },
+        }))(tamper(ports)),
+    }),
+  ];
+  await other.acquire("y");
+  const { requests } = (await locks.table.read()).state;
+  holdsUp = true;
+  const dropping = locks.table.drop(requests);
+  await begun.promise;
+  state.now = "armed";
+  await expect(locks.acquire("x")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  state.now = "quiet";
+  goOn.resolve();
+  await dropping;
+  await (await third.acquire("x", { timeoutMs: 10_000 })).release();
+});
+
 it("is corrupt, and nothing is removed, when a request in it leads out of its directory", async () => {
   await writeFile(join(world.root, "precious"), "");
   const locks = await world.open();

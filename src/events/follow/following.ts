@@ -53,7 +53,8 @@ export class Following {
     await this.#access.opened();
     const { ground, directory } = this.#access;
     // Names of work, not paths: nothing of the tree is looked at.
-    const keys = { clean: (key: string) => key, keyOf: async (key: string) => key };
+    const same = async (key: string): Promise<string> => key;
+    const keys = { clean: (key: string) => key, resolve: same, keyOf: same };
     this.#locks ??= TablePathLocks.open(ground, { root: directory, keys, ownsGround: false });
     try {
       return await this.#locks;

@@ -2,7 +2,7 @@
 // late, twice or delayed finds nothing to rename, and no identity needs to be compared.
 import { again } from "../durable/again.ts";
 import { syncNames, parentOf } from "../durable/directory.ts";
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
@@ -33,8 +33,17 @@ export function trashDirectory({ directory }: RedoPlace): string {
   return `${directory}/trash`;
 }
 
-/** Does what is left of it, whoever began. RESOURCE_BUSY when something cannot be renamed now: then nobody may go on. */
+/** Does what is left of it, whoever began. RESOURCE_BUSY when that cannot be done now, whatever the disk says: it is committed, and nobody may go on. */
 export async function applyRedo(place: RedoPlace, redo: Redo): Promise<void> {
+  try {
+    await applySteps(place, redo);
+  } catch (error) {
+    if (!isHoldfastError(error) || isHoldfastError(error, "RESOURCE_BUSY")) throw error;
+    throw stuck(place.root, `the disk failed: ${error.message}`, error);
+  }
+}
+
+async function applySteps(place: RedoPlace, redo: Redo): Promise<void> {
   const directory = redoDirectory(place, redo.id);
   for (const [index, step] of redo.steps.entries()) {
     // That the step before is over must not be forgotten when this one has begun, or it would be done again to what this one made.
@@ -121,7 +130,7 @@ function parentsOf(place: RedoPlace, step: RedoStep): string[] {
   return [...new Set(targets.map((target) => parentOf(targetOf(place, target))))];
 }
 
-export function targetOf({ root }: RedoPlace, path: string): string {
+export function targetOf({ root }: Pick<RedoPlace, "root">, path: string): string {
   return `${root}/${path}`;
 }
 

@@ -12,7 +12,13 @@ import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 
 /** What the rest of the locks needs of keys. */
-export type Keys = Pick<LockKeys, "clean" | "resolve" | "keyOf">;
+export type Keys = Pick<LockKeys, "clean" | "locate" | "keyOf">;
+
+export interface Located {
+  /** Below the root and without symbolic links, as it is spelled on the disk. */
+  readonly path: string;
+  readonly key: string;
+}
 
 /** As many as Linux follows. */
 const linksMax = 40;
@@ -50,13 +56,14 @@ export class LockKeys {
 
   /** INVALID_PATH, also for a path that leads out of the root through a symbolic link. */
   async keyOf(clean: string): Promise<string> {
-    return pathKey(await this.resolve(clean), this.#options);
+    return (await this.locate(clean)).key;
   }
 
-  /** Where `clean` leads, below the root, as it is spelled on the disk. INVALID_PATH as above. */
-  async resolve(clean: string): Promise<string> {
+  /** Where `clean` leads. INVALID_PATH as above. */
+  async locate(clean: string): Promise<Located> {
     const isPlain = clean === "" || !(await this.#disk.hasLink(this.#realRoot, clean));
-    return isPlain ? clean : await this.#follow(clean);
+    const path = isPlain ? clean : await this.#follow(clean);
+    return { path, key: pathKey(path, this.#options) };
   }
 
   /**

@@ -4,6 +4,7 @@ import { again } from "../durable/again.ts";
 import { syncNames, parentOf } from "../durable/directory.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
+import { isWithin } from "../format/path-key.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { Redo, RedoStep } from "./redo-record.ts";
@@ -128,6 +129,16 @@ function newTrash(place: RedoPlace): string {
 function parentsOf(place: RedoPlace, step: RedoStep): string[] {
   const targets = step.kind === "move" ? [step.source, step.target] : [step.target];
   return [...new Set(targets.map((target) => parentOf(targetOf(place, target))))];
+}
+
+/** Whether a change of `path` would change the ground, in whatever case it is spelled: on some disks that is one name. */
+export function isInGround({ root, directory }: RedoPlace, path: string): boolean {
+  const [ground, target] = [fold(directory), fold(targetOf({ root }, path))];
+  return isWithin(target, ground) || isWithin(ground, target);
+}
+
+function fold(path: string): string {
+  return path.normalize("NFC").toLowerCase();
 }
 
 export function targetOf({ root }: Pick<RedoPlace, "root">, path: string): string {

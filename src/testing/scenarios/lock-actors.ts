@@ -28,7 +28,7 @@ export interface LockScenarioOptions extends Pick<
 /** Paths are keys as they are: how one becomes the other is not what these scenarios are about. */
 const plainKeys = {
   clean: (path: string) => path,
-  resolve: async (path: string) => path,
+  locate: async (path: string) => ({ path, key: path }),
   keyOf: async (path: string) => path,
 };
 

@@ -232,9 +232,9 @@ export class RedoDraft {
   }
 }
 
-/** What is not ours may have been thrown after the commit. */
+/** A list that cannot be read does not tell, and what is not ours may have been thrown after the commit. */
 function isKnownToHaveFailed(error: unknown): boolean {
-  return isHoldfastError(error) && !isHoldfastError(error, "OUTCOME_UNKNOWN");
+  return isHoldfastError(error) && !isHoldfastError(error, "OUTCOME_UNKNOWN", "CORRUPT", "NEWER_FORMAT");
 }
 
 /** Completes what was committed under a hold, and what perhaps was, so that the hold may end; what was not committed goes. RESOURCE_BUSY. */

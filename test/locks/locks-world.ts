@@ -7,6 +7,7 @@ import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
+import { changedDisk } from "../durable/places.ts";
 
 export interface OpenOptions {
   readonly leaseMs?: number;
@@ -19,16 +20,8 @@ export interface OpenOptions {
 }
 
 /** Ports whose disk does some things in another way. */
-export function withDisk(changed: (disk: Disk) => Partial<Disk>): (ports: Ports) => Ports {
-  return (ports) => {
-    const { disk } = ports;
-    const changes = changed(disk);
-    const get = (_: Disk, name: keyof Disk): unknown => {
-      const value: unknown = changes[name] ?? disk[name];
-      return typeof value === "function" ? (value.bind(disk) as unknown) : value;
-    };
-    return { ...ports, disk: new Proxy(disk, { get: get as ProxyHandler<Disk>["get"] & object }) };
-  };
+export function withDisk(change: (disk: Disk) => Partial<Disk>): (ports: Ports) => Ports {
+  return (ports) => ({ ...ports, disk: changedDisk(ports.disk, change) });
 }
 
 export class LocksWorld {

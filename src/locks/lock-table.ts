@@ -14,7 +14,7 @@ import { isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import { Debts } from "./debts.ts";
-import { findLeftovers, removeLeftover, type Leftover } from "./leftovers.ts";
+import { findLeftovers, removeLeftovers } from "./leftovers.ts";
 import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
 import { checkTable, emptyTable, tableKind, type Request, type Table } from "./request.ts";
@@ -38,6 +38,11 @@ export interface NewRequest {
   readonly id: string;
   readonly fence: number;
   readonly change: string;
+}
+
+/** The list with a request of ours in it. */
+interface MadeRequest extends RollingEntry<Table> {
+  readonly id: string;
 }
 
 export class LockTable {
@@ -120,10 +125,19 @@ export class LockTable {
     return entry;
   }
 
-  /** Appends a request, and keeps the file that became the slot as its hold file: releasing is removing it. */
-  async request(
-    change: (table: Table, made: NewRequest) => Table | undefined,
-  ): Promise<(RollingEntry<Table> & { readonly id: string }) | undefined> {
+  /** Appends a request, and keeps the file that became the slot as its hold file: releasing is removing it. TOO_LARGE when what stands leaves no room for it. */
+  async request(change: (table: Table, made: NewRequest) => Table | undefined): Promise<MadeRequest | undefined> {
+    try {
+      return await this.#request(change);
+    } catch (error) {
+      if (!isHoldfastError(error, "TOO_LARGE")) throw error;
+      // What is over takes room as long as nobody has looked at it.
+      await this.standing((await this.read()).state.requests);
+      return await this.#request(change);
+    }
+  }
+
+  async #request(change: (table: Table, made: NewRequest) => Table | undefined): Promise<MadeRequest | undefined> {
     const { holder } = await this.ground.life();
     let id = "";
     let entry;
@@ -235,26 +249,7 @@ export class LockTable {
     if (this.#condemned.size === 0 && leftovers.length === 0 && state.redos.length === 0) return;
     // Also when there is nothing to drop: only what our own append says is surely the newest.
     const entry = await this.append((table) => table);
-    if (entry !== undefined) await this.#removeLeftovers(entry.state, leftovers);
-  }
-
-  /** What cannot be completed now keeps its files: whoever needs its paths will come to it again. */
-  async #removeLeftovers(table: Table, leftovers: readonly Leftover[]): Promise<void> {
-    const needed = new Set([...table.requests, ...table.redos].map(({ id }) => id));
-    const listed = new Set(table.requests.map(({ id }) => id));
-    for (const redo of table.redos)
-      try {
-        if (listed.has(redo.request)) continue;
-        await this.complete(redo);
-        needed.delete(redo.id);
-      } catch (error) {
-        if (!isHoldfastError(error)) throw error;
-        needed.add(redo.request);
-      }
-    // Declared dead since we judged it, and not dropped: it may only have slept, and as long as it has a request in the list it may commit what it has staged.
-    const owners = new Set(table.requests.map(({ holder }) => holder));
-    for (const leftover of leftovers)
-      if (!needed.has(leftover.id) && !owners.has(leftover.holder)) await removeLeftover(this.ground, leftover);
+    if (entry !== undefined) await removeLeftovers(this, entry.state, leftovers);
   }
 
   async collect(): Promise<number> {

@@ -124,6 +124,17 @@ it("still owes what came to be owed while an older append was cleaning up", asyn
   await (await third.acquire("x", { timeoutMs: 10_000 })).release();
 });
 
+it("has room again when what filled it is over, though nobody has looked at it since", async () => {
+  const [a, b] = [await world.open(), await world.open()];
+  const long = `${"x".repeat(250)}/`.repeat(14);
+  const many = (prefix: string) => Array.from({ length: 320 }, (_, index) => `${prefix}/${long}${index}`);
+  const holds = [];
+  for (const prefix of ["1", "2", "3"]) holds.push(await a.acquireAll(many(prefix)));
+  await expect(b.acquireAll(many("4"))).rejects.toMatchObject({ code: "TOO_LARGE" });
+  for (const hold of holds) await hold.release();
+  await (await b.acquireAll(many("4"))).release();
+});
+
 it("is corrupt, and nothing is removed, when a request in it leads out of its directory", async () => {
   await writeFile(join(world.root, "precious"), "");
   const locks = await world.open();

@@ -2,7 +2,7 @@
 import { countOf, flagOf, objectOf, textOf } from "../format/decoding.ts";
 import { randomName } from "../format/id.ts";
 import { findSlotNumber, slotName } from "../format/name.ts";
-import type { RecordKind } from "../format/record.ts";
+import { recordBytesMax, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { ChainEntry } from "./chain.ts";
@@ -31,6 +31,9 @@ export interface Slot<T> {
   readonly number: number;
   readonly state: T;
 }
+
+/** Less than a record may have: the last state of an epoch is the base of the next one, whose record says more about itself than a slot. */
+export const slotBytesMax: number = recordBytesMax - 4096;
 
 /** Where a process believes the end of the chain to be. */
 export interface View<T> {

@@ -18,6 +18,7 @@ import {
   findSlot,
   makeEpochDirectory,
   removeEpochDirectory,
+  slotBytesMax,
   slotKind,
 } from "./epoch.ts";
 import type { Epoch, Slot, View } from "./epoch.ts";
@@ -133,7 +134,7 @@ export class RollingChain<T> {
       // A new temp file each time: one that may have been linked must never be written again.
       this.#options.check?.(state, view.state);
       const isChecked = this.#options.check !== undefined;
-      const bytes = encodeRecord(this.#slotKind, { id, number, state }, { isChecked });
+      const bytes = encodeRecord(this.#slotKind, { id, number, state }, { isChecked, bytesMax: slotBytesMax });
       const temp = await stage(this.staging, bytes, { sync, path });
       let won = false;
       try {

@@ -18,13 +18,13 @@ const tail = /,"crc":"([0-9a-f]{8})"\}\n$/;
 export function encodeRecord<T>(
   kind: RecordKind<T>,
   body: T,
-  { isChecked = false }: { readonly isChecked?: boolean } = {},
+  { isChecked = false, bytesMax = recordBytesMax }: { readonly isChecked?: boolean; readonly bytesMax?: number } = {},
 ): Uint8Array {
   const head = JSON.stringify({ kind: kind.kind, format: formatVersion, by: packageVersion, body }).slice(0, -1);
   const bytes = Buffer.from(`${head},"crc":"${checksumOf(head)}"}\n`);
-  if (bytes.length > recordBytesMax)
+  if (bytes.length > bytesMax)
     throw holdfastError("TOO_LARGE", `A ${kind.kind} record of ${bytes.length} bytes is over the limit.`, {
-      limit: recordBytesMax,
+      limit: bytesMax,
       actual: bytes.length,
     });
   if (!isChecked) decodeRecord(kind, bytes, "(just encoded)");

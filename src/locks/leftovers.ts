@@ -1,11 +1,16 @@
 // What holders that are dead have left in a lock table's directories: hold files, staged redos, and marks of done ones.
 import { removeTree, unlinkIfThere } from "../durable/directory.ts";
 import type { Ground } from "../durable/ground.ts";
+import { isHoldfastError } from "../errors.ts";
+import type { LockTable } from "./lock-table.ts";
+import type { Table } from "./request.ts";
 
 /** A file or directory whose maker is dead. */
 export interface Leftover {
   /** Of the request or redo that it belongs to. */
   readonly id: string;
+  /** Who made it. */
+  readonly holder: string;
   readonly path: string;
   readonly isTree: boolean;
 }
@@ -18,11 +23,27 @@ export async function findLeftovers({ ports: { disk }, layout }: Ground): Promis
       const id = name.replace(/\.transfer$/, "");
       const [holder = ""] = id.split(".");
       if (await disk.canOpen(layout.deathRecord(holder)))
-        leftovers.push({ id, path: `${layout.directory}/${room}/${name}`, isTree: room !== "holds" });
+        leftovers.push({ id, holder, path: `${layout.directory}/${room}/${name}`, isTree: room !== "holds" });
     }
   return leftovers;
 }
 
-export async function removeLeftover({ ports: { disk } }: Ground, { path, isTree }: Leftover): Promise<void> {
-  await (isTree ? removeTree(disk, path) : unlinkIfThere(disk, path));
+/** `list` is of an append made after they were found. What cannot be completed now keeps its files: whoever needs its paths will come to it again. */
+export async function removeLeftovers(table: LockTable, list: Table, leftovers: readonly Leftover[]): Promise<void> {
+  const needed = new Set([...list.requests, ...list.redos].map(({ id }) => id));
+  const listed = new Set(list.requests.map(({ id }) => id));
+  for (const redo of list.redos)
+    try {
+      if (listed.has(redo.request)) continue;
+      await table.complete(redo);
+      needed.delete(redo.id);
+    } catch (error) {
+      if (!isHoldfastError(error)) throw error;
+      needed.add(redo.request);
+    }
+  // Declared dead since we judged it, and not dropped: it may only have slept, and as long as it has a request in the list it may commit what it has staged.
+  const owners = new Set(list.requests.map(({ holder }) => holder));
+  const { disk } = table.ground.ports;
+  for (const { id, holder, path, isTree } of leftovers)
+    if (!needed.has(id) && !owners.has(holder)) await (isTree ? removeTree(disk, path) : unlinkIfThere(disk, path));
 }

@@ -1,4 +1,6 @@
 // The key of a path below the root of the locks: normalised, symbolic links resolved, folded where the disk is. One key per file, whatever exists there.
+import { posix } from "node:path";
+import { parentOf } from "../durable/directory.ts";
 import { decideRecord, findDecision } from "../durable/record-file.ts";
 import { discard, stage, type Staging } from "../durable/staging.ts";
 import { holdfastError } from "../errors.ts";
@@ -10,7 +12,16 @@ import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 
 /** What the rest of the locks needs of keys. */
-export type Keys = Pick<LockKeys, "clean" | "keyOf">;
+export type Keys = Pick<LockKeys, "clean" | "locate" | "keyOf">;
+
+export interface Located {
+  /** Below the root and without symbolic links, as it is spelled on the disk. */
+  readonly path: string;
+  readonly key: string;
+}
+
+/** As many as Linux follows. */
+const linksMax = 40;
 
 export class LockKeys {
   readonly root: string;
@@ -45,29 +56,55 @@ export class LockKeys {
 
   /** INVALID_PATH, also for a path that leads out of the root through a symbolic link. */
   async keyOf(clean: string): Promise<string> {
-    const isPlain = clean === "" || !(await this.#disk.hasLink(this.#realRoot, clean));
-    return pathKey(isPlain ? clean : await this.#resolve(clean), this.#options);
+    return (await this.locate(clean)).key;
   }
 
-  /** What exists of the path is resolved; the rest is taken as it is, so that missing paths have keys too. */
-  async #resolve(clean: string): Promise<string> {
+  /** Where `clean` leads. INVALID_PATH as above. */
+  async locate(clean: string): Promise<Located> {
+    const isPlain = clean === "" || !(await this.#disk.hasLink(this.#realRoot, clean));
+    const path = isPlain ? clean : await this.#follow(clean);
+    return { path, key: pathKey(path, this.#options) };
+  }
+
+  /**
+   * What exists of the path is resolved; the rest is taken as it is, so that missing paths have keys too. A link that leads to nothing is followed all the same:
+   * whoever writes to it makes what it leads to.
+   */
+  async #follow(clean: string): Promise<string> {
     const rest: string[] = [];
-    for (let existing = clean; ;) {
+    let links = 0;
+    for (let at = `${this.#realRoot}/${clean}`; ;) {
       try {
-        const real = await this.#disk.realPath(existing === "" ? this.#realRoot : `${this.#realRoot}/${existing}`);
-        return [this.#inside(real, clean), ...rest].join("/");
+        return this.#inside(posix.join(await this.#disk.realPath(at), ...rest), clean);
       } catch (error) {
         if (hasErrno(error, "ELOOP")) throw outside(clean, "a symbolic link in it leads in a circle", error);
-        if (existing === "" || !hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) throw error;
+        if (at === this.#realRoot || !hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) throw error;
       }
-      const slash = existing.lastIndexOf("/");
-      rest.unshift(existing.slice(slash + 1));
-      existing = existing.slice(0, Math.max(slash, 0));
+      const target = await this.#findTarget(at);
+      if (target === undefined) {
+        rest.unshift(posix.basename(at));
+        at = parentOf(at);
+      } else {
+        if (++links > linksMax) throw outside(clean, "a symbolic link in it leads in a circle");
+        at = target;
+      }
+    }
+  }
+
+  /** Where a link says that it leads; undefined when there is no link. */
+  async #findTarget(path: string): Promise<string | undefined> {
+    try {
+      const target = await this.#disk.readLink(path);
+      return posix.resolve(await this.#disk.realPath(parentOf(path)), target);
+    } catch (error) {
+      // By now there is nothing, or something else.
+      if (hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) return undefined;
+      throw error;
     }
   }
 
   #inside(real: string, clean: string): string {
-    if (real === this.#realRoot) return ".";
+    if (real === this.#realRoot) return "";
     const outer = this.#realRoot === "/" ? "/" : `${this.#realRoot}/`;
     if (real.startsWith(outer)) return real.slice(outer.length);
     throw outside(clean, `a symbolic link in it leads to ${real}, out of the root`);

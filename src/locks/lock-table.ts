@@ -13,7 +13,8 @@ import type { HolderState } from "../durable/witness.ts";
 import { isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
-import { findLeftovers, removeLeftover, type Leftover } from "./leftovers.ts";
+import { Debts } from "./debts.ts";
+import { findLeftovers, removeLeftovers } from "./leftovers.ts";
 import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
 import { checkTable, emptyTable, tableKind, type Request, type Table } from "./request.ts";
@@ -39,8 +40,10 @@ export interface NewRequest {
   readonly change: string;
 }
 
-/** How often the release of what could not be released is tried again. */
-const payEveryMs = 1000;
+/** The list with a request of ours in it. */
+interface MadeRequest extends RollingEntry<Table> {
+  readonly id: string;
+}
 
 export class LockTable {
   readonly ground: Ground;
@@ -53,9 +56,7 @@ export class LockTable {
   readonly #condemned = new Map<string, string>();
   /** Redos that are done. Left out with the next append. */
   readonly #done = new Set<string>();
-  /** Ours, and to be released, though their hold files could not be removed. */
-  readonly #owed = new Set<string>();
-  #isPaying = false;
+  readonly #debts: Debts;
   #tidyAt = untidyMax;
   #requests = 0;
 
@@ -64,6 +65,7 @@ export class LockTable {
     const { directory } = ground.layout;
     this.place = { ports: ground.ports, root, directory };
     this.#holds = `${directory}/holds`;
+    this.#debts = new Debts(ground.ports.clock, () => this.append((table) => table));
   }
 
   static async open(
@@ -105,29 +107,52 @@ export class LockTable {
     { id = this.#newName(), ...options }: AppendOptions & { readonly id?: string } = {},
   ): Promise<RollingEntry<Table> | undefined> {
     let dropped: readonly Request[] = [];
+    let owed: readonly string[] = [];
     const entry = await this.#chain.append(
       id,
       (newest, number) => {
         dropped = newest.requests.filter((request) => this.#isCondemned(request));
+        owed = this.#debts.ids;
         return change(this.#known(newest), { fence: number, change: id });
       },
       options,
     );
     if (entry === undefined) return undefined;
+    // They are not in the list now and never will be. What has come to be owed since may be in it.
+    this.#debts.settle(owed);
     for (const request of dropped) await this.#cleanUp(request, entry.state);
     this.#forgetWhatLeft(entry.state);
     return entry;
   }
 
-  /** Appends a request, and keeps the file that became the slot as its hold file: releasing is removing it. */
-  async request(
-    change: (table: Table, made: NewRequest) => Table | undefined,
-  ): Promise<(RollingEntry<Table> & { readonly id: string }) | undefined> {
+  /** Appends a request, and keeps the file that became the slot as its hold file: releasing is removing it. TOO_LARGE when what stands leaves no room for it. */
+  async request(change: (table: Table, made: NewRequest) => Table | undefined): Promise<MadeRequest | undefined> {
+    try {
+      return await this.#request(change);
+    } catch (error) {
+      if (!isHoldfastError(error, "TOO_LARGE")) throw error;
+      // What is over takes room as long as nobody has looked at it.
+      await this.standing((await this.read()).state.requests);
+      return await this.#request(change);
+    }
+  }
+
+  async #request(change: (table: Table, made: NewRequest) => Table | undefined): Promise<MadeRequest | undefined> {
     const { holder } = await this.ground.life();
     let id = "";
-    const entry = await this.append((table, made) => change(table, { ...made, id }), {
-      keepAs: () => this.holdFile((id = `${holder.id}.${this.#newName()}`)),
-    });
+    let entry;
+    try {
+      entry = await this.append((table, made) => change(table, { ...made, id }), {
+        keepAs: () => this.holdFile((id = `${holder.id}.${this.#newName()}`)),
+      });
+    } catch (error) {
+      if (isHoldfastError(error, "OUTCOME_UNKNOWN")) {
+        // It may be in the list, with its hold file, and nobody but us knows that nobody wants it.
+        this.#debts.add(id);
+        void this.#debts.pay();
+      }
+      throw error;
+    }
     if (entry === undefined) return undefined;
     await this.#tidy(entry.state);
     // In nobody's way: what is not collected now is collected by the next who comes to it.
@@ -144,30 +169,15 @@ export class LockTable {
     } catch (error) {
       // It may stand, and only an append can end it now: the next one of this process, whoever makes it.
       this.#gone.delete(id);
-      this.#owed.add(id);
+      this.#debts.add(id);
       try {
         await this.append((table) => table);
       } catch {
         // What failed first is what the caller has to know.
-        void this.#pay();
+        void this.#debts.pay();
       }
       throw error;
     }
-  }
-
-  /** Others wait for what could not be released: it is tried again until it is done, or until this process ends, and it ends with it. */
-  async #pay(): Promise<void> {
-    if (this.#isPaying) return;
-    this.#isPaying = true;
-    while (this.#owed.size > 0) {
-      await this.ground.ports.clock.sleep(payEveryMs, { background: true });
-      try {
-        if (this.#owed.size > 0) await this.append((table) => table);
-      } catch (error) {
-        if (isHoldfastError(error, "CLOSED")) return;
-      }
-    }
-    this.#isPaying = false;
   }
 
   /** Those that are not over yet, as far as their hold files tell. */
@@ -210,8 +220,11 @@ export class LockTable {
   /** A request that is no longer in a list may have left its hold file, and work, behind: somebody dropped it and came no further. */
   async finishDropped(request: Request, table: Table): Promise<void> {
     await this.#complete(request.id, table);
-    await unlinkIfThere(this.ground.ports.disk, this.holdFile(request.id));
+    const { disk } = this.ground.ports;
+    await unlinkIfThere(disk, this.holdFile(request.id));
     this.#gone.add(request.id);
+    // In nobody's way if it stays: it says nothing about a request that is over.
+    if (request.transfer !== undefined) await disk.unlink(this.transferFile(request.id)).catch(() => undefined);
   }
 
   /** Completes what was committed and whose request is no longer listed, as far as `concerns` says. RESOURCE_BUSY when that cannot be done now. */
@@ -236,21 +249,7 @@ export class LockTable {
     if (this.#condemned.size === 0 && leftovers.length === 0 && state.redos.length === 0) return;
     // Also when there is nothing to drop: only what our own append says is surely the newest.
     const entry = await this.append((table) => table);
-    if (entry !== undefined) await this.#removeLeftovers(entry.state, leftovers);
-  }
-
-  /** What cannot be completed now keeps its files: whoever needs its paths will come to it again. */
-  async #removeLeftovers(table: Table, leftovers: readonly Leftover[]): Promise<void> {
-    const needed = new Set([...table.requests, ...table.redos].map(({ id }) => id));
-    for (const redo of table.redos)
-      try {
-        await this.completeOrphans(table, ({ id }) => id === redo.id);
-        needed.delete(redo.id);
-      } catch (error) {
-        if (!isHoldfastError(error)) throw error;
-        needed.add(redo.request);
-      }
-    for (const leftover of leftovers) if (!needed.has(leftover.id)) await removeLeftover(this.ground, leftover);
+    if (entry !== undefined) await removeLeftovers(this, entry.state, leftovers);
   }
 
   async collect(): Promise<number> {
@@ -278,7 +277,7 @@ export class LockTable {
   }
 
   #isCondemned(request: Request): boolean {
-    return this.#owed.has(request.id) || this.#condemned.get(request.id) === this.judgedIn(request);
+    return this.#debts.has(request.id) || this.#condemned.get(request.id) === this.judgedIn(request);
   }
 
   #newName(): string {
@@ -308,7 +307,7 @@ export class LockTable {
 
   #forgetWhatLeft({ requests, redos }: Table): void {
     const listed = new Set([...requests, ...redos].map(({ id }) => id));
-    for (const set of [this.#gone, this.#done, this.#owed]) for (const id of set) if (!listed.has(id)) set.delete(id);
+    for (const set of [this.#gone, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
     // Dropped by now, or changed since it was judged. What another task has condemned after this append was made is still to be dropped.
     const standing = new Map(requests.map((request) => [request.id, this.judgedIn(request)]));
     for (const [id, judged] of this.#condemned) if (standing.get(id) !== judged) this.#condemned.delete(id);
@@ -317,7 +316,12 @@ export class LockTable {
   /** Processes that ended leave requests that nobody else may ever meet: now and then all are looked at. */
   async #tidy({ requests }: Table): Promise<void> {
     if (requests.length < this.#tidyAt) return;
-    this.#tidyAt = 2 * (await this.standing(requests)).length + untidyMax;
+    try {
+      this.#tidyAt = 2 * (await this.standing(requests)).length + untidyMax;
+    } catch (error) {
+      // Whoever asked has his place in the list, and the next who comes tidies up.
+      if (!isHoldfastError(error)) throw error;
+    }
   }
 
   /** Whether nobody came for what was to be handed over: by two stamps of the server. */

@@ -2,8 +2,9 @@
 // late, twice or delayed finds nothing to rename, and no identity needs to be compared.
 import { again } from "../durable/again.ts";
 import { syncNames, parentOf } from "../durable/directory.ts";
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
+import { isWithin } from "../format/path-key.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { Redo, RedoStep } from "./redo-record.ts";
@@ -33,8 +34,17 @@ export function trashDirectory({ directory }: RedoPlace): string {
   return `${directory}/trash`;
 }
 
-/** Does what is left of it, whoever began. RESOURCE_BUSY when something cannot be renamed now: then nobody may go on. */
+/** Does what is left of it, whoever began. RESOURCE_BUSY when that cannot be done now, whatever the disk says: it is committed, and nobody may go on. */
 export async function applyRedo(place: RedoPlace, redo: Redo): Promise<void> {
+  try {
+    await applySteps(place, redo);
+  } catch (error) {
+    if (!isHoldfastError(error) || isHoldfastError(error, "RESOURCE_BUSY")) throw error;
+    throw stuck(place.root, `the disk failed: ${error.message}`, error);
+  }
+}
+
+async function applySteps(place: RedoPlace, redo: Redo): Promise<void> {
   const directory = redoDirectory(place, redo.id);
   for (const [index, step] of redo.steps.entries()) {
     // That the step before is over must not be forgotten when this one has begun, or it would be done again to what this one made.
@@ -121,7 +131,17 @@ function parentsOf(place: RedoPlace, step: RedoStep): string[] {
   return [...new Set(targets.map((target) => parentOf(targetOf(place, target))))];
 }
 
-export function targetOf({ root }: RedoPlace, path: string): string {
+/** Whether a change of `path` would change the ground, in whatever case it is spelled: on some disks that is one name. */
+export function isInGround({ root, directory }: RedoPlace, path: string): boolean {
+  const [ground, target] = [fold(directory), fold(targetOf({ root }, path))];
+  return isWithin(target, ground) || isWithin(ground, target);
+}
+
+function fold(path: string): string {
+  return path.normalize("NFC").toLowerCase();
+}
+
+export function targetOf({ root }: Pick<RedoPlace, "root">, path: string): string {
   return `${root}/${path}`;
 }
 

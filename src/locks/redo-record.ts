@@ -1,5 +1,6 @@
 // A committed redo as the lock table has it: what is to be done to the tree, in order, whoever does it.
 import { listOf, objectOf, textOf } from "../format/decoding.ts";
+import { isId } from "../format/id.ts";
 import { claimOf, type Claim } from "./claim.ts";
 
 /**
@@ -23,7 +24,7 @@ export interface Redo {
 
 export function redoOf(value: unknown): Redo {
   const { id, request, claims, steps } = objectOf(value);
-  return { id: nameOf(id), request: textOf(request), claims: listOf(claims, claimOf), steps: listOf(steps, stepOf) };
+  return { id: nameOf(id), request: nameOf(request), claims: listOf(claims, claimOf), steps: listOf(steps, stepOf) };
 }
 
 function stepOf(value: unknown): RedoStep {
@@ -51,8 +52,11 @@ function pathOf(value: unknown): string {
   return path;
 }
 
-function nameOf(value: unknown): string {
+/** Of a request or a redo: its maker and a random part. It becomes a path, and one that was edited by hand must not lead us out of the ground. */
+export function nameOf(value: unknown): string {
   const name = textOf(value);
-  if (!/^[0-9a-z]+\.[0-9a-z]+$/.test(name)) throw new TypeError("not the name of a redo");
+  const [holder = "", random = "", ...more] = name.split(".");
+  if (!isId(holder) || !/^[0-9a-z]+$/.test(random) || more.length > 0)
+    throw new TypeError("not the name of a request or a redo");
   return name;
 }

@@ -4,13 +4,27 @@ import { ensureDirectory, parentOf, removeTree, syncNames } from "../durable/dir
 import { makeOwnDirectory } from "../durable/own-name.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
+import { isWithin } from "../format/path-key.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import type { FileStat } from "../ports/disk.ts";
 import type { Grant } from "./grant.ts";
-import type { Keys } from "./lock-key.ts";
+import type { Keys, Located } from "./lock-key.ts";
 import type { LockTable } from "./lock-table.ts";
-import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "./redo-apply.ts";
+import { doneDirectory, isInGround, redoDirectory, targetOf, trashDirectory } from "./redo-apply.ts";
+import { mustFit, type Kind } from "./redo-fit.ts";
 import type { Redo, RedoStep } from "./redo-record.ts";
 import { findOwn, loseIt } from "./width.ts";
+
+/** Open drafts, by the hold whose request they would be committed under: they end with it. */
+const openDrafts = new WeakMap<Grant, Set<RedoDraft>>();
+
+interface StagedStep {
+  readonly step: RedoStep;
+  readonly directory: string;
+  /** What it brings, if it brings anything. */
+  kind?: Kind | undefined;
+  isReady: boolean;
+}
 
 /** What is prepared under a hold and not committed yet: nobody can see it. */
 export class RedoDraft {
@@ -19,8 +33,10 @@ export class RedoDraft {
   readonly #grant: Grant;
   readonly #id: string;
   readonly #directory: string;
-  readonly #steps: RedoStep[] = [];
-  #isOver = false;
+  #steps: readonly StagedStep[] = [];
+  #stepsBegun = 0;
+  /** "committed" from the first moment in which it may be. */
+  #state: "open" | "committed" | "over" = "open";
 
   private constructor(table: LockTable, keys: Keys, grant: Grant) {
     this.#table = table;
@@ -33,42 +49,78 @@ export class RedoDraft {
   static async begin(table: LockTable, keys: Keys, grant: Grant): Promise<RedoDraft> {
     grant.mustHold();
     const draft = new RedoDraft(table, keys, grant);
+    draft.#siblings.add(draft);
     await ensureDirectory(table.ground.ports.disk, draft.#directory);
     return draft;
   }
 
-  /** What `fill` makes at the path that it is given, a file or a directory, durable, becomes `target`, replacing a file that is there. */
+  /**
+   * What `fill` makes at the path that it is given, a file or a directory, durable, becomes `target`, where nothing may be; a file may also replace a file. If it
+   * fails, nothing is part of the redo.
+   */
   async in(target: string, fill: (path: string) => Promise<void>): Promise<void> {
-    const clean = await this.#check(target);
-    const directory = await this.#nextStep({ kind: "in", target: clean });
-    await fill(`${directory}/new`);
-    const { kind } = await this.#disk.stat(`${directory}/new`);
-    if (kind === "directory") await this.#mustCover(clean, "tree");
-    await syncNames(this.#disk, directory);
+    const to = await this.#check(target);
+    await this.#stage({ kind: "in", target: to.path }, async (directory) => {
+      await fill(`${directory}/new`);
+      const { kind } = await this.#disk.stat(`${directory}/new`);
+      if (kind === "directory") this.#mustCover(to, "tree");
+      await syncNames(this.#disk, directory);
+      return kind;
+    });
   }
 
   /** `target` goes, with all that is below it. */
   async out(target: string): Promise<void> {
-    const clean = await this.#check(target);
-    await this.#mustCoverWhatIsThere(clean);
-    await this.#nextStep({ kind: "out", target: clean });
+    const gone = await this.#check(target);
+    if ((await this.#findKind(gone)) === "directory") this.#mustCover(gone, "tree");
+    await this.#stage({ kind: "out", target: gone.path });
   }
 
-  /** `source` becomes `target`, where nothing but a file may be. */
+  /** `source` becomes `target`, where nothing may be; a file may also replace a file. INVALID_PATH when `target` lies below `source`. */
   async move(source: string, target: string): Promise<void> {
     const [from, to] = [await this.#check(source), await this.#check(target)];
-    await this.#mustCoverWhatIsThere(from);
-    await this.#nextStep({ kind: "move", source: from, target: to });
+    if (to.key !== from.key && isWithin(to.key, from.key))
+      throw holdfastError("INVALID_PATH", `${from.path} cannot be moved to ${to.path}, into itself.`, {
+        path: to.path,
+      });
+    if ((await this.#findKind(from)) === "directory") for (const end of [from, to]) this.#mustCover(end, "tree");
+    await this.#stage({ kind: "move", source: from.path, target: to.path });
   }
 
   /**
-   * All of it, or nothing. When it resolves, it is done and durable. LOCK_LOST: nothing happened and nothing will. RESOURCE_BUSY: it is
-   * committed and will be completed, but something stands in the way now. OUTCOME_UNKNOWN: the release of the hold finds out.
+   * All of it, or nothing. When it resolves, it is done and durable. RESOURCE_BUSY: it is committed and will be completed, but something stands in the way now.
+   * OUTCOME_UNKNOWN: the release of the hold finds out. Everything else: nothing happened and nothing will. LOCK_LOST; FILE_EXISTS and NO_SUCH_FILE for steps that
+   * could never be done.
    */
   async commit(): Promise<void> {
-    const { grant, redo } = { grant: this.#grant, redo: this.#redo };
-    if (this.#isOver) throw new TypeError("This redo is over: begin a new one.");
-    this.#isOver = true;
+    this.#mustBeOpen();
+    if (this.#steps.some(({ isReady }) => !isReady))
+      throw new TypeError("A step of this redo is still being staged: wait for it.");
+    this.#state = "committed";
+    this.#siblings.delete(this);
+    const { id, claims } = { id: this.#id, claims: this.#grant.claims };
+    const redo: Redo = { id, request: this.#grant.id, claims, steps: this.#steps.map(({ step }) => step) };
+    try {
+      await this.#append(redo);
+    } catch (error) {
+      if (isKnownToHaveFailed(error)) await this.#remove();
+      throw error;
+    }
+    // It counts, whatever has happened since: if others have dropped us and completed it, nothing is left to do.
+    await completeOwn(this.#table, this.#grant, redo);
+    this.#grant.lastActiveMs = this.#table.ground.ports.clock.wallMs();
+  }
+
+  /** Nothing of it happens. */
+  async discard(): Promise<void> {
+    if (this.#state === "open") await this.#remove();
+  }
+
+  async #append(redo: Redo): Promise<void> {
+    const grant = this.#grant;
+    await this.#countSteps();
+    const kinds = this.#steps.map(({ kind }) => kind);
+    await mustFit(this.#table.place, redo, kinds);
     await syncNames(this.#disk, this.#directory);
     grant.mustHold();
     // Before it is tried: if the answer is lost, the hold must not end before it is known.
@@ -82,91 +134,136 @@ export class RedoDraft {
         { id: redo.id, sync: true },
       );
     } catch (error) {
-      if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) grant.redos.delete(redo.id);
+      if (isKnownToHaveFailed(error)) grant.redos.delete(redo.id);
       throw error;
     }
-    if (entry === undefined) {
-      grant.redos.delete(redo.id);
-      await removeTree(this.#disk, this.#directory);
-      throw loseIt(grant);
+    if (entry !== undefined) return;
+    grant.redos.delete(redo.id);
+    throw loseIt(grant);
+  }
+
+  /** A step is found by its place among all, and some that were begun may have failed. */
+  async #countSteps(): Promise<void> {
+    for (const [index, { directory }] of this.#steps.entries())
+      if (directory !== this.#directoryOf(index)) await this.#disk.rename(directory, this.#directoryOf(index));
+  }
+
+  async #stage(step: RedoStep, fill?: (directory: string) => Promise<Kind>): Promise<void> {
+    this.#mustBeOpen();
+    const staged: StagedStep = { step, directory: this.#directoryOf(this.#stepsBegun++), isReady: false };
+    this.#steps = [...this.#steps, staged];
+    try {
+      await makeOwnDirectory(this.#disk, staged.directory);
+      staged.kind = await fill?.(staged.directory);
+      this.#mustBeOpen();
+      staged.isReady = true;
+    } catch (error) {
+      this.#steps = this.#steps.filter((each) => each !== staged);
+      // In nobody's way if it stays, and what has failed is what the caller has to know.
+      await removeTree(this.#disk, this.#state === "over" ? this.#directory : staged.directory).catch(() => undefined);
+      throw error;
     }
-    // It counts, whatever has happened since: if others have dropped us and completed it, nothing is left to do.
-    await completeOwn(this.#table, grant, redo);
-    grant.lastActiveMs = this.#table.ground.ports.clock.wallMs();
   }
 
-  /** Nothing of it happens. */
-  async discard(): Promise<void> {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    await removeTree(this.#disk, this.#directory);
+  async #remove(): Promise<void> {
+    this.#state = "over";
+    this.#siblings.delete(this);
+    // In nobody's way if it stays: it can no longer be committed.
+    await removeTree(this.#disk, this.#directory).catch(() => undefined);
   }
 
-  get #redo(): Redo {
-    return { id: this.#id, request: this.#grant.id, claims: this.#grant.claims, steps: this.#steps };
+  /** Found out before the commit: afterwards it would block those paths for ever. */
+  async #check(path: string): Promise<Located> {
+    this.#mustBeOpen();
+    const { place } = this.#table;
+    const located = await this.#keys.locate(this.#keys.clean(path));
+    if (located.path === "") throw holdfastError("INVALID_PATH", "The root itself cannot be changed.", { path });
+    if (isInGround(place, located.path))
+      throw holdfastError("INVALID_PATH", `${path} is part of the locks themselves, and cannot be changed.`, { path });
+    this.#mustCover(located, "exact");
+    const parent = parentOf(targetOf(place, located.path));
+    const [here, there] = [await this.#disk.stat(this.#directory), await this.#findStat(parent)];
+    if (there?.kind !== "directory")
+      throw holdfastError("NO_SUCH_FILE", `${parent} is no directory. Make it first, under a lock on it.`, {
+        path: parent,
+      });
+    if (here.device === there.device) return located;
+    const message = `${parent} is on another file system than ${this.#directory}: a file cannot be renamed from one to the other.`;
+    throw holdfastError("CROSS_DEVICE", message, { path: parent });
+  }
+
+  async #findKind({ path }: Located): Promise<Kind | undefined> {
+    return (await this.#findStat(targetOf(this.#table.place, path)))?.kind;
+  }
+
+  async #findStat(path: string): Promise<FileStat | undefined> {
+    try {
+      return await this.#disk.stat(path);
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ENOTDIR")) return undefined;
+      throw error;
+    }
+  }
+
+  #mustCover({ path, key }: Located, mode: "exact" | "tree"): void {
+    if (this.#grant.covers([{ path: key, mode, shared: false }])) return;
+    const message = `${path} is not covered by this hold: it takes an exclusive ${mode} lock.`;
+    throw holdfastError("NOT_HELD", message, { path });
+  }
+
+  #mustBeOpen(): void {
+    if (this.#state !== "open") throw new TypeError("This redo is over: begin a new one.");
+  }
+
+  #directoryOf(step: number): string {
+    return `${this.#directory}/${step}`;
+  }
+
+  get #siblings(): Set<RedoDraft> {
+    let holder = this.#grant;
+    while (holder.isCovered && holder.parent !== undefined) holder = holder.parent;
+    const siblings = openDrafts.get(holder) ?? new Set();
+    openDrafts.set(holder, siblings);
+    return siblings;
   }
 
   get #disk() {
     return this.#table.ground.ports.disk;
   }
-
-  async #nextStep(step: RedoStep): Promise<string> {
-    const directory = `${this.#directory}/${this.#steps.length}`;
-    this.#steps.push(step);
-    await makeOwnDirectory(this.#disk, directory);
-    return directory;
-  }
-
-  /** Found out before the commit: afterwards it would block those paths for ever. */
-  async #check(path: string): Promise<string> {
-    const clean = this.#keys.clean(path);
-    if (clean === "") throw holdfastError("INVALID_PATH", "The root itself cannot be changed.", { path });
-    await this.#mustCover(clean, "exact");
-    const parent = parentOf(targetOf(this.#table.place, clean));
-    try {
-      const [here, there] = [await this.#disk.stat(this.#directory), await this.#disk.stat(parent)];
-      if (here.device === there.device) return clean;
-      const message = `${parent} is on another file system than ${this.#directory}: a file cannot be renamed from one to the other.`;
-      throw holdfastError("CROSS_DEVICE", message, { path: parent });
-    } catch (error) {
-      if (!hasErrno(error, "ENOENT", "ENOTDIR")) throw error;
-      const message = `${parent} does not exist. Make it first, under a lock on it.`;
-      throw holdfastError("NO_SUCH_FILE", message, { path: parent }, error);
-    }
-  }
-
-  async #mustCoverWhatIsThere(clean: string): Promise<void> {
-    try {
-      const { kind } = await this.#disk.stat(targetOf(this.#table.place, clean));
-      if (kind === "directory") await this.#mustCover(clean, "tree");
-    } catch (error) {
-      if (!hasErrno(error, "ENOENT", "ENOTDIR")) throw error;
-    }
-  }
-
-  async #mustCover(clean: string, mode: "exact" | "tree"): Promise<void> {
-    if (this.#grant.covers([{ path: await this.#keys.keyOf(clean), mode, shared: false }])) return;
-    const message = `${clean} is not covered by this hold: it takes an exclusive ${mode} lock.`;
-    throw holdfastError("NOT_HELD", message, { path: clean });
-  }
 }
 
-/** Completes what was committed under a hold, and what perhaps was, so that the hold may end. RESOURCE_BUSY. */
+/** A list that cannot be read does not tell, and what is not ours may have been thrown after the commit. */
+function isKnownToHaveFailed(error: unknown): boolean {
+  return isHoldfastError(error) && !isHoldfastError(error, "OUTCOME_UNKNOWN", "CORRUPT", "NEWER_FORMAT");
+}
+
+/** Completes what was committed under a hold, and what perhaps was, so that the hold may end; what was not committed goes. RESOURCE_BUSY. */
 export async function settleRedos(table: LockTable, grant: Grant): Promise<void> {
-  if (grant.redos.size === 0) return;
-  // Our own append tells the newest list: what is not in it was never committed, or is done.
-  const entry = await table.append((list) => list);
-  for (const redo of [...grant.redos.values()])
-    if (entry?.state.redos.some(({ id }) => id === redo.id)) await completeOwn(table, grant, redo);
-    else grant.redos.delete(redo.id);
+  if (grant.redos.size > 0) {
+    // Our own append tells the newest list: what is not in it was never committed, or is done.
+    const entry = await table.append((list) => list);
+    for (const redo of [...grant.redos.values()])
+      if (entry?.state.redos.some(({ id }) => id === redo.id)) await completeOwn(table, grant, redo);
+      else await forget(table, grant, redo, [redoDirectory(table.place, redo.id), doneDirectory(table.place, redo.id)]);
+  }
+  for (const draft of openDrafts.get(grant) ?? []) await draft.discard();
 }
 
 async function completeOwn(table: LockTable, grant: Grant, redo: Redo): Promise<void> {
   await table.complete(redo);
-  grant.redos.delete(redo.id);
-  const { disk } = table.ground.ports;
   // It was kept for us, who know the answer now.
-  await removeTree(disk, doneDirectory(table.place, redo.id));
-  for (const name of await disk.list(trashDirectory(table.place)))
-    await removeTree(disk, `${trashDirectory(table.place)}/${name}`);
+  await forget(table, grant, redo, [doneDirectory(table.place, redo.id)]);
+}
+
+async function forget(table: LockTable, grant: Grant, { id }: Redo, remains: readonly string[]): Promise<void> {
+  grant.redos.delete(id);
+  const { disk } = table.ground.ports;
+  const trash = trashDirectory(table.place);
+  try {
+    for (const path of remains) await removeTree(disk, path);
+    for (const name of await disk.list(trash)) await removeTree(disk, `${trash}/${name}`);
+  } catch (error) {
+    // In nobody's way if it stays, and what the caller asked for is done.
+    if (!isHoldfastError(error)) throw error;
+  }
 }

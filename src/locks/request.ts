@@ -1,9 +1,10 @@
 // What the lock table says: an ordered list of requests and of committed redos. Each version of it is one record of a rolling chain.
 import { countOf, listOf, objectOf, textOf } from "../format/decoding.ts";
+import { isId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import { claimOf, widthOf, type Width } from "./claim.ts";
 import type { Claimant } from "./conflict.ts";
-import { redoOf, type Redo } from "./redo-record.ts";
+import { nameOf, redoOf, type Redo } from "./redo-record.ts";
 
 /** Who wants what. It holds when every earlier one that conflicts with it is over. */
 export interface Request extends Claimant {
@@ -66,18 +67,25 @@ export function checkTable(made: Table, before: Table): void {
 function requestOf(value: unknown): Request {
   const { id, holder, claims, fence, sinceMs, change, tag, turn, within, wants, transfer } = objectOf(value);
   return {
-    id: textOf(id),
-    holder: textOf(holder),
+    id: nameOf(id),
+    holder: holderOf(holder),
     claims: listOf(claims, claimOf),
     fence: countOf(fence),
     sinceMs: countOf(sinceMs),
     change: textOf(change),
     ...(tag === undefined ? {} : { tag: textOf(tag) }),
     ...(turn === undefined ? {} : { turn: countOf(turn) }),
-    ...(within === undefined ? {} : { within: textOf(within) }),
+    ...(within === undefined ? {} : { within: nameOf(within) }),
     ...(wants === undefined ? {} : { wants: widthOf(wants) }),
     ...(transfer === undefined ? {} : { transfer: transferOf(transfer) }),
   };
+}
+
+/** It becomes a path, as `nameOf` says. */
+function holderOf(value: unknown): string {
+  const holder = textOf(value);
+  if (!isId(holder)) throw new TypeError("not the id of a holder");
+  return holder;
 }
 
 function transferOf(value: unknown): Transfer {

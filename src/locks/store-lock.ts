@@ -87,7 +87,7 @@ async function openExcluder(
 async function openTableGate(ground: Ground, directory: string): Promise<Excluder> {
   const path = lockPathOf(directory);
   // Errors name the path as this machine sees it; in the table its key is the same for all. Nothing of the tree is looked at.
-  const keys = { clean: () => path, keyOf: async () => lockKey };
+  const keys = { clean: () => path, locate: async () => ({ path, key: lockKey }), keyOf: async () => lockKey };
   const locks = await TablePathLocks.open(ground, { root: directory, keys, ownsGround: true });
   return {
     tryAcquire: async () => {

@@ -1,8 +1,13 @@
-// The lock table, as several tasks of one process use it at the same time.
+// The lock table: several tasks of one process at the same time, disks that fail, and records that somebody has made up.
+import { existsSync, readdirSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { Disk } from "../../src/ports/disk.ts";
-import type { Ports } from "../../src/ports/ports.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { slotKind } from "../../src/durable/epoch.ts";
+import { encodeRecord } from "../../src/format/record.ts";
+import { tableKind, type Request } from "../../src/locks/request.ts";
+import { diskError } from "../../src/ports/disk-error.ts";
+import { LocksWorld, withDisk } from "./locks-world.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {
@@ -13,14 +18,12 @@ afterEach(() => world.end());
 it("drops what one task has condemned, though another task's append came in between", async () => {
   const hook: { before?: (call: number) => Promise<void> } = {};
   let calls = 0;
-  const tamper = (ports: Ports): Ports => {
-    const { disk } = ports;
-    const link: Disk["link"] = async (from, to) => {
+  const tamper = withDisk((disk) => ({
+    link: async (from, to) => {
       await hook.before?.(++calls);
       await disk.link(from, to);
-    };
-    return { ...ports, disk: new Proxy(disk, { get: (_, name) => (name === "link" ? link : bound(disk, name)) }) };
-  };
+    },
+  }));
   const [holder, { table }] = [await world.open(), await world.open({ tamper })];
   const hold = await holder.acquire("x");
   const { requests } = (await table.read()).state;
@@ -40,10 +43,124 @@ it("drops what one task has condemned, though another task's append came in betw
   await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
 });
 
-function bound(disk: Disk, name: string | symbol): unknown {
-  const value = Reflect.get(disk, name) as unknown;
-  return typeof value === "function" ? (value.bind(disk) as unknown) : value;
+it("gives a lock that was won, though tidying up after it fails", async () => {
+  let fails = false;
+  const tamper = withDisk((disk) => ({
+    canOpen: async (path) => {
+      if (fails && path.includes("/holds/")) throw diskError("EIO", "open", path);
+      return await disk.canOpen(path);
+    },
+  }));
+  const [other, locks] = [await world.open(), await world.open({ tamper })];
+  for (let count = 0; count < 31; count++) await other.acquire(`f${count}`);
+  fails = true;
+  const hold = await locks.acquire("x");
+  fails = false;
+  await hold.release();
+  await (await other.acquire("x")).release();
+});
+
+/** Ports of a process for which, once it is `armed`, the next slot is linked and nothing is answered until it is over. */
+function outage() {
+  const state: { now: "quiet" | "armed" | "out" } = { now: "quiet" };
+  const orFail = <T>(operation: string, path: string, action: () => Promise<T>): Promise<T> =>
+    state.now === "out" ? Promise.reject(diskError("EIO", operation, path)) : action();
+  const tamper = withDisk((disk) => ({
+    link: async (from, to) => {
+      await orFail("link", to, () => disk.link(from, to));
+      if (state.now === "armed" && to.includes("/table/")) state.now = "out";
+      await orFail("link", to, async () => undefined);
+    },
+    readFile: (path, bytesMax) => orFail("read", path, () => disk.readFile(path, bytesMax)),
+    unlink: (path) => orFail("unlink", path, () => disk.unlink(path)),
+  }));
+  return { state, tamper };
 }
+
+it("ends a request of which nobody was told whether it was made", async () => {
+  const { state, tamper } = outage();
+  const [other, locks] = [await world.open(), await world.open({ tamper })];
+  state.now = "armed";
+  await expect(locks.acquire("x")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  state.now = "quiet";
+  expect((await other.table.read()).state.requests).toHaveLength(1);
+  // Without another call of the one who was not told.
+  await (await other.acquire("x", { timeoutMs: 10_000 })).release();
+  await (await locks.acquire("x")).release();
+});
+
+it("still owes what came to be owed while an older append was cleaning up", async () => {
+  const { state, tamper } = outage();
+  const begun = signalled();
+  const goOn = signalled();
+  let holdsUp = false;
+  const [other, third, locks] = [
+    await world.open(),
+    await world.open(),
+    await world.open({
+      tamper: (ports) =>
+        withDisk((disk) => ({
+          unlink: async (path) => {
+            if (holdsUp && path.includes("/holds/")) {
+              holdsUp = false;
+              begun.resolve();
+              await goOn.promise;
+            }
+            await disk.unlink(path);
+          },
+        }))(tamper(ports)),
+    }),
+  ];
+  await other.acquire("y");
+  const { requests } = (await locks.table.read()).state;
+  holdsUp = true;
+  const dropping = locks.table.drop(requests);
+  await begun.promise;
+  state.now = "armed";
+  await expect(locks.acquire("x")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  state.now = "quiet";
+  goOn.resolve();
+  await dropping;
+  await (await third.acquire("x", { timeoutMs: 10_000 })).release();
+});
+
+it("has room again when what filled it is over, though nobody has looked at it since", async () => {
+  const [a, b] = [await world.open(), await world.open()];
+  const long = `${"x".repeat(250)}/`.repeat(14);
+  const many = (prefix: string) => Array.from({ length: 320 }, (_, index) => `${prefix}/${long}${index}`);
+  const holds = [];
+  for (const prefix of ["1", "2", "3"]) holds.push(await a.acquireAll(many(prefix)));
+  await expect(b.acquireAll(many("4"))).rejects.toMatchObject({ code: "TOO_LARGE" });
+  for (const hold of holds) await hold.release();
+  await (await b.acquireAll(many("4"))).release();
+});
+
+it("is corrupt, and nothing is removed, when a request in it leads out of its directory", async () => {
+  await writeFile(join(world.root, "precious"), "");
+  const locks = await world.open();
+  await (await locks.acquire("a")).release();
+  const { state, number } = await locks.table.read();
+  await locks.close();
+  const table = join(world.root, ".holdfast/table");
+  const [epoch = ""] = readdirSync(table).filter((name) => name.includes("-"));
+  const [first = ""] = readdirSync(join(table, epoch)).filter((name) => /^\d+$/.test(name));
+  const request = state.requests[0] as Request;
+  for (const [index, hostile] of [
+    { ...request, id: "../../precious" },
+    { ...request, id: `${request.holder}.x/../../../precious` },
+    { ...request, holder: "../../precious" },
+  ].entries()) {
+    const next = number + 1;
+    const bytes = encodeRecord(
+      slotKind(tableKind),
+      { id: `x${index}`, number: next, state: { requests: [hostile], redos: [] } },
+      { isChecked: true },
+    );
+    await writeFile(join(table, epoch, String(next).padStart(first.length, "0")), bytes);
+    await expect(world.open()).rejects.toMatchObject({ code: "CORRUPT" });
+    expect(existsSync(join(world.root, "precious"))).toBe(true);
+  }
+});
 
 function signalled(): { readonly promise: Promise<void>; readonly resolve: () => void } {
   let resolve = (): void => undefined;

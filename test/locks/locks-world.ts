@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { Ground } from "../../src/durable/ground.ts";
 import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
+import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
+import { changedDisk } from "../durable/places.ts";
 
 export interface OpenOptions {
   readonly leaseMs?: number;
@@ -15,6 +17,11 @@ export interface OpenOptions {
   readonly tamper?: (ports: Ports) => Ports;
   /** The end of the world does not close it. */
   readonly isClosedByItself?: boolean;
+}
+
+/** Ports whose disk does some things in another way. */
+export function withDisk(change: (disk: Disk) => Partial<Disk>): (ports: Ports) => Ports {
+  return (ports) => ({ ...ports, disk: changedDisk(ports.disk, change) });
 }
 
 export class LocksWorld {

@@ -53,7 +53,11 @@ export class Following {
     await this.#access.opened();
     const { ground, directory } = this.#access;
     // Names of work, not paths: nothing of the tree is looked at.
-    const keys = { clean: (key: string) => key, keyOf: async (key: string) => key };
+    const keys = {
+      clean: (key: string) => key,
+      locate: async (key: string) => ({ path: key, key }),
+      keyOf: async (key: string) => key,
+    };
     this.#locks ??= TablePathLocks.open(ground, { root: directory, keys, ownsGround: false });
     try {
       return await this.#locks;

@@ -10,7 +10,7 @@
 import { parentOf } from "../../durable/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
-import { diskError, hasErrno } from "../../ports/disk-error.ts";
+import { diskError, hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import { elapsedMs, type BeatTimes } from "../../ports/heart.ts";
 import type { Ports } from "../../ports/ports.ts";
 import {
@@ -50,7 +50,8 @@ export interface Obstacle {
   readonly why: string;
 }
 
-export type Attempt = { readonly claim: Claim } | { readonly obstacle: Obstacle };
+/** With a `doubt` the answer was lost: the claim may stand, and whoever made it has to give it up. */
+export type Attempt = { readonly claim: Claim; readonly doubt?: unknown } | { readonly obstacle: Obstacle };
 
 /** How often a name that looked free may be lost to somebody faster, in one attempt. */
 const roundsMax = 3;
@@ -91,11 +92,12 @@ export class LockName {
         if (!isStale) return { obstacle: { sight, why } };
         const outcome = await this.#tryTakeOver(sight, tag);
         if (typeof outcome === "string") return { obstacle: { sight, why: `it is stale (${why}), but ${outcome}` } };
-        if (outcome !== undefined) return { claim: outcome };
+        if (outcome !== undefined) return outcome;
         continue;
       }
       const claim = this.#newClaim(tag);
-      if (await this.#create(claim)) return { claim };
+      const attempt = await this.#claimOrDoubt(claim, () => this.#create(claim));
+      if (attempt !== undefined) return attempt;
     }
     return { obstacle: { sight, why: "others were faster" } };
   }
@@ -178,18 +180,27 @@ export class LockName {
   }
 
   /** Undefined: something has changed, look again. Text: what stands in the way. */
-  async #tryTakeOver(sight: Taken, tag: string | undefined): Promise<Claim | string | undefined> {
+  async #tryTakeOver(sight: Taken, tag: string | undefined): Promise<Attempt | string | undefined> {
     if (!this.#guard.isTrusted) return "on this file system nothing can be taken over safely";
     try {
       const outcome = await this.tryGuarded(async () => {
         const claim = this.#newClaim(tag);
-        return (await this.takeOver(sight, claim)) ? claim : undefined;
+        return await this.#claimOrDoubt(claim, () => this.takeOver(sight, claim));
       });
       return outcome === undefined ? "another process is at it" : outcome.result;
     } catch (error) {
       if (isHoldfastError(error, "UNSUPPORTED_DISK", "NO_PERMISSION"))
         return `it cannot be taken over: ${error.message}`;
       throw error;
+    }
+  }
+
+  async #claimOrDoubt(claim: Claim, make: () => Promise<boolean>): Promise<Attempt | undefined> {
+    try {
+      return (await make()) ? { claim } : undefined;
+    } catch (error) {
+      if (!isHoldfastError(error, "OUTCOME_UNKNOWN") && !isOutcomeUnknown(error)) throw error;
+      return { claim, doubt: error };
     }
   }
 

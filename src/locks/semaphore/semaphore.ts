@@ -9,7 +9,7 @@ import type { Ports } from "../../ports/ports.ts";
 import { notHeld, timedOut } from "./blocker.ts";
 import { ClaimHold, type SemaphoreHold } from "./hold.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
-import { LockName, type Claim, type Obstacle } from "./lock-name.ts";
+import { LockName, type Attempt, type Claim, type Obstacle } from "./lock-name.ts";
 import { checkLockPath, explainPath, resolveLockPath } from "./lock-path.ts";
 import { checkTag, settingsOf, type SemaphoreOptions, type SemaphoreSettings } from "./options.ts";
 import { isOwnedBy, ownerOf } from "./owner.ts";
@@ -44,6 +44,7 @@ interface Site {
   readonly name: LockName;
 }
 
+type Won = Extract<Attempt, { readonly claim: Claim }>;
 type Acquiring = Waiting & { tag?: string | undefined };
 
 export class PortsSemaphore {
@@ -134,15 +135,10 @@ export class PortsSemaphore {
     const { places } = this.#world;
     const place = places.at(site.name.path);
     if (!place.turn.tryTake()) return undefined;
-    try {
-      const attempt = await site.name.attempt(tag);
-      if ("claim" in attempt) return this.#newHold(site, place, attempt.claim);
-      places.leave(site.name.path, place);
-      return attempt.obstacle;
-    } catch (error) {
-      places.leave(site.name.path, place);
-      throw error;
-    }
+    const attempt = await this.#orLeave(site, place, () => site.name.attempt(tag));
+    if ("claim" in attempt) return await this.#holdOf(site, place, attempt);
+    places.leave(site.name.path, place);
+    return attempt.obstacle;
   }
 
   async #wait(site: Site, { timeoutMs, signal, tag }: Acquiring): Promise<ClaimHold> {
@@ -155,13 +151,10 @@ export class PortsSemaphore {
     let obstacle: Obstacle | undefined;
     try {
       await place.turn.take(deadline.signal);
-      try {
-        const claim = await this.#attempts(site, { tag, signal }, deadline.signal, (last) => (obstacle = last));
-        return this.#newHold(site, place, claim);
-      } catch (error) {
-        places.leave(site.name.path, place);
-        throw error;
-      }
+      const won = await this.#orLeave(site, place, () =>
+        this.#attempts(site, tag, deadline.signal, (last) => (obstacle = last)),
+      );
+      return await this.#holdOf(site, place, won, signal);
     } catch (error) {
       if (error !== expired) throw error;
       throw timedOut(host, this.path, clock.monotonicMs() - beganMs, obstacle ?? (await this.#look(site)));
@@ -172,20 +165,17 @@ export class PortsSemaphore {
 
   async #attempts(
     { ports, name }: Site,
-    { tag, signal }: Acquiring,
+    tag: string | undefined,
     until: AbortSignal,
     onObstacle: (obstacle: Obstacle) => void,
-  ): Promise<Claim> {
+  ): Promise<Won> {
     let patience: Patience | undefined;
     try {
       for (;;) {
         patience?.begin();
         const attempt = await name.attempt(tag);
-        if ("claim" in attempt) {
-          if (!signal?.aborted) return attempt.claim;
-          // Nobody wants it any more.
-          await name.giveUp(attempt.claim);
-        } else onObstacle(attempt.obstacle);
+        if ("claim" in attempt) return attempt;
+        onObstacle(attempt.obstacle);
         until.throwIfAborted();
         if (patience === undefined) {
           // First the watch, then another look, then the pause: what was released before the watch began would be noticed by nobody.
@@ -197,6 +187,26 @@ export class PortsSemaphore {
     } finally {
       patience?.end();
     }
+  }
+
+  /** Whoever fails before there is a hold leaves the place to the next; a hold leaves it when it ends. */
+  async #orLeave<T>({ name }: Site, place: Place, action: () => Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (error) {
+      this.#world.places.leave(name.path, place);
+      throw error;
+    }
+  }
+
+  async #holdOf(site: Site, place: Place, { claim, doubt }: Won, signal?: AbortSignal): Promise<ClaimHold> {
+    const hold = this.#newHold(site, place, claim);
+    if (doubt === undefined && !signal?.aborted) return hold;
+    // Nobody wants it any more, or nobody can be told that it is his. If it cannot be given up now, the hold tries again until it is: as long as this process
+    // lives nobody else may take it.
+    await hold.end().catch(() => undefined);
+    signal?.throwIfAborted();
+    throw doubt;
   }
 
   #newHold({ ports, name }: Site, place: Place, claim: Claim): ClaimHold {

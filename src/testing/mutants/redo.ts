@@ -1,6 +1,8 @@
 // Known-wrong ways to apply a committed change: each lets somebody who comes late touch what the next holder made.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
+import { removeTree } from "../../durable/directory.ts";
+import { findLeftovers } from "../../locks/leftovers.ts";
 import { LockTable } from "../../locks/lock-table.ts";
 import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo-apply.ts";
 import type { Redo, RedoStep } from "../../locks/redo-record.ts";
@@ -91,6 +93,18 @@ class StepsTooSoon extends EnteringTooSoon {
   }
 }
 
+/** Removes what the dead have left unless the list names it. */
+class SweepingByName extends LockTable {
+  override async sweep(): Promise<void> {
+    await this.ground.sweep();
+    await this.judge((await this.read()).state.requests, { once: true });
+    const leftovers = await findLeftovers(this.ground);
+    const entry = await this.append((table) => table);
+    const named = new Set([...(entry?.state.requests ?? []), ...(entry?.state.redos ?? [])].map(({ id }) => id));
+    for (const { id, path } of leftovers) if (!named.has(id)) await removeTree(this.ground.ports.disk, path);
+  }
+}
+
 async function renameIfThere(disk: Disk, from: string, to: string): Promise<void> {
   try {
     await disk.rename(from, to);
@@ -138,6 +152,13 @@ export const redoMutants: readonly Mutant[] = [
     StepsTooSoon,
     "broken: a replacement in two steps",
     /what was committed is lost/,
+  ),
+  mutant(
+    "sweeping what is staged and not named in the list",
+    "Its maker was taken for dead after everybody was judged, and still has a request: it commits what is no longer there.",
+    SweepingByName,
+    "broken: a committer that is declared dead, and a sweep",
+    /the commit of ada was acknowledged/,
   ),
   mutant(
     "directory made by name (R6)",

@@ -18,6 +18,7 @@ import {
   type Scenario,
 } from "../explorer/scenario.ts";
 import {
+  isPermanent,
   locker,
   lockScenario,
   openLocks,
@@ -122,6 +123,18 @@ function firstName(options: LockScenarioOptions): Actor {
   return committer(["log"], unable(options), (draft, disk) => stageText(draft, disk, "log", "ada "));
 }
 
+/** Has judged dead whoever holds when the scenario begins, and says so. */
+function declarer(options: LockScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports }) => {
+      const { table } = await openLocks(ports, options);
+      const [request] = (await table.read()).state.requests;
+      return { layout: table.ground.layout, id: request?.holder ?? "" };
+    },
+    run: ({ ports }, { layout, id }) => ports.disk.rename(layout.record(id), layout.deathRecord(id)),
+  });
+}
+
 /** Whoever was told that it committed is in the log, and whoever was told that it did not is not. */
 async function logTells(ports: Ports, facts: readonly Fact[]): Promise<void> {
   await openLocks(ports);
@@ -220,6 +233,20 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
         cleo: successor(["log"], options, addName),
       },
       check: () => undefined,
+      audit: logTells,
+    }),
+    lockScenario({
+      name: "broken: a committer that is declared dead, and a sweep",
+      about: "Somebody takes the committer for dead, at any moment, and another one removes what the dead have left.",
+      check: () => undefined,
+      actors: {
+        ada: firstName(options),
+        bob: locker(options, (_context, locks) => locks.table.sweep()),
+        cleo: declarer(options),
+      },
+      // Unlike elsewhere, a record changes.
+      isPermanent: (path) => !path.startsWith("/ground/holders/") && isPermanent(path, false, false),
+      isUnseen: (_operation, path) => path.startsWith("/ground/temp/"),
       audit: logTells,
     }),
     lockScenario({

@@ -26,7 +26,11 @@ export interface LockScenarioOptions extends Pick<
 }
 
 /** Paths are keys as they are: how one becomes the other is not what these scenarios are about. */
-const plainKeys = { clean: (path: string) => path, keyOf: async (path: string) => path };
+const plainKeys = {
+  clean: (path: string) => path,
+  locate: async (path: string) => ({ path, key: path }),
+  keyOf: async (path: string) => path,
+};
 
 export async function openLocks(
   ports: Ports,

@@ -1,0 +1,93 @@
+// What is left behind in the directories of the lock table, who removes it, and what nobody may remove.
+import { readFileSync, writeFileSync } from "node:fs";
+import { readdir, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { LocksWorld, withDisk } from "./locks-world.ts";
+
+let world: LocksWorld;
+beforeEach(async () => {
+  world = await LocksWorld.make();
+});
+afterEach(() => world.end());
+
+const at = (...names: string[]): string => join(world.root, ...names);
+
+/** As another process does that takes it for dead, and comes no further. */
+async function declareDead({ table }: TablePathLocks): Promise<void> {
+  const { layout } = table.ground;
+  const { holder } = await table.ground.life();
+  await rename(layout.record(holder.id), layout.deathRecord(holder.id));
+}
+
+/** Opens the locks; `meanwhile` happens when it has judged everybody, and before it looks for what the dead have left. */
+async function openWhile(meanwhile: () => Promise<void>): Promise<TablePathLocks> {
+  let isFirst = true;
+  const list = async (path: string, really: () => Promise<string[]>): Promise<string[]> => {
+    if (isFirst && path.endsWith("/holds")) {
+      isFirst = false;
+      await meanwhile();
+    }
+    return await really();
+  };
+  return await world.open({ tamper: withDisk((disk) => ({ list: (path) => list(path, () => disk.list(path)) })) });
+}
+
+describe("what was staged by somebody who is declared dead while others look around", () => {
+  it("stays if it is committed, until it is done", async () => {
+    writeFileSync(at("f"), "old");
+    let onCommitted = (): void => undefined;
+    const committed = new Promise<void>((resolve) => (onCommitted = resolve));
+    const committer = await world.open({
+      isClosedByItself: true,
+      tamper: withDisk((disk) => ({
+        rename: async (from, to) => {
+          if (to !== at("f")) return await disk.rename(from, to);
+          onCommitted();
+          return await new Promise<never>(() => undefined);
+        },
+      })),
+    });
+    const draft = await committer.draft(await committer.acquire("f"));
+    await draft.in("f", async (path) => writeFileSync(path, "committed"));
+    void draft.commit();
+    await committed;
+    await openWhile(() => declareDead(committer));
+    await (await world.open()).acquire("f");
+    expect(readFileSync(at("f"), "utf8")).toBe("committed");
+  });
+
+  it("stays as long as it can still be committed", async () => {
+    writeFileSync(at("f"), "old");
+    const sleeper = await world.open({ isClosedByItself: true });
+    const draft = await sleeper.draft(await sleeper.acquire("f"));
+    await draft.in("f", async (path) => writeFileSync(path, "committed"));
+    await openWhile(() => declareDead(sleeper));
+    await draft.commit();
+    expect(readFileSync(at("f"), "utf8")).toBe("committed");
+  });
+
+  it("goes when it can no longer be committed", async () => {
+    const sleeper = await world.open({ isClosedByItself: true });
+    const draft = await sleeper.draft(await sleeper.acquire("f"));
+    await draft.in("f", async (path) => writeFileSync(path, "never committed"));
+    await declareDead(sleeper);
+    await world.open();
+    expect(await readdir(at(".holdfast/redo"))).toEqual([]);
+    await expect(draft.commit()).rejects.toMatchObject({ code: expect.stringMatching(/LOCK_LOST|IO_ERROR/) as string });
+  });
+});
+
+it("a transfer that lapsed leaves nothing", async () => {
+  const [giver, taker] = [await world.open(), await world.open()];
+  await (await giver.acquire("x")).transfer({ expiresMs: 1 });
+  await expect
+    .poll(async () => {
+      const hold = await taker.tryAcquire("x");
+      await hold?.release();
+      return hold !== undefined;
+    })
+    .toBe(true);
+  expect(await readdir(at(".holdfast/holds"))).toEqual([]);
+});

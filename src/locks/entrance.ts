@@ -136,7 +136,8 @@ export class Entrance {
     if (claims !== place.claims || turn + 1 >= passesMax) return false;
     if (this.#clock.monotonicMs() - requestedMs > passingMsMax) return false;
     const passed: PassedRequest = { id, life, fence: fence + 1, turn: turn + 1, requestedMs };
-    if (!(await this.stands(id))) return false;
+    // What cannot be seen is not passed on: then it is released.
+    if (!(await this.stands(id).catch(() => false))) return false;
     return (place as Entered<PassedRequest>).passOn(passed);
   }
 

@@ -56,8 +56,10 @@ export class Grant {
   readonly turn: number;
   /** By the monotonic clock. */
   readonly requestedMs: number;
-  #state: "held" | "released" | "lost" = "held";
+  #state: "held" | "ending" | "released" | "lost" = "held";
   #reason: unknown;
+  #isGivenUp = false;
+  #turn: Promise<unknown> = Promise.resolve();
   #signal: AbortController | undefined;
   #line: Line | undefined;
 
@@ -96,7 +98,7 @@ export class Grant {
 
   /** LOCK_LOST. To be asked before and after everything whose result is acted on. */
   mustHold(): void {
-    if (!this.isHeld) throw this.#state === "released" ? this.lost("it was released") : this.#reason;
+    if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.lost("it was released");
   }
 
   /** Made when somebody asks for it: most never do, and it costs more than all the rest of a grant. */
@@ -113,7 +115,7 @@ export class Grant {
 
   /** It is over, and not by its owner's will. */
   lose(reason: unknown): void {
-    if (this.#state !== "held") return;
+    if (this.#state !== "held" && this.#state !== "ending") return;
     this.#reason = reason;
     this.#end("lost");
     this.place?.leave();
@@ -121,9 +123,33 @@ export class Grant {
     for (const grant of this.inner) grant.lose(reason);
   }
 
-  /** It is over by its owner's will. False when it was over before. */
+  /** Whoever ends it comes in turn, and finds what was made of it before. */
+  async inTurn<T>(end: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(end);
+    // Whoever asked for it hears of its failure; the next one tries himself.
+    this.#turn = done.catch(() => undefined);
+    return await done;
+  }
+
+  /** Its owner lets go: from now on nothing is begun under it, though its request is still its own. */
+  beginToEnd(): void {
+    if (this.#state === "held") this.#state = "ending";
+  }
+
+  /** It could not be ended, and its owner goes on. */
+  goOn(): void {
+    if (this.#state === "ending") this.#state = "held";
+  }
+
+  /** Whether its request is no longer its own: it may be another's by now. */
+  get isGivenUp(): boolean {
+    return this.#isGivenUp;
+  }
+
+  /** Its request is given up. False when it was lost before. */
   release(): boolean {
-    if (this.#state !== "held") return false;
+    this.#isGivenUp = true;
+    if (this.#state === "lost") return false;
     this.#end("released");
     return true;
   }

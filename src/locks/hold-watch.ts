@@ -20,6 +20,8 @@ export class HoldWatch {
   readonly grants: Set<Grant> = new Set();
   readonly #options: HoldWatchOptions;
   readonly #forgotten: FinalizationRegistry<Grant>;
+  /** Their release has failed. */
+  readonly #owed = new Set<Grant>();
   #isWatching = false;
 
   constructor(options: HoldWatchOptions) {
@@ -36,6 +38,18 @@ export class HoldWatch {
     if (idleMs !== undefined && idleMs < Infinity) this.#inBackground(this.#watchIdle(grant, idleMs));
   }
 
+  /** Tries to release it again, until it is done. */
+  releaseLater(grant: Grant): void {
+    if (this.#owed.has(grant)) return;
+    this.#owed.add(grant);
+    this.#inBackground(this.#releaseOwed(grant));
+  }
+
+  /** All that were not given up. */
+  get unreleased(): Set<Grant> {
+    return new Set([...this.grants, ...this.#owed]);
+  }
+
   async #watchAll(): Promise<void> {
     this.#isWatching = true;
     try {
@@ -48,6 +62,15 @@ export class HoldWatch {
     } finally {
       this.#isWatching = false;
     }
+  }
+
+  async #releaseOwed(grant: Grant): Promise<void> {
+    while (!grant.isGivenUp) {
+      await this.#sleep(this.#checkMs);
+      // If it fails it is still owed.
+      await this.#options.release(grant).catch(() => undefined);
+    }
+    this.#owed.delete(grant);
   }
 
   async #watchIdle(grant: Grant, idleMs: number): Promise<void> {
@@ -67,14 +90,14 @@ export class HoldWatch {
 
   get #checkMs(): number {
     if (this.#options.ports.disk.volume.kind === "local") return localCheckMs;
-    return Math.min(...[...this.grants].map(({ life }) => life.holder.leaseMs)) * networkCheckPart;
+    return Math.min(...[...this.unreleased].map(({ life }) => life.holder.leaseMs)) * networkCheckPart;
   }
 
   async #sleep(ms: number): Promise<void> {
     await this.#options.ports.clock.sleep(ms, { background: true, signal: this.#options.closed });
   }
 
-  /** It fails when the locks are closed, or when a hold cannot be released: that one ends with this process. */
+  /** It fails when the locks are closed, or when a hold cannot be released: that one is owed then. */
   #inBackground(work: Promise<void>): void {
     work.catch(() => undefined);
   }

@@ -4,6 +4,7 @@ import { checkTimeout } from "../durable/deadline.ts";
 import type { Ground } from "../durable/ground.ts";
 import type { Life } from "../durable/life.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
+import { Ending } from "./ending.ts";
 import { Entrance, type Patience } from "./entrance.ts";
 import { Grant } from "./grant.ts";
 import { HoldWatch } from "./hold-watch.ts";
@@ -13,9 +14,9 @@ import { LockTable } from "./lock-table.ts";
 import { Mirror } from "./mirror.ts";
 import { KeptHold, type HoldKeeper, type PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLocks } from "./path-locks.ts";
-import { RedoDraft, settleRedos } from "./redo.ts";
+import { RedoDraft } from "./redo.ts";
 import { fenceOf, type Request } from "./request.ts";
-import { handOver, takeOver } from "./transfer.ts";
+import { takeOver } from "./transfer.ts";
 import { changed, findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
 import { workUnder } from "./work-under.ts";
 
@@ -43,6 +44,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   readonly #closed = new AbortController();
   readonly #entrance: Entrance;
   readonly #watch: HoldWatch;
+  readonly #ending: Ending;
   readonly #acquiring = new Set<Promise<unknown>>();
   #mirror: Mirror | undefined;
 
@@ -60,6 +62,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       giveUp: (grant, why) => this.#giveUp(grant, why),
       release: (grant) => this.release(grant),
     });
+    this.#ending = new Ending({ table, entrance: this.#entrance, watch: this.#watch, mirror: () => this.#mirror });
   }
 
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
@@ -154,7 +157,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
     // Whoever waits leaves now. A request that is on its way to the disk needs the ground until it has arrived, or nobody would know whether it did.
     await Promise.allSettled(this.#acquiring);
-    const ends = await Promise.allSettled([...this.#watch.grants].map((grant) => this.release(grant)));
+    const ends = await Promise.allSettled([...this.#watch.unreleased].map((grant) => this.release(grant)));
     await this.#mirror?.settle();
     if (this.#options.ownsGround) await this.table.ground.close();
     for (const end of ends) if (end.status === "rejected") throw end.reason;
@@ -165,22 +168,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async release(grant: Grant): Promise<void> {
-    for (const inner of grant.inner) await this.release(inner);
-    // What others take for the end of all effects must be that. If it cannot be settled now, the hold stands.
-    if (!grant.isCovered) await settleRedos(this.table, grant);
-    if (this.#mirror !== undefined && !grant.isCovered) await this.#mirror.hide(grant);
-    this.#watch.grants.delete(grant);
-    const wasHeld = grant.release();
-    try {
-      if (grant.isCovered) return;
-      // Foreign programs would not see it change hands.
-      if (wasHeld && this.#mirror === undefined && (await this.#entrance.passOn(grant))) return;
-      // Also when it was lost: nothing will be done under it any more, and others need not find that out by themselves.
-      const removal = this.table.release(grant.id);
-      await (wasHeld ? removal : removal.catch(() => undefined));
-    } finally {
-      grant.place?.leave();
-    }
+    await this.#ending.release(grant);
   }
 
   async check(grant: Grant, { isRefresh }: { readonly isRefresh: boolean }): Promise<void> {
@@ -220,19 +208,9 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     await this.#mirror?.adapt(grant);
   }
 
-  async transfer(
-    grant: Grant,
-    { expiresMs = grant.life.holder.leaseMs }: { expiresMs?: number | undefined },
-  ): Promise<string> {
+  async transfer(grant: Grant, options: { readonly expiresMs?: number | undefined }): Promise<string> {
     mustBeWhole(grant);
-    for (const inner of grant.inner) await this.release(inner);
-    await settleRedos(this.table, grant);
-    const token = await handOver(this.table, grant, { expiresMs });
-    await this.#mirror?.leave(grant);
-    this.#watch.grants.delete(grant);
-    grant.release();
-    grant.place?.leave();
-    return token;
+    return await this.#ending.transfer(grant, options);
   }
 
   protected async takeOver(token: string, life: Life): Promise<Request> {

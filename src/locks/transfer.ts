@@ -17,7 +17,7 @@ export async function handOver(
   { expiresMs }: { readonly expiresMs: number },
 ): Promise<string> {
   if (!(expiresMs > 0)) throw new RangeError(`expiresMs must be a number of milliseconds above 0, not ${expiresMs}.`);
-  grant.mustHold();
+  grant.life.mustGoOn();
   const { disk, random } = table.ground.ports;
   const secret = randomName(random.bytes(16));
   const file = table.transferFile(grant.id);

@@ -77,7 +77,13 @@ export class Ending {
   /** What others take for the end of all effects must be that. If it cannot be settled now, the request stands. */
   async #finish(grant: Grant): Promise<void> {
     for (const inner of grant.inner) await this.release(inner);
+    // An append that finds its request in the list now may be linked when that is another's.
+    await this.untilQuiet(grant);
     if (!grant.isCovered) await settleRedos(this.#options.table, grant);
+  }
+
+  protected async untilQuiet(grant: Grant): Promise<void> {
+    await grant.quiet();
   }
 
   #giveUp(grant: Grant): boolean {

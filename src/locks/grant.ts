@@ -60,6 +60,7 @@ export class Grant {
   #reason: unknown;
   #isGivenUp = false;
   #turn: Promise<unknown> = Promise.resolve();
+  readonly #works = new Set<Promise<unknown>>();
   #signal: AbortController | undefined;
   #line: Line | undefined;
 
@@ -121,6 +122,22 @@ export class Grant {
     this.place?.leave();
     this.#signal?.abort(reason);
     for (const grant of this.inner) grant.lose(reason);
+  }
+
+  /** What is appended under it, which may count as long as it is under way: until then its request must stay its own. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    const done = work();
+    this.#works.add(done);
+    try {
+      return await done;
+    } finally {
+      this.#works.delete(done);
+    }
+  }
+
+  /** Resolves when nothing is under way. To be asked once nothing new is begun. */
+  async quiet(): Promise<void> {
+    while (this.#works.size > 0) await Promise.allSettled(this.#works);
   }
 
   /** Whoever ends it comes in turn, and finds what was made of it before. */

@@ -66,6 +66,10 @@ export class RedoDraft {
    * committed and will be completed, but something stands in the way now. OUTCOME_UNKNOWN: the release of the hold finds out.
    */
   async commit(): Promise<void> {
+    await this.#grant.during(() => this.#commit());
+  }
+
+  async #commit(): Promise<void> {
     const { grant, redo } = { grant: this.#grant, redo: this.#redo };
     if (this.#isOver) throw new TypeError("This redo is over: begin a new one.");
     this.#isOver = true;

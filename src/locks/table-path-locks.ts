@@ -33,6 +33,7 @@ export interface TablePathLocksOptions {
   /** What they run on: the real ones, or known-wrong variants. */
   readonly TableClass?: typeof LockTable | undefined;
   readonly EntranceClass?: typeof Entrance | undefined;
+  readonly EndingClass?: typeof Ending | undefined;
   readonly keys?: Keys | undefined;
 }
 
@@ -62,7 +63,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       giveUp: (grant, why) => this.#giveUp(grant, why),
       release: (grant) => this.release(grant),
     });
-    this.#ending = new Ending({ table, entrance: this.#entrance, watch: this.#watch, mirror: () => this.#mirror });
+    const [entrance, watch] = [this.#entrance, this.#watch];
+    this.#ending = new (options.EndingClass ?? Ending)({ table, entrance, watch, mirror: () => this.#mirror });
   }
 
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {

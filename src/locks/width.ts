@@ -38,11 +38,11 @@ export async function widen(
   let isAnnounced = false;
   try {
     for (;;) {
-      const blockers = await tryToWiden(table, grant, to);
+      const blockers = await grant.during(() => tryToWiden(table, grant, to));
       if (blockers.length === 0) return;
       if (timeoutMs <= 0)
         throw lockTimeout(grant.asked, 0, await describeBlockers(table.ground, blockers, changed(grant.claims, to)));
-      isAnnounced ||= await announce(table, grant, to);
+      isAnnounced ||= await grant.during(() => announce(table, grant, to));
       // Somebody else was faster: the next try tells.
       if (!isAnnounced) continue;
       const [first] = blockers as [Request];
@@ -59,7 +59,7 @@ export async function widen(
     }
   } finally {
     deadline.cancel();
-    if (isAnnounced && grant.isHeld) await retract(table, grant);
+    if (isAnnounced && grant.isHeld) await grant.during(() => retract(table, grant));
   }
 }
 
@@ -112,6 +112,7 @@ async function settle(table: LockTable, grant: Grant, state: Table, to: WidthCha
  * before: of two that announce at the same time only the second one finds the other, so one of them goes on waiting.
  */
 async function announce(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
+  grant.mustHold();
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
@@ -132,6 +133,10 @@ async function retract(table: LockTable, grant: Grant): Promise<void> {
 
 /** Never waits: whoever waits for what is given up finds it in the list. */
 export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<void> {
+  await grant.during(() => tryToNarrow(table, grant, to));
+}
+
+async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Promise<void> {
   grant.mustHold();
   const claims = changed(grant.claims, to);
   if (!claims.every((claim, index) => covers(grant.claims[index] as Claim, claim)))
@@ -150,7 +155,9 @@ export async function narrow(table: LockTable, grant: Grant, to: WidthChange): P
     if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
 }
 
-export function findOwn(requests: readonly Request[], { id, life }: Grant): Request | undefined {
+/** Its own: what was given up stands in the list as before when another caller of this process has it now. */
+export function findOwn(requests: readonly Request[], { id, life, isGivenUp }: Grant): Request | undefined {
+  if (isGivenUp) return undefined;
   return requests.find(
     (request) => request.id === id && request.holder === life.holder.id && request.transfer === undefined,
   );

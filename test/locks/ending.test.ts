@@ -158,3 +158,105 @@ describe("a release that meets a failing disk", () => {
     await next.release();
   });
 });
+
+/** Holds the next link into the table back until it is let go. */
+function atTheTable(): { readonly tamper: (ports: Ports) => Ports; stop(): Stopped } {
+  let next: { readonly arrive: () => void; readonly go: Promise<void> } | undefined;
+  const tamper = withDisk((real) => ({
+    link: async (from, to) => {
+      if (next !== undefined && to.includes("/table/")) {
+        const { arrive, go } = next;
+        next = undefined;
+        arrive();
+        await go;
+      }
+      await real.link(from, to);
+    },
+  }));
+  const stop = (): Stopped => {
+    let go = (): void => undefined;
+    const arrived = new Promise<void>((resolve) => {
+      next = { arrive: resolve, go: new Promise((goOn) => (go = goOn)) };
+    });
+    return { arrived, go: () => go() };
+  };
+  return { tamper, stop };
+}
+interface Stopped {
+  readonly arrived: Promise<void>;
+  readonly go: () => void;
+}
+
+describe("what is under way when its hold is released", () => {
+  it("a commit is done before the next caller of the process has it", async () => {
+    const table = atTheTable();
+    const here = await world.open({ tamper: (ports) => timeless(table.tamper(ports)) });
+    const { disk } = here.table.ground.ports;
+    const put = (text: string) => async (path: string) =>
+      await disk.createFile(path, Buffer.from(text), { sync: true });
+    const hold = await here.acquire("f");
+    const draft = await here.draft(hold);
+    await draft.in("f", put("first"));
+    const next = here.acquire("f", { timeoutMs: 10_000 });
+    await inLine();
+    const link = table.stop();
+    const commit = draft.commit();
+    await link.arrived;
+    const release = hold.release();
+    expect(await Promise.race([next.then(() => "in"), inLine().then(() => "out")])).toBe("out");
+    link.go();
+    await Promise.all([commit, release]);
+    const second = await next;
+    expect(Buffer.from(await disk.readFile(`${world.root}/f`, 10)).toString()).toBe("first");
+    expect((await here.table.read()).state.redos.filter(({ request }) => request !== second.id)).toEqual([]);
+    await second.release();
+  });
+
+  it("a downgrade does not become that of the next caller", async () => {
+    const table = atTheTable();
+    const here = await world.open({ tamper: (ports) => timeless(table.tamper(ports)) });
+    const hold = await here.acquire("x");
+    const next = here.acquire("x", { timeoutMs: 10_000 });
+    await inLine();
+    const link = table.stop();
+    const downgrade = hold.downgrade({ shared: true });
+    await link.arrived;
+    const release = hold.release();
+    await inLine();
+    link.go();
+    await Promise.all([downgrade, release]);
+    const second = await next;
+    expect(await b.tryAcquire("x", { shared: true })).toBe(undefined);
+    await second.release();
+  });
+
+  it("an upgrade that waits ends, and what it waits for is not that of the next caller", async () => {
+    const hold = await a.acquire("x", { shared: true });
+    const reader = await b.acquire("x", { shared: true });
+    const upgrade = hold.upgrade({ shared: false }, { timeoutMs: 60_000 });
+    while (!(await b.table.read()).state.requests.some(({ wants }) => wants !== undefined)) await sleep(5);
+    await hold.release();
+    await expect(upgrade).rejects.toMatchObject({ code: "LOCK_LOST" });
+    await reader.upgrade({ shared: false });
+    await reader.release();
+  });
+
+  it("nothing new is begun under it", async () => {
+    const table = atTheTable();
+    const here = await world.open({ tamper: table.tamper });
+    const hold = await here.acquire("x");
+    const draft = await here.draft(hold);
+    const link = table.stop();
+    const downgrade = hold.downgrade({ shared: true });
+    await link.arrived;
+    const release = hold.release();
+    await inLine();
+    await expect(draft.commit()).rejects.toMatchObject({ code: "LOCK_LOST" });
+    await expect(hold.downgrade({ shared: true })).rejects.toMatchObject({ code: "LOCK_LOST" });
+    const transfer = hold.transfer().catch((error: unknown) => error);
+    link.go();
+    expect(await transfer).toMatchObject({ code: "LOCK_LOST" });
+    await Promise.all([downgrade, release]);
+    await (await b.acquire("x")).release();
+  });
+});

@@ -79,7 +79,7 @@ export class Ending {
     for (const inner of grant.inner) await this.release(inner);
     // An append that finds its request in the list now may be linked when that is another's.
     await this.untilQuiet(grant);
-    if (!grant.isCovered) await settleRedos(this.#options.table, grant);
+    await settleRedos(this.#options.table, grant);
   }
 
   protected async untilQuiet(grant: Grant): Promise<void> {

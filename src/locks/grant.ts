@@ -45,8 +45,8 @@ export class Grant {
   claims: readonly Claim[];
   fence: number;
   lastActiveMs: number;
-  /** Committed, or perhaps committed, and not known to be done. */
-  readonly redos: Map<string, Redo> = new Map();
+  /** Committed under its request, or perhaps committed, and not known to be done: by whoever has a part of it. */
+  readonly redos: Map<string, Redo>;
   /** What ends when this one ends. */
   readonly inner: Set<Grant> = new Set();
   /** Its place in a line of this process; left by whoever releases it, and when it is lost. */
@@ -87,6 +87,7 @@ export class Grant {
     this.tag = tag;
     this.parent = parent;
     this.isCovered = isCovered;
+    this.redos = (isCovered ? parent?.redos : undefined) ?? new Map();
     this.turn = turn;
     this.requestedMs = requestedMs;
     parent?.inner.add(this);

@@ -19,7 +19,7 @@ export interface PathHold extends Hold {
    * DEADLOCK when two upgrade against each other, or when somebody waits for this very hold.
    */
   upgrade(to: WidthChange, options?: Waiting): Promise<void>;
-  /** Never waits. */
+  /** Never waits for others. What was committed is done first: RESOURCE_BUSY, and nothing has changed, when it cannot be. */
   downgrade(to: WidthChange): Promise<void>;
   /** Gives the locks to whoever calls `locks.receive(token)`, here or on another machine; this hold ends. Default `expiresMs`: the lease. */
   transfer(options?: { expiresMs?: number | undefined }): Promise<string>;

@@ -5,6 +5,8 @@ import { makeOwnDirectory } from "../durable/own-name.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
+import type { Claim } from "./claim.ts";
+import { covers } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { Keys } from "./lock-key.ts";
 import type { LockTable } from "./lock-table.ts";
@@ -20,6 +22,8 @@ export class RedoDraft {
   readonly #id: string;
   readonly #directory: string;
   readonly #steps: RedoStep[] = [];
+  /** What the steps need. */
+  readonly #needs: Claim[] = [];
   #isOver = false;
 
   private constructor(table: LockTable, keys: Keys, grant: Grant) {
@@ -78,10 +82,15 @@ export class RedoDraft {
     // Before it is tried: if the answer is lost, the hold must not end before it is known.
     grant.redos.set(redo.id, redo);
     let entry;
+    let beyond: Claim | undefined;
     try {
       entry = await this.#table.append(
-        ({ requests, redos }) =>
-          findOwn(requests, grant) === undefined ? undefined : { requests, redos: [...redos, redo] },
+        ({ requests, redos }) => {
+          const mine = findOwn(requests, grant);
+          // It may have been downgraded since the steps were prepared, and others may be where it does not reach any more.
+          beyond = this.#needs.find((need) => mine?.claims.every((claim) => !covers(claim, need)));
+          return mine === undefined || beyond !== undefined ? undefined : { requests, redos: [...redos, redo] };
+        },
         // Synced, unlike the grants: from here on it must happen, also after a power cut.
         { id: redo.id, sync: true },
       );
@@ -92,7 +101,7 @@ export class RedoDraft {
     if (entry === undefined) {
       grant.redos.delete(redo.id);
       await removeTree(this.#disk, this.#directory);
-      throw loseIt(grant);
+      throw beyond === undefined ? loseIt(grant) : notCovered(beyond);
     }
     // It counts, whatever has happened since: if others have dropped us and completed it, nothing is left to do.
     await completeOwn(this.#table, grant, redo);
@@ -149,10 +158,15 @@ export class RedoDraft {
   }
 
   async #mustCover(clean: string, mode: "exact" | "tree"): Promise<void> {
-    if (this.#grant.covers([{ path: await this.#keys.keyOf(clean), mode, shared: false }])) return;
-    const message = `${clean} is not covered by this hold: it takes an exclusive ${mode} lock.`;
-    throw holdfastError("NOT_HELD", message, { path: clean });
+    const need = { path: await this.#keys.keyOf(clean), mode, shared: false };
+    if (!this.#grant.covers([need])) throw notCovered({ ...need, path: clean });
+    this.#needs.push(need);
   }
+}
+
+function notCovered({ path, mode }: Claim): Error {
+  const message = `${path} is not covered by this hold: it takes an exclusive ${mode} lock.`;
+  return holdfastError("NOT_HELD", message, { path });
 }
 
 /** Completes what was committed under a hold, and what perhaps was, so that the hold may end. RESOURCE_BUSY. */

@@ -14,7 +14,7 @@ import { LockTable } from "./lock-table.ts";
 import { Mirror } from "./mirror.ts";
 import { KeptHold, type HoldKeeper, type PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLocks } from "./path-locks.ts";
-import { RedoDraft } from "./redo.ts";
+import { RedoDraft, settleRedos } from "./redo.ts";
 import { fenceOf, type Request } from "./request.ts";
 import { takeOver } from "./transfer.ts";
 import { changed, findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
@@ -206,7 +206,9 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async downgrade(grant: Grant, to: WidthChange): Promise<void> {
     mustBeWhole(grant);
-    await narrow(this.table, grant, to);
+    // What was committed under all of it happens before anybody else is let into a part.
+    do await settleRedos(this.table, grant);
+    while (!(await narrow(this.table, grant, to)));
     await this.#mirror?.adapt(grant);
   }
 

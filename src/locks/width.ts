@@ -8,6 +8,7 @@ import type { Claim, Width } from "./claim.ts";
 import { conflictingOf, conflictsWith, covers } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
+import type { Redo } from "./redo-record.ts";
 import { fenceOf, type Request, type Table } from "./request.ts";
 
 /** What a caller may ask for: what it leaves out stays as it is. */
@@ -131,28 +132,35 @@ async function retract(table: LockTable, grant: Grant): Promise<void> {
   });
 }
 
-/** Never waits: whoever waits for what is given up finds it in the list. */
-export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<void> {
-  await grant.during(() => tryToNarrow(table, grant, to));
+/** Never waits: whoever waits for what is given up finds it in the list. False when something was committed under it that has to be done before. */
+export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
+  return await grant.during(() => tryToNarrow(table, grant, to));
 }
 
-async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Promise<void> {
+async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
   grant.mustHold();
   const claims = changed(grant.claims, to);
   if (!claims.every((claim, index) => covers(grant.claims[index] as Claim, claim)))
     throw new RangeError(
       "A downgrade goes from tree to exact, or from exclusive to shared; use upgrade for the other way.",
     );
+  let isListed = false;
+  let pending: readonly Redo[] = [];
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
-    if (mine === undefined) return undefined;
+    isListed = mine !== undefined;
+    pending = redos.filter(({ request }) => request === mine?.id);
+    if (mine === undefined || pending.length > 0) return undefined;
     return { requests: replaced(requests, mine, { ...mine, claims, change }), redos };
   });
-  if (entry === undefined) throw loseIt(grant);
+  if (!isListed) throw loseIt(grant);
+  for (const redo of pending) grant.redos.set(redo.id, redo);
+  if (entry === undefined) return false;
   grant.claims = claims;
   grant.asked = changed(grant.asked, to);
   for (const inner of grant.inner)
     if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
+  return true;
 }
 
 /** Its own: what was given up stands in the list as before when another caller of this process has it now. */

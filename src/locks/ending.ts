@@ -41,7 +41,7 @@ export class Ending {
       grant.beginToEnd();
       let token: string;
       try {
-        await this.#finish(grant);
+        await this.#finish(grant, "what it is within was transferred");
         token = await handOver(this.#options.table, grant, { expiresMs });
       } catch (error) {
         grant.goOn();
@@ -57,7 +57,7 @@ export class Ending {
   async #release(grant: Grant): Promise<void> {
     if (grant.isGivenUp) return;
     grant.beginToEnd();
-    await this.#finish(grant);
+    await this.#finish(grant, "what it is within was released");
     const { table, entrance } = this.#options;
     const mirror = this.#options.mirror();
     if (mirror !== undefined && !grant.isCovered) await mirror.hide(grant);
@@ -75,11 +75,19 @@ export class Ending {
   }
 
   /** What others take for the end of all effects must be that. If it cannot be settled now, the request stands. */
-  async #finish(grant: Grant): Promise<void> {
-    for (const inner of grant.inner) await this.release(inner);
+  async #finish(grant: Grant, why: string): Promise<void> {
+    for (const inner of grant.inner) await this.#endInner(inner, why);
     // An append that finds its request in the list now may be linked when that is another's.
     await this.untilQuiet(grant);
     await settleRedos(this.#options.table, grant);
+  }
+
+  async #endInner(inner: Grant, why: string): Promise<void> {
+    inner.lose(inner.lost(why));
+    await this.release(inner).catch((error: unknown) => {
+      // The table releases it as soon as it can. Nobody need wait for that with the outer one.
+      if (!inner.isGivenUp) throw error;
+    });
   }
 
   protected async untilQuiet(grant: Grant): Promise<void> {

@@ -202,10 +202,14 @@ export class Entrance {
   }
 
   async #waitInTable(queued: Queued, ask: Ask): Promise<void> {
-    const { life } = ask;
+    const { life, parent } = ask;
+    const mustGoOn = (): void => {
+      life.mustGoOn();
+      parent?.mustHold();
+    };
     await this.#waiting(
       ask,
-      (deadline) => waitFor(this.#table, queued, { life, deadline }),
+      (deadline) => waitFor(this.#table, queued, { deadline, mustGoOn }),
       () => this.#table.standing(queued.blockers),
     );
   }

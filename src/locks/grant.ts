@@ -47,7 +47,7 @@ export class Grant {
   lastActiveMs: number;
   /** Committed under its request, or perhaps committed, and not known to be done: by whoever has a part of it. */
   readonly redos: Map<string, Redo>;
-  /** What ends when this one ends. */
+  /** What ends when this one ends, until it is given up. */
   readonly inner: Set<Grant> = new Set();
   /** Its place in a line of this process; left by whoever releases it, and when it is lost. */
   place: Entered<PassedRequest> | Entered<never> | undefined;
@@ -167,6 +167,7 @@ export class Grant {
   /** Its request is given up. False when it was lost before. */
   release(): boolean {
     this.#isGivenUp = true;
+    this.parent?.inner.delete(this);
     if (this.#state === "lost") return false;
     this.#end("released");
     return true;
@@ -184,7 +185,6 @@ export class Grant {
 
   #end(state: "released" | "lost"): void {
     this.#state = state;
-    this.parent?.inner.delete(this);
     for (const action of this.onOver.splice(0)) action();
   }
 }

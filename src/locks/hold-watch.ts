@@ -33,6 +33,7 @@ export class HoldWatch {
     this.grants.add(grant);
     this.#forgotten.register(hold, grant, grant);
     grant.onOver.push(() => this.#forgotten.unregister(grant));
+    if (grant.parent !== undefined) grant.onOver.push(() => this.#releaseInner(grant));
     // Its owner may be busy and ask for nothing: then somebody has to ask for him.
     if (!this.#isWatching) this.#inBackground(this.#watchAll());
     if (idleMs !== undefined && idleMs < Infinity) this.#inBackground(this.#watchIdle(grant, idleMs));
@@ -78,6 +79,11 @@ export class HoldWatch {
     for (let leftMs = idleMs; leftMs > 0; leftMs = idleMs - (clock.wallMs() - grant.lastActiveMs))
       await this.#sleep(Math.min(leftMs, idleMs));
     if (grant.isHeld) await this.#options.giveUp(grant, `nothing was done under it for ${idleMs} ms (option idleMs)`);
+  }
+
+  /** It ends no later than what it is within, whatever its owner does; in a life that is over by its lease, as that does. */
+  #releaseInner(grant: Grant): void {
+    if (!grant.isGivenUp && !grant.isCovered && !grant.life.isOver) this.#inBackground(this.#options.release(grant));
   }
 
   #releaseForgotten(grant: Grant): void {

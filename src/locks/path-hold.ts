@@ -21,7 +21,10 @@ export interface PathHold extends Hold {
   upgrade(to: WidthChange, options?: Waiting): Promise<void>;
   /** Never waits for others. What was committed is done first: RESOURCE_BUSY, and nothing has changed, when it cannot be. */
   downgrade(to: WidthChange): Promise<void>;
-  /** Gives the locks to whoever calls `locks.receive(token)`, here or on another machine; this hold ends. Default `expiresMs`: the lease. */
+  /**
+   * Gives the locks to whoever calls `locks.receive(token)`, here or on another machine; this hold ends, and all within it. Default `expiresMs`: the lease. TypeError
+   * for a hold within another, because it ends with that one.
+   */
   transfer(options?: { expiresMs?: number | undefined }): Promise<string>;
 }
 

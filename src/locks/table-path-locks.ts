@@ -213,7 +213,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async transfer(grant: Grant, options: { readonly expiresMs?: number | undefined }): Promise<string> {
-    mustBeWhole(grant);
+    if (grant.parent !== undefined)
+      throw new TypeError("This hold ends with the one that it is within, so it cannot go to another process.");
     return await this.#ending.transfer(grant, options);
   }
 
@@ -264,13 +265,17 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   /** Shown to foreign programs first: whoever gets the hold may rely on it. */
   async #giveOut(grant: Grant, options: Patience & { readonly idleMs?: number | undefined }): Promise<PathHold> {
-    if (this.#mirror === undefined || grant.isCovered) return this.#newHold(grant, options);
     try {
-      await this.#mirror.show(grant, grant.asked, options);
-      // It may have taken long, and somebody may have broken it meanwhile.
-      await this.check(grant, { isRefresh: false });
+      if (this.#mirror !== undefined && !grant.isCovered) {
+        await this.#mirror.show(grant, grant.asked, options);
+        // It may have taken long, and somebody may have broken it meanwhile.
+        await this.check(grant, { isRefresh: false });
+      }
+      // So may what it is within have ended.
+      grant.mustHold();
     } catch (error) {
-      await this.release(grant);
+      // What failed first is what the caller has to know; the release is made again until it is done.
+      await this.release(grant).catch(() => undefined);
       throw error;
     }
     return this.#newHold(grant, options);

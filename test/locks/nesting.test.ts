@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { HoldfastError } from "../../src/errors.ts";
 import type { PathHold } from "../../src/locks/path-hold.ts";
 import type { RedoDraft } from "../../src/locks/redo.ts";
 import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
@@ -96,7 +97,7 @@ it("what is committed while its hold is downgraded is done by then, or refused",
     const draft = await newDraft(hold, `new ${round}`);
     const commit = draft.commit().then(
       () => "committed",
-      (error: { code: string }) => error.code,
+      (error: unknown) => (error as HoldfastError).code,
     );
     await sleep(round % 3);
     await hold.downgrade("exact");
@@ -108,4 +109,99 @@ it("what is committed while its hold is downgraded is done by then, or refused",
     await next.release();
     await hold.release();
   }
+});
+
+/** What a hold that was told of its end has to show for it. */
+function expectLost(hold: PathHold): void {
+  expect(hold.signal.aborted).toBe(true);
+  expect(hold.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+}
+
+describe("what is within a hold ends with it", () => {
+  it("and is told so when that is released or transferred", async () => {
+    for (const end of ["release", "transfer"] as const) {
+      const outer = await a.acquire("d", { mode: "tree" });
+      const [part, other] = [await a.acquire("d/f", { within: outer }), await a.acquire("x", { within: outer })];
+      const deeper = await a.acquire("d/f", { within: part });
+      const { signal } = part;
+      const token = await outer[end]();
+      for (const hold of [part, other, deeper]) expectLost(hold);
+      expect(signal.aborted).toBe(true);
+      await (await b.acquire("x")).release();
+      if (token !== undefined) await (await b.receive(token)).release();
+      await (await b.acquire("d/f")).release();
+    }
+  });
+
+  it("also with a request of its own, when that is lost", async () => {
+    const idle = await a.acquire("idle", { idleMs: 100 });
+    const inner = await a.acquire("y", { within: idle });
+    await (await b.acquireAll(["idle", "y"], { timeoutMs: 10_000 })).release();
+    expectLost(inner);
+    const broken = await a.acquire("broken");
+    const left = await a.acquire("z", { within: broken });
+    await b.break("broken");
+    await (await b.acquire("z", { timeoutMs: 10_000 })).release();
+    expectLost(left);
+  });
+
+  it("also if it was on its way in", async () => {
+    for (let turns = 0; turns < 30; turns++) {
+      const outer = await a.acquire("d", { mode: "tree" });
+      const entering = ["d/f", "x"].map((path) =>
+        a.acquire(path, { within: outer, timeoutMs: 10_000 }).catch((error: unknown) => error),
+      );
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+      await outer.release();
+      for (const answer of await Promise.all(entering))
+        if (answer instanceof Error) expect(answer).toMatchObject({ code: "LOCK_LOST" });
+        else expectLost(answer as PathHold);
+      await (await b.acquireAll(["d/f", "x"])).release();
+    }
+  });
+
+  it("and nothing more comes into it while it is being transferred", async () => {
+    let [goOn, arrive] = [(): void => undefined, (): void => undefined];
+    const stop = new Promise<void>((resolve) => (goOn = resolve));
+    const arrived = new Promise<void>((resolve) => (arrive = resolve));
+    const here = await world.open({
+      tamper: (ports) => ({
+        ...ports,
+        disk: changedDisk(ports.disk, (real) => ({
+          createFile: async (path, bytes, options) => {
+            if (path.endsWith(".transfer")) {
+              arrive();
+              await stop;
+            }
+            await real.createFile(path, bytes, options);
+          },
+        })),
+      }),
+    });
+    const outer = await here.acquire("d", { mode: "tree" });
+    const transfer = outer.transfer();
+    await arrived;
+    await expect(here.acquire("d/f", { within: outer })).rejects.toMatchObject({ code: "LOCK_LOST" });
+    goOn();
+    await (await b.receive(await transfer)).release();
+  });
+
+  it("and whoever waits within it is told, and stands in nobody's way", async () => {
+    const reader = await b.acquire("y", { shared: true });
+    const outer = await a.acquire("x");
+    const waiting = a.acquire("y", { within: outer, timeoutMs: Infinity }).catch((error: unknown) => error);
+    while ((await b.list()).flatMap((lock) => lock.waiting).length === 0) await sleep(5);
+    await outer.release();
+    expect(await waiting).toMatchObject({ code: "LOCK_LOST" });
+    await (await (await world.open()).acquire("y", { shared: true })).release();
+    await reader.release();
+  });
+
+  it("so it cannot be transferred", async () => {
+    const outer = await a.acquire("d", { mode: "tree", shared: true });
+    const inner = await a.acquire("d/f", { within: outer });
+    await expect(inner.transfer()).rejects.toThrow(TypeError);
+    await inner.assertHeld();
+    await outer.release();
+  });
 });

@@ -20,7 +20,7 @@ export interface GrantFacts {
   /** It has no request of its own. */
   readonly isCovered?: boolean;
   /** How often its request was passed on before, and since when this process has it. */
-  readonly turn?: number;
+  readonly turn?: number | undefined;
   readonly requestedMs?: number;
 }
 

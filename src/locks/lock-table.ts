@@ -155,14 +155,15 @@ export class LockTable {
     }
   }
 
-  /** Others wait for what could not be released: it is tried again until it is done, or until this process ends, and it ends with it. */
+  /** Others wait for what could not be released or dropped: it is tried again until it is done, or until this process ends, and it ends with it. */
   async #pay(): Promise<void> {
     if (this.#isPaying) return;
     this.#isPaying = true;
-    while (this.#owed.size > 0) {
+    const isOwing = (): boolean => this.#owed.size > 0 || this.#condemned.size > 0;
+    while (isOwing()) {
       await this.ground.ports.clock.sleep(payEveryMs, { background: true });
       try {
-        if (this.#owed.size > 0) await this.append((table) => table);
+        if (isOwing()) await this.append((table) => table);
       } catch (error) {
         if (isHoldfastError(error, "CLOSED")) return;
       }
@@ -204,7 +205,12 @@ export class LockTable {
   /** Drops requests, whoever owns them; what was committed under them is completed. */
   async drop(requests: readonly Request[]): Promise<void> {
     for (const request of requests) this.#condemned.set(request.id, this.judgedIn(request));
-    await this.append((table) => table);
+    try {
+      await this.append((table) => table);
+    } catch (error) {
+      void this.#pay();
+      throw error;
+    }
   }
 
   /** A request that is no longer in a list may have left its hold file, and work, behind: somebody dropped it and came no further. */

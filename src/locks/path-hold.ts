@@ -60,7 +60,8 @@ export class KeptHold implements PathHold {
     return this.#grant.fence;
   }
   get requests(): readonly Claim[] {
-    return this.#grant.asked;
+    // A copy, because the lock is what the original says.
+    return this.#grant.asked.map((claim) => ({ ...claim }));
   }
   get signal(): AbortSignal {
     return this.#grant.signal;

@@ -124,11 +124,13 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async receive(token: string, { signal }: Cancel = {}): Promise<PathHold> {
     signal?.throwIfAborted();
-    const life = await this.#life();
-    const request = await this.takeOver(token, life);
-    const { id, claims, sinceMs, tag, turn } = request;
-    const grant = new Grant({ id, life, asked: claims, claims, fence: fenceOf(request, turn), sinceMs, tag });
-    return await this.#giveOut(grant, { startMs: 0 });
+    return await this.#whileOpen(async () => {
+      const life = await this.#life();
+      const request = await this.takeOver(token, life);
+      const { id, claims, sinceMs, tag, turn } = request;
+      const grant = new Grant({ id, life, asked: claims, claims, fence: fenceOf(request, turn), sinceMs, tag, turn });
+      return await this.#giveOut(grant, { startMs: 0, signal });
+    });
   }
 
   async list({ under = "" }: { under?: string | undefined } = {}): Promise<HeldLock[]> {
@@ -237,7 +239,11 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async #acquire(wanted: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
-    const acquiring = this.#enter(wanted, options);
+    return await this.#whileOpen(() => this.#enter(wanted, options));
+  }
+
+  async #whileOpen(work: () => Promise<PathHold>): Promise<PathHold> {
+    const acquiring = work();
     this.#acquiring.add(acquiring);
     try {
       return await acquiring;
@@ -273,6 +279,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       }
       // So may what it is within have ended.
       grant.mustHold();
+      this.#closed.signal.throwIfAborted();
     } catch (error) {
       // What failed first is what the caller has to know; the release is made again until it is done.
       await this.release(grant).catch(() => undefined);

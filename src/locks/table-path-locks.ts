@@ -277,9 +277,10 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
         // It may have taken long, and somebody may have broken it meanwhile.
         await this.check(grant, { isRefresh: false });
       }
-      // So may what it is within have ended.
+      // So may what it is within have ended, and its caller have given up: then nobody would release it.
       grant.mustHold();
       this.#closed.signal.throwIfAborted();
+      options.signal?.throwIfAborted();
     } catch (error) {
       // What failed first is what the caller has to know; the release is made again until it is done.
       await this.release(grant).catch(() => undefined);

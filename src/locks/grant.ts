@@ -106,7 +106,8 @@ export class Grant {
   /** Made when somebody asks for it: most never do, and it costs more than all the rest of a grant. */
   get signal(): AbortSignal {
     this.#signal ??= new AbortController();
-    if (this.#state === "lost" && !this.#signal.signal.aborted) this.#signal.abort(this.#reason);
+    // Asked now: after a sleep, whoever looks comes before every timer.
+    if (!this.isHeld && this.#state === "lost") this.#signal.abort(this.#reason);
     return this.#signal.signal;
   }
 

@@ -1,4 +1,5 @@
 // The watch over the holds of this process: who was dropped by others, who hangs, and who was forgotten by his owner.
+import type { Life } from "../durable/life.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { Grant } from "./grant.ts";
 import type { PathHold } from "./path-hold.ts";
@@ -22,6 +23,7 @@ export class HoldWatch {
   readonly #forgotten: FinalizationRegistry<Grant>;
   /** Their release has failed. */
   readonly #owed = new Set<Grant>();
+  readonly #lives = new WeakSet<Life>();
   #isWatching = false;
 
   constructor(options: HoldWatchOptions) {
@@ -34,6 +36,7 @@ export class HoldWatch {
     this.#forgotten.register(hold, grant, grant);
     grant.onOver.push(() => this.#forgotten.unregister(grant));
     if (grant.parent !== undefined) grant.onOver.push(() => this.#releaseInner(grant));
+    this.#watchLife(grant.life);
     // Its owner may be busy and ask for nothing: then somebody has to ask for him.
     if (!this.#isWatching) this.#inBackground(this.#watchAll());
     if (idleMs !== undefined && idleMs < Infinity) this.#inBackground(this.#watchIdle(grant, idleMs));
@@ -49,6 +52,16 @@ export class HoldWatch {
   /** All that were not given up. */
   get unreleased(): Set<Grant> {
     return new Set([...this.grants, ...this.#owed]);
+  }
+
+  /** When it is over, so are all holds of it, and they are told at once. One listener for all of them. */
+  #watchLife(life: Life): void {
+    if (this.#lives.has(life)) return;
+    this.#lives.add(life);
+    const tellAll = (): void => {
+      for (const grant of this.grants) if (grant.life === life) grant.lose(life.signal.reason);
+    };
+    life.signal.addEventListener("abort", tellAll, { once: true });
   }
 
   async #watchAll(): Promise<void> {

@@ -1,0 +1,45 @@
+// The watch over the holds of a process: when one is told that it is over, and what is left of one that is.
+import { getEventListeners } from "node:events";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Ports } from "../../src/ports/ports.ts";
+import { LocksWorld } from "./locks-world.ts";
+
+let world: LocksWorld;
+beforeEach(async () => {
+  world = await LocksWorld.make();
+});
+afterEach(() => world.end());
+
+describe("the signal of a hold", () => {
+  it("tells whoever asks after a sleep past the lease, before any timer has fired", async () => {
+    let lateMs = 0;
+    const tamper = (ports: Ports): Ports => ({
+      ...ports,
+      clock: { ...ports.clock, monotonicMs: () => ports.clock.monotonicMs() + lateMs },
+    });
+    const locks = await world.open({ tamper });
+    const hold = await locks.acquire("x");
+    expect(hold.signal.aborted).toBe(false);
+    lateMs = 60_000;
+    expect(hold.signal.aborted).toBe(true);
+    expect(hold.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+  });
+
+  it("aborts as soon as the life of its process is over", async () => {
+    const heart = {
+      start: () => {
+        throw new Error("It does not beat.");
+      },
+    };
+    const locks = await world.open({ leaseMs: 600, tamper: (ports) => ({ ...ports, heart }) });
+    const life = await locks.table.ground.life();
+    const hold = await locks.acquire("x");
+    const { signal } = hold;
+    const order: string[] = [];
+    signal.addEventListener("abort", () => order.push("hold"));
+    await new Promise((resolve) => life.signal.addEventListener("abort", resolve));
+    order.push("after the life");
+    expect(order).toEqual(["hold", "after the life"]);
+    expect(getEventListeners(life.signal, "abort").length).toBeLessThan(10);
+  });
+});

@@ -1,6 +1,7 @@
 // One grant as this process knows it: what it covers, whether it still stands, and what ends with it.
 import type { Life } from "../durable/life.ts";
 import { holdfastError } from "../errors.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Claim } from "./claim.ts";
 import { covers } from "./conflict.ts";
 import { Line, type Entered } from "./line.ts";
@@ -45,6 +46,8 @@ export class Grant {
   claims: readonly Claim[];
   fence: number;
   lastActiveMs: number;
+  /** The same by the monotonic clock, for what is decided by it. */
+  #activeMs = 0;
   /** Committed under its request, or perhaps committed, and not known to be done: by whoever has a part of it. */
   readonly redos: Map<string, Redo>;
   /** What ends when this one ends, until it is given up. */
@@ -172,6 +175,16 @@ export class Grant {
     if (this.#state === "lost") return false;
     this.#end("released");
     return true;
+  }
+
+  /** Something was done under it. */
+  touch(clock: Clock): void {
+    this.lastActiveMs = clock.wallMs();
+    this.#activeMs = clock.monotonicMs();
+  }
+
+  idleMs(clock: Clock): number {
+    return clock.monotonicMs() - this.#activeMs;
   }
 
   covers(claims: readonly Claim[]): boolean {

@@ -89,8 +89,11 @@ export class HoldWatch {
 
   async #watchIdle(grant: Grant, idleMs: number): Promise<void> {
     const { clock } = this.#options.ports;
-    for (let leftMs = idleMs; leftMs > 0; leftMs = idleMs - (clock.wallMs() - grant.lastActiveMs))
-      await this.#sleep(Math.min(leftMs, idleMs));
+    const over = new AbortController();
+    grant.onOver.push(() => over.abort());
+    grant.touch(clock);
+    for (let leftMs = idleMs; leftMs > 0; leftMs = idleMs - grant.idleMs(clock))
+      await clock.sleep(leftMs, { background: true, signal: over.signal });
     if (grant.isHeld) await this.#options.giveUp(grant, `nothing was done under it for ${idleMs} ms (option idleMs)`);
   }
 
@@ -116,7 +119,7 @@ export class HoldWatch {
     await this.#options.ports.clock.sleep(ms, { background: true, signal: this.#options.closed });
   }
 
-  /** It fails when the locks are closed, or when a hold cannot be released: that one is owed then. */
+  /** It fails when the locks are closed, when a hold that was watched is over, or when one cannot be released: that one is owed then. */
   #inBackground(work: Promise<void>): void {
     work.catch(() => undefined);
   }

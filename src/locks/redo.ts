@@ -105,7 +105,7 @@ export class RedoDraft {
     }
     // It counts, whatever has happened since: if others have dropped us and completed it, nothing is left to do.
     await completeOwn(this.#table, grant, redo);
-    grant.lastActiveMs = this.#table.ground.ports.clock.wallMs();
+    grant.touch(this.#table.ground.ports.clock);
   }
 
   /** Nothing of it happens. */

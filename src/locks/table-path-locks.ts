@@ -180,7 +180,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     const { state } = await this.table.read();
     if (findOwn(state.requests, grant) === undefined) throw loseIt(grant);
     grant.mustHold();
-    if (isRefresh) grant.lastActiveMs = this.#clock.wallMs();
+    if (isRefresh) grant.touch(this.#clock);
   }
 
   async #checkAll(grants: readonly Grant[]): Promise<void> {

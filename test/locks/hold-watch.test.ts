@@ -1,5 +1,6 @@
 // The watch over the holds of a process: when one is told that it is over, and what is left of one that is.
 import { getEventListeners } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Ports } from "../../src/ports/ports.ts";
 import { LocksWorld } from "./locks-world.ts";
@@ -41,5 +42,51 @@ describe("the signal of a hold", () => {
     order.push("after the life");
     expect(order).toEqual(["hold", "after the life"]);
     expect(getEventListeners(life.signal, "abort").length).toBeLessThan(10);
+  });
+});
+
+describe("idleMs", () => {
+  it("does not depend on the clock on the wall", async () => {
+    let behindMs = 0;
+    const tamper = (ports: Ports): Ports => ({
+      ...ports,
+      clock: { ...ports.clock, wallMs: () => ports.clock.wallMs() - behindMs },
+    });
+    const locks = await world.open({ leaseMs: 300_000, tamper });
+    const hold = await locks.acquire("x", { idleMs: 200 });
+    const lost = new Promise((resolve) => hold.signal.addEventListener("abort", resolve));
+    behindMs = 3_600_000;
+    await lost;
+    behindMs = 0;
+    const other = await locks.acquire("y", { idleMs: 60_000 });
+    // Less than what would end the life.
+    behindMs = -100_000;
+    await sleep(100);
+    await other.assertHeld();
+    await other.release();
+  });
+
+  it("leaves nothing behind of a hold that was released", async () => {
+    let sleeping = 0;
+    const tamper = (ports: Ports): Ports => ({
+      ...ports,
+      clock: {
+        ...ports.clock,
+        sleep: async (ms, options) => {
+          if (ms === 3_600_000) sleeping++;
+          try {
+            await ports.clock.sleep(ms, options);
+          } finally {
+            if (ms === 3_600_000) sleeping--;
+          }
+        },
+      },
+    });
+    const locks = await world.open({ tamper });
+    const hold = await locks.acquire("x", { idleMs: 3_600_000 });
+    expect(sleeping).toBe(1);
+    await hold.release();
+    await sleep(1);
+    expect(sleeping).toBe(0);
   });
 });

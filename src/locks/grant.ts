@@ -50,6 +50,8 @@ export class Grant {
   #activeMs = 0;
   /** Committed under its request, or perhaps committed, and not known to be done: by whoever has a part of it. */
   readonly redos: Map<string, Redo>;
+  /** Whether the list says that it waits to become wider, or perhaps does; stale when nobody waits for that any more. */
+  wish: "none" | "said" | "stale" = "none";
   /** What ends when this one ends, until it is given up. */
   readonly inner: Set<Grant> = new Set();
   /** Its place in a line of this process; left by whoever releases it, and when it is lost. */

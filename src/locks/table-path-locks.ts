@@ -17,7 +17,7 @@ import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLoc
 import { RedoDraft, settleRedos } from "./redo.ts";
 import { fenceOf, type Request } from "./request.ts";
 import { takeOver } from "./transfer.ts";
-import { changed, findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
+import { changed, findOwn, loseIt, narrow, retractStale, widen, type WidthChange } from "./width.ts";
 import { workUnder } from "./work-under.ts";
 
 const tagLengthMax = 1000;
@@ -187,15 +187,11 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     if (grants.length === 0) return;
     const { state } = await this.table.read();
     const listed = new Map(state.requests.map((request) => [request.id, request]));
-    for (const grant of grants)
-      if (
-        grant.isHeld &&
-        findOwn(
-          [listed.get(grant.id)].filter((each) => each !== undefined),
-          grant,
-        ) === undefined
-      )
-        loseIt(grant);
+    for (const grant of grants) {
+      const request = listed.get(grant.id);
+      if (grant.isHeld && findOwn(request === undefined ? [] : [request], grant) === undefined) loseIt(grant);
+    }
+    for (const grant of grants) await retractStale(this.table, grant);
   }
 
   async upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void> {

@@ -5,7 +5,7 @@ import { createOwnFile } from "../durable/own-name.ts";
 import type { Life } from "../durable/life.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
-import { findOwn, loseIt } from "./width.ts";
+import { findOwn, loseIt, withoutWish } from "./width.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { Request } from "./request.ts";
@@ -31,7 +31,7 @@ export async function handOver(
     const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
     return {
       requests: requests.map((request) =>
-        request === mine ? { ...mine, change, turn: grant.turn, transfer } : request,
+        request === mine ? { ...withoutWish(mine), change, turn: grant.turn, transfer } : request,
       ),
       redos,
     };

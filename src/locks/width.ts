@@ -60,7 +60,9 @@ export async function widen(
     }
   } finally {
     deadline.cancel();
-    if (isAnnounced && grant.isHeld) await grant.during(() => retract(table, grant));
+    if (grant.wish === "said") grant.wish = "stale";
+    // What cannot be taken back now is taken back by the watch: the answer to the upgrade is another.
+    await retractStale(table, grant).catch(() => undefined);
   }
 }
 
@@ -99,6 +101,7 @@ function waitsFor(other: Request, mine: Request, requests: readonly Request[]): 
 async function settle(table: LockTable, grant: Grant, state: Table, to: WidthChange): Promise<readonly Request[]> {
   const mine = findOwn(state.requests, grant);
   if (mine === undefined) throw loseIt(grant);
+  grant.wish = "none";
   grant.claims = mine.claims;
   grant.asked = changed(grant.asked, to);
   grant.fence = fenceOf(mine);
@@ -114,6 +117,8 @@ async function settle(table: LockTable, grant: Grant, state: Table, to: WidthCha
  */
 async function announce(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
   grant.mustHold();
+  // Before it is tried: if the answer is lost, it may stand there.
+  grant.wish = "said";
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
@@ -121,15 +126,21 @@ async function announce(table: LockTable, grant: Grant, to: WidthChange): Promis
     if (conflictingOf(requests, { ...mine, claims }).some((other) => waitsFor(other, mine, requests))) return undefined;
     return { requests: replaced(requests, mine, { ...mine, change, wants: widthOf(claims) }), redos };
   });
+  if (entry === undefined) grant.wish = "none";
   return entry !== undefined;
 }
 
-async function retract(table: LockTable, grant: Grant): Promise<void> {
-  await table.append(({ requests, redos }, { change }) => {
-    const mine = findOwn(requests, grant);
-    if (mine === undefined) return undefined;
-    return { requests: replaced(requests, mine, withoutWish({ ...mine, change })), redos };
-  });
+/** Others would take it for a reason not to wait, as long as it stands there. */
+export async function retractStale(table: LockTable, grant: Grant): Promise<void> {
+  if (grant.wish !== "stale" || !grant.isHeld) return;
+  await grant.during(() =>
+    table.append(({ requests, redos }, { change }) => {
+      const mine = findOwn(requests, grant);
+      if (mine === undefined) return undefined;
+      return { requests: replaced(requests, mine, withoutWish({ ...mine, change })), redos };
+    }),
+  );
+  grant.wish = "none";
 }
 
 /** Never waits: whoever waits for what is given up finds it in the list. False when something was committed under it that has to be done before. */
@@ -182,7 +193,7 @@ function replaced(requests: readonly Request[], one: Request, by: Request): Requ
   return requests.map((request) => (request === one ? by : request));
 }
 
-function withoutWish({ wants: _wants, ...request }: Request): Request {
+export function withoutWish({ wants: _wants, ...request }: Request): Request {
   return request;
 }
 

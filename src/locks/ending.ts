@@ -76,18 +76,13 @@ export class Ending {
 
   /** What others take for the end of all effects must be that. If it cannot be settled now, the request stands. */
   async #finish(grant: Grant, why: string): Promise<void> {
-    for (const inner of grant.inner) await this.#endInner(inner, why);
+    for (const inner of grant.inner) {
+      inner.lose(inner.lost(why));
+      await this.release(inner);
+    }
     // An append that finds its request in the list now may be linked when that is another's.
     await this.untilQuiet(grant);
     await settleRedos(this.#options.table, grant);
-  }
-
-  async #endInner(inner: Grant, why: string): Promise<void> {
-    inner.lose(inner.lost(why));
-    await this.release(inner).catch((error: unknown) => {
-      // The table releases it as soon as it can. Nobody need wait for that with the outer one.
-      if (!inner.isGivenUp) throw error;
-    });
   }
 
   protected async untilQuiet(grant: Grant): Promise<void> {

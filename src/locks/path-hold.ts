@@ -26,6 +26,11 @@ export interface PathHold extends Hold {
    * for a hold within another, because it ends with that one.
    */
   transfer(options?: { expiresMs?: number | undefined }): Promise<string>;
+  /**
+   * Idempotent; releasing what was lost is not an error. Waits for what is being committed under it, and ends all that is within it. RESOURCE_BUSY when something committed
+   * cannot be completed now: nothing more can be done under it, its paths stay locked until then, and it is tried again by itself.
+   */
+  release(): Promise<void>;
 }
 
 /** What a hold can ask of the locks that it came from. */

@@ -64,7 +64,8 @@ export class Entrance {
       parent?.mustHold();
       const claims = await this.#claims(asked);
       const ask: Ask = { ...wish, claims, life };
-      const grant = parent?.covers(claims) ? await this.#enterWithin(parent, ask) : await this.#enterLineAndTable(ask);
+      const covered = parent?.covers(claims) ? await this.#enterWithin(parent, ask) : undefined;
+      const grant = covered ?? (await this.#enterLineAndTable(ask));
       try {
         // Resolved again now that nobody else may change what is there: a symbolic link that was swapped meanwhile would give two keys to one file.
         const again = await this.#claims(asked);
@@ -95,8 +96,8 @@ export class Entrance {
     return claims;
   }
 
-  /** What a hold covers needs no request: whoever would conflict with it conflicts with that hold. Only its siblings do not, and they wait here. */
-  async #enterWithin(parent: Grant, ask: Ask): Promise<Grant> {
+  /** What a hold covers needs no request: whoever would conflict with it conflicts with that hold. Only its siblings do not, and they wait here. Undefined when it was downgraded meanwhile. */
+  async #enterWithin(parent: Grant, ask: Ask): Promise<Grant | undefined> {
     const place = await this.#enterLine(parent.line, ask);
     try {
       parent.mustHold();
@@ -105,6 +106,10 @@ export class Entrance {
       throw error;
     }
     const { asked, claims, life, tag } = ask;
+    if (!parent.covers(claims)) {
+      place.leave();
+      return undefined;
+    }
     const { id, fence } = parent;
     const sinceMs = this.#clock.wallMs();
     const grant = new Grant({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered: true });

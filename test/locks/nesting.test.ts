@@ -205,3 +205,16 @@ describe("what is within a hold ends with it", () => {
     await outer.release();
   });
 });
+
+it("whoever waited within a hold for what it covers no more gets a lock of its own", async () => {
+  const outer = await a.acquire("d", { mode: "tree" });
+  const first = await a.acquire("d/f", { within: outer });
+  const waiting = a.acquire("d/f", { within: outer, timeoutMs: 10_000 });
+  await sleep(50);
+  await outer.downgrade("exact");
+  expectLost(first);
+  const second = await waiting;
+  expect(await b.tryAcquire("d/f")).toBe(undefined);
+  await second.assertHeld();
+  await outer.release();
+});

@@ -103,6 +103,11 @@ export class Grant {
     return this.#state === "held";
   }
 
+  /** Whether it is not held and will not be again. */
+  get isOver(): boolean {
+    return !this.isHeld && this.#state !== "ending";
+  }
+
   /** LOCK_LOST. To be asked before and after everything whose result is acted on. */
   mustHold(): void {
     if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.lost("it was released");

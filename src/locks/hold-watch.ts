@@ -70,7 +70,7 @@ export class HoldWatch {
       while (this.grants.size > 0) {
         await this.#sleep(this.#checkMs);
         // A look that fails says nothing: each hold still has its own deadline.
-        for (const grant of [...this.grants]) if (!grant.isHeld) this.grants.delete(grant);
+        for (const grant of [...this.grants]) if (grant.isOver) this.grants.delete(grant);
         await this.#options.check([...this.grants]).catch(() => undefined);
       }
     } finally {

@@ -2,7 +2,9 @@
 import { getEventListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { diskError } from "../../src/ports/disk-error.ts";
 import type { Ports } from "../../src/ports/ports.ts";
+import { changedDisk } from "../durable/places.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -43,6 +45,25 @@ describe("the signal of a hold", () => {
     expect(order).toEqual(["hold", "after the life"]);
     expect(getEventListeners(life.signal, "abort").length).toBeLessThan(10);
   });
+});
+
+it("goes on when a transfer has failed, however long that took", async () => {
+  const disk = (ports: Ports): Ports["disk"] =>
+    changedDisk(ports.disk, (real) => ({
+      createFile: async (path, bytes, options) => {
+        if (!path.endsWith(".transfer")) return await real.createFile(path, bytes, options);
+        // Longer than a round of the watch.
+        await sleep(2200);
+        throw diskError("EIO", "create", path);
+      },
+    }));
+  const locks = await world.open({ tamper: (ports) => ({ ...ports, disk: disk(ports) }) });
+  const hold = await locks.acquire("x");
+  await expect(hold.transfer()).rejects.toMatchObject({ code: "IO_ERROR" });
+  await hold.assertHeld();
+  const lost = new Promise((resolve) => hold.signal.addEventListener("abort", resolve));
+  await (await world.open()).break("x");
+  await lost;
 });
 
 describe("idleMs", () => {

@@ -1,4 +1,5 @@
-// Requests that this process has still to end: their hold files could not be removed, or they may be in the list although the answer was lost.
+// Requests that this process has still to end: their hold files could not be removed, or they may be in the list although the answer was lost; and verdicts on those of others that
+// could not be written.
 import { isHoldfastError } from "../errors.ts";
 import type { Clock } from "../ports/clock.ts";
 
@@ -8,13 +9,15 @@ const payEveryMs = 1000;
 export class Debts {
   readonly #clock: Clock;
   readonly #append: () => Promise<unknown>;
+  readonly #hasVerdicts: () => boolean;
   readonly #owed = new Set<string>();
   #isPaying = false;
 
   /** Each append of this process drops all that it finds here, and settles it. */
-  constructor(clock: Clock, append: () => Promise<unknown>) {
+  constructor(clock: Clock, append: () => Promise<unknown>, hasVerdicts: () => boolean) {
     this.#clock = clock;
     this.#append = append;
+    this.#hasVerdicts = hasVerdicts;
   }
 
   get ids(): readonly string[] {
@@ -37,14 +40,18 @@ export class Debts {
   async pay(): Promise<void> {
     if (this.#isPaying) return;
     this.#isPaying = true;
-    while (this.#owed.size > 0) {
+    while (this.#isOwing()) {
       await this.#clock.sleep(payEveryMs, { background: true });
       try {
-        if (this.#owed.size > 0) await this.#append();
+        if (this.#isOwing()) await this.#append();
       } catch (error) {
         if (isHoldfastError(error, "CLOSED")) return;
       }
     }
     this.#isPaying = false;
+  }
+
+  #isOwing(): boolean {
+    return this.#owed.size > 0 || this.#hasVerdicts();
   }
 }

@@ -64,7 +64,8 @@ export class Entrance {
       parent?.mustHold();
       const claims = await this.#claims(asked);
       const ask: Ask = { ...wish, claims, life };
-      const grant = parent?.covers(claims) ? await this.#enterWithin(parent, ask) : await this.#enterLineAndTable(ask);
+      const covered = parent?.covers(claims) ? await this.#enterWithin(parent, ask) : undefined;
+      const grant = covered ?? (await this.#enterLineAndTable(ask));
       try {
         // Resolved again now that nobody else may change what is there: a symbolic link that was swapped meanwhile would give two keys to one file.
         const again = await this.#claims(asked);
@@ -95,8 +96,8 @@ export class Entrance {
     return claims;
   }
 
-  /** What a hold covers needs no request: whoever would conflict with it conflicts with that hold. Only its siblings do not, and they wait here. */
-  async #enterWithin(parent: Grant, ask: Ask): Promise<Grant> {
+  /** What a hold covers needs no request: whoever would conflict with it conflicts with that hold. Only its siblings do not, and they wait here. Undefined when it was downgraded meanwhile. */
+  async #enterWithin(parent: Grant, ask: Ask): Promise<Grant | undefined> {
     const place = await this.#enterLine(parent.line, ask);
     try {
       parent.mustHold();
@@ -105,6 +106,10 @@ export class Entrance {
       throw error;
     }
     const { asked, claims, life, tag } = ask;
+    if (!parent.covers(claims)) {
+      place.leave();
+      return undefined;
+    }
     const { id, fence } = parent;
     const sinceMs = this.#clock.wallMs();
     const grant = new Grant({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered: true });
@@ -130,13 +135,14 @@ export class Entrance {
    * Leaves the request of a grant that is over to the next caller of this process who waits for the same, without asking the table: nobody else can have come in as
    * long as its hold file stands. True when somebody has it now.
    */
-  async passOn({ id, life, place, claims, fence, turn, requestedMs }: Grant): Promise<boolean> {
+  async passOn({ id, life, place, claims, wish, fence, turn, requestedMs }: Grant): Promise<boolean> {
     if (place === undefined || !place.hasNext() || this.#closed.aborted || life.isOver) return false;
-    // What was widened or narrowed meanwhile is no longer what the next one waits for.
-    if (claims !== place.claims || turn + 1 >= passesMax) return false;
+    // What was widened or narrowed meanwhile, or waited for that, is no longer what the next one waits for.
+    if (claims !== place.claims || wish !== "none" || turn + 1 >= passesMax) return false;
     if (this.#clock.monotonicMs() - requestedMs > passingMsMax) return false;
     const passed: PassedRequest = { id, life, fence: fence + 1, turn: turn + 1, requestedMs };
-    if (!(await this.stands(id))) return false;
+    // What cannot be seen is not passed on: then it is released.
+    if (!(await this.stands(id).catch(() => false))) return false;
     return (place as Entered<PassedRequest>).passOn(passed);
   }
 
@@ -201,10 +207,14 @@ export class Entrance {
   }
 
   async #waitInTable(queued: Queued, ask: Ask): Promise<void> {
-    const { life } = ask;
+    const { life, parent } = ask;
+    const mustGoOn = (): void => {
+      life.mustGoOn();
+      parent?.mustHold();
+    };
     await this.#waiting(
       ask,
-      (deadline) => waitFor(this.#table, queued, { life, deadline }),
+      (deadline) => waitFor(this.#table, queued, { deadline, mustGoOn }),
       () => this.#table.standing(queued.blockers),
     );
   }

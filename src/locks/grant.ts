@@ -1,6 +1,7 @@
 // One grant as this process knows it: what it covers, whether it still stands, and what ends with it.
 import type { Life } from "../durable/life.ts";
 import { holdfastError } from "../errors.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Claim } from "./claim.ts";
 import { covers } from "./conflict.ts";
 import { Line, type Entered } from "./line.ts";
@@ -20,7 +21,7 @@ export interface GrantFacts {
   /** It has no request of its own. */
   readonly isCovered?: boolean;
   /** How often its request was passed on before, and since when this process has it. */
-  readonly turn?: number;
+  readonly turn?: number | undefined;
   readonly requestedMs?: number;
 }
 
@@ -45,9 +46,13 @@ export class Grant {
   claims: readonly Claim[];
   fence: number;
   lastActiveMs: number;
-  /** Committed, or perhaps committed, and not known to be done. */
-  readonly redos: Map<string, Redo> = new Map();
-  /** What ends when this one ends. */
+  /** The same by the monotonic clock, for what is decided by it. */
+  #activeMs = 0;
+  /** Committed under its request, or perhaps committed, and not known to be done: by whoever has a part of it. */
+  readonly redos: Map<string, Redo>;
+  /** Whether the list says that it waits to become wider, or perhaps does; stale when nobody waits for that any more. */
+  wish: "none" | "said" | "stale" = "none";
+  /** What ends when this one ends, until it is given up. */
   readonly inner: Set<Grant> = new Set();
   /** Its place in a line of this process; left by whoever releases it, and when it is lost. */
   place: Entered<PassedRequest> | Entered<never> | undefined;
@@ -56,8 +61,11 @@ export class Grant {
   readonly turn: number;
   /** By the monotonic clock. */
   readonly requestedMs: number;
-  #state: "held" | "released" | "lost" = "held";
+  #state: "held" | "ending" | "released" | "lost" = "held";
   #reason: unknown;
+  #isGivenUp = false;
+  #turn: Promise<unknown> = Promise.resolve();
+  readonly #works = new Set<Promise<unknown>>();
   #signal: AbortController | undefined;
   #line: Line | undefined;
 
@@ -84,6 +92,7 @@ export class Grant {
     this.tag = tag;
     this.parent = parent;
     this.isCovered = isCovered;
+    this.redos = (isCovered ? parent?.redos : undefined) ?? new Map();
     this.turn = turn;
     this.requestedMs = requestedMs;
     parent?.inner.add(this);
@@ -94,15 +103,21 @@ export class Grant {
     return this.#state === "held";
   }
 
+  /** Whether it is not held and will not be again. */
+  get isOver(): boolean {
+    return !this.isHeld && this.#state !== "ending";
+  }
+
   /** LOCK_LOST. To be asked before and after everything whose result is acted on. */
   mustHold(): void {
-    if (!this.isHeld) throw this.#state === "released" ? this.lost("it was released") : this.#reason;
+    if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.lost("it was released");
   }
 
   /** Made when somebody asks for it: most never do, and it costs more than all the rest of a grant. */
   get signal(): AbortSignal {
     this.#signal ??= new AbortController();
-    if (this.#state === "lost" && !this.#signal.signal.aborted) this.#signal.abort(this.#reason);
+    // Asked now: after a sleep, whoever looks comes before every timer.
+    if (!this.isHeld && this.#state === "lost") this.#signal.abort(this.#reason);
     return this.#signal.signal;
   }
 
@@ -113,7 +128,7 @@ export class Grant {
 
   /** It is over, and not by its owner's will. */
   lose(reason: unknown): void {
-    if (this.#state !== "held") return;
+    if (this.#state !== "held" && this.#state !== "ending") return;
     this.#reason = reason;
     this.#end("lost");
     this.place?.leave();
@@ -121,11 +136,62 @@ export class Grant {
     for (const grant of this.inner) grant.lose(reason);
   }
 
-  /** It is over by its owner's will. False when it was over before. */
+  /** What is appended under it, which may count as long as it is under way: until then its request must stay its own. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    const done = work();
+    this.#works.add(done);
+    try {
+      return await done;
+    } finally {
+      this.#works.delete(done);
+    }
+  }
+
+  /** Resolves when nothing is under way. To be asked once nothing new is begun. */
+  async quiet(): Promise<void> {
+    while (this.#works.size > 0) await Promise.allSettled(this.#works);
+  }
+
+  /** Whoever ends it comes in turn, and finds what was made of it before. */
+  async inTurn<T>(end: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(end);
+    // Whoever asked for it hears of its failure; the next one tries himself.
+    this.#turn = done.catch(() => undefined);
+    return await done;
+  }
+
+  /** Its owner lets go: from now on nothing is begun under it, though its request is still its own. */
+  beginToEnd(): void {
+    if (this.#state === "held") this.#state = "ending";
+  }
+
+  /** It could not be ended, and its owner goes on. */
+  goOn(): void {
+    if (this.#state === "ending") this.#state = "held";
+  }
+
+  /** Whether its request is no longer its own: it may be another's by now. */
+  get isGivenUp(): boolean {
+    return this.#isGivenUp;
+  }
+
+  /** Its request is given up. False when it was lost before. */
   release(): boolean {
-    if (this.#state !== "held") return false;
+    this.#isGivenUp = true;
+    this.parent?.inner.delete(this);
+    if (this.#state === "lost") return false;
     this.#end("released");
     return true;
+  }
+
+  /** Something was done under it. */
+  touch(clock: Clock): void {
+    this.lastActiveMs = clock.wallMs();
+    this.#activeMs = clock.monotonicMs();
+  }
+
+  idleMs(clock: Clock): number {
+    return clock.monotonicMs() - this.#activeMs;
   }
 
   covers(claims: readonly Claim[]): boolean {
@@ -140,7 +206,6 @@ export class Grant {
 
   #end(state: "released" | "lost"): void {
     this.#state = state;
-    this.parent?.inner.delete(this);
     for (const action of this.onOver.splice(0)) action();
   }
 }

@@ -65,7 +65,8 @@ export class LockTable {
     const { directory } = ground.layout;
     this.place = { ports: ground.ports, root, directory };
     this.#holds = `${directory}/holds`;
-    this.#debts = new Debts(ground.ports.clock, () => this.append((table) => table));
+    const append = (): Promise<unknown> => this.append((table) => table);
+    this.#debts = new Debts(ground.ports.clock, append, () => this.#condemned.size > 0);
   }
 
   static async open(
@@ -214,7 +215,12 @@ export class LockTable {
   /** Drops requests, whoever owns them; what was committed under them is completed. */
   async drop(requests: readonly Request[]): Promise<void> {
     for (const request of requests) this.#condemned.set(request.id, this.judgedIn(request));
-    await this.append((table) => table);
+    try {
+      await this.append((table) => table);
+    } catch (error) {
+      void this.#debts.pay();
+      throw error;
+    }
   }
 
   /** A request that is no longer in a list may have left its hold file, and work, behind: somebody dropped it and came no further. */

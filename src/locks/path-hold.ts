@@ -19,10 +19,18 @@ export interface PathHold extends Hold {
    * DEADLOCK when two upgrade against each other, or when somebody waits for this very hold.
    */
   upgrade(to: WidthChange, options?: Waiting): Promise<void>;
-  /** Never waits. */
+  /** Never waits for others. What was committed is done first: RESOURCE_BUSY, and nothing has changed, when it cannot be. */
   downgrade(to: WidthChange): Promise<void>;
-  /** Gives the locks to whoever calls `locks.receive(token)`, here or on another machine; this hold ends. Default `expiresMs`: the lease. */
+  /**
+   * Gives the locks to whoever calls `locks.receive(token)`, here or on another machine; this hold ends, and all within it. Default `expiresMs`: the lease. TypeError
+   * for a hold within another, because it ends with that one.
+   */
   transfer(options?: { expiresMs?: number | undefined }): Promise<string>;
+  /**
+   * Idempotent; releasing what was lost is not an error. Waits for what is being committed under it, and ends all that is within it. RESOURCE_BUSY when something committed
+   * cannot be completed now: nothing more can be done under it, its paths stay locked until then, and it is tried again by itself.
+   */
+  release(): Promise<void>;
 }
 
 /** What a hold can ask of the locks that it came from. */
@@ -57,7 +65,8 @@ export class KeptHold implements PathHold {
     return this.#grant.fence;
   }
   get requests(): readonly Claim[] {
-    return this.#grant.asked;
+    // A copy, because the lock is what the original says.
+    return this.#grant.asked.map((claim) => ({ ...claim }));
   }
   get signal(): AbortSignal {
     return this.#grant.signal;

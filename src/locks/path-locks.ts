@@ -46,7 +46,7 @@ export interface PathLocks extends AsyncDisposable {
   readonly root: string;
   /** Undefined when somebody else has it: losing a race is an answer. */
   tryAcquire(path: string, options?: Omit<AcquireOptions, "timeoutMs">): Promise<PathHold | undefined>;
-  /** LOCK_TIMEOUT (also when `timeoutMs` is 0) tells who blocks, since when and where; DEADLOCK. */
+  /** LOCK_TIMEOUT (also when `timeoutMs` is 0) tells who blocks, since when and where; DEADLOCK. Whenever it is aborted before it resolves, it rejects, and what it has is released. */
   acquire(path: string, options?: AcquireOptions): Promise<PathHold>;
   /** All or nothing, one grant, no order to keep. */
   acquireAll(requests: readonly (string | LockRequest)[], options?: AcquireManyOptions): Promise<PathHold>;
@@ -58,7 +58,7 @@ export interface PathLocks extends AsyncDisposable {
     work: (hold: PathHold) => Promise<T>,
     options?: AcquireOptions,
   ): Promise<T>;
-  /** Takes over what was transferred. NO_SUCH_TRANSFER when it was taken, expired or never was. */
+  /** Takes over what was transferred. NO_SUCH_TRANSFER when it was taken, expired or never was. Aborted when it has been taken already, it is released. */
   receive(token: string, options?: Cancel): Promise<PathHold>;
   list(options?: { under?: string | undefined }): Promise<HeldLock[]>;
   /** Evicts the holders of this path; whatever they do later is refused. */

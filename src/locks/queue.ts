@@ -69,23 +69,29 @@ export async function enqueue(
   }
 }
 
+export interface WaitOptions {
+  readonly deadline: Deadline;
+  /** Throws when what the one who waits is part of is over. */
+  readonly mustGoOn: () => void;
+}
+
 /** Resolves when every one of `blockers` is over: released by its owner, or dropped by an append. LOCK_LOST when the one who waits was dropped himself. */
 export async function waitFor(
   table: LockTable,
   { request, blockers }: Queued,
-  { life, deadline }: { readonly life: Life; readonly deadline: Deadline },
+  { deadline, mustGoOn }: WaitOptions,
 ): Promise<void> {
   const bell = new Bell(table.ground.ports);
   // The last one first: it waits for those before it, so when it is over they mostly are too, and a hand-over wakes one waiter and not all.
   for (const blocker of [...blockers].reverse()) {
     const isOver = (): Promise<boolean> => table.isOver(blocker.id);
     while ((await bell.ring(table.holdFile(blocker.id), isOver, deadline)) === "poll") {
-      life.mustGoOn();
+      mustGoOn();
       if (!(await stillBlocks(table, request, blocker))) break;
     }
   }
   // After the last look, because it is acted on: who slept over it may have been dropped meanwhile, and so may who was broken.
-  life.mustGoOn();
+  mustGoOn();
   if (await table.isOver(request.id)) throw dropped(request);
 }
 

@@ -7,6 +7,8 @@ import { randomName } from "../format/id.ts";
 import { isWithin } from "../format/path-key.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { FileStat } from "../ports/disk.ts";
+import type { Claim } from "./claim.ts";
+import { covers } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { Keys, Located } from "./lock-key.ts";
 import type { LockTable } from "./lock-table.ts";
@@ -35,6 +37,8 @@ export class RedoDraft {
   readonly #directory: string;
   #steps: readonly StagedStep[] = [];
   #stepsBegun = 0;
+  /** What the steps need to be covered by. */
+  readonly #needs: Claim[] = [];
   /** "committed" from the first moment in which it may be. */
   #state: "open" | "committed" | "over" = "open";
 
@@ -93,6 +97,15 @@ export class RedoDraft {
    * could never be done.
    */
   async commit(): Promise<void> {
+    await this.#grant.during(() => this.#commit());
+  }
+
+  /** Nothing of it happens. */
+  async discard(): Promise<void> {
+    if (this.#state === "open") await this.#remove();
+  }
+
+  async #commit(): Promise<void> {
     this.#mustBeOpen();
     if (this.#steps.some(({ isReady }) => !isReady))
       throw new TypeError("A step of this redo is still being staged: wait for it.");
@@ -108,12 +121,7 @@ export class RedoDraft {
     }
     // It counts, whatever has happened since: if others have dropped us and completed it, nothing is left to do.
     await completeOwn(this.#table, this.#grant, redo);
-    this.#grant.lastActiveMs = this.#table.ground.ports.clock.wallMs();
-  }
-
-  /** Nothing of it happens. */
-  async discard(): Promise<void> {
-    if (this.#state === "open") await this.#remove();
+    this.#grant.touch(this.#table.ground.ports.clock);
   }
 
   async #append(redo: Redo): Promise<void> {
@@ -126,10 +134,15 @@ export class RedoDraft {
     // Before it is tried: if the answer is lost, the hold must not end before it is known.
     grant.redos.set(redo.id, redo);
     let entry;
+    let beyond: Claim | undefined;
     try {
       entry = await this.#table.append(
-        ({ requests, redos }) =>
-          findOwn(requests, grant) === undefined ? undefined : { requests, redos: [...redos, redo] },
+        ({ requests, redos }) => {
+          const mine = findOwn(requests, grant);
+          // It may have been downgraded since the steps were prepared, and others may be where it does not reach any more.
+          beyond = this.#needs.find((need) => mine?.claims.every((claim) => !covers(claim, need)));
+          return mine === undefined || beyond !== undefined ? undefined : { requests, redos: [...redos, redo] };
+        },
         // Synced, unlike the grants: from here on it must happen, also after a power cut.
         { id: redo.id, sync: true },
       );
@@ -139,7 +152,7 @@ export class RedoDraft {
     }
     if (entry !== undefined) return;
     grant.redos.delete(redo.id);
-    throw loseIt(grant);
+    throw beyond === undefined ? loseIt(grant) : notCovered(beyond);
   }
 
   /** A step is found by its place among all, and some that were begun may have failed. */
@@ -206,9 +219,9 @@ export class RedoDraft {
   }
 
   #mustCover({ path, key }: Located, mode: "exact" | "tree"): void {
-    if (this.#grant.covers([{ path: key, mode, shared: false }])) return;
-    const message = `${path} is not covered by this hold: it takes an exclusive ${mode} lock.`;
-    throw holdfastError("NOT_HELD", message, { path });
+    const need = { path: key, mode, shared: false };
+    if (!this.#grant.covers([need])) throw notCovered({ ...need, path });
+    this.#needs.push(need);
   }
 
   #mustBeOpen(): void {
@@ -232,20 +245,28 @@ export class RedoDraft {
   }
 }
 
+function notCovered({ path, mode }: Claim): Error {
+  const message = `${path} is not covered by this hold: it takes an exclusive ${mode} lock.`;
+  return holdfastError("NOT_HELD", message, { path });
+}
+
 /** A list that cannot be read does not tell, and what is not ours may have been thrown after the commit. */
 function isKnownToHaveFailed(error: unknown): boolean {
   return isHoldfastError(error) && !isHoldfastError(error, "OUTCOME_UNKNOWN", "CORRUPT", "NEWER_FORMAT");
 }
 
-/** Completes what was committed under a hold, and what perhaps was, so that the hold may end; what was not committed goes. RESOURCE_BUSY. */
+/** Completes what was committed under a hold, and what perhaps was, so that the hold may end or become narrower. RESOURCE_BUSY. */
 export async function settleRedos(table: LockTable, grant: Grant): Promise<void> {
-  if (grant.redos.size > 0) {
-    // Our own append tells the newest list: what is not in it was never committed, or is done.
-    const entry = await table.append((list) => list);
-    for (const redo of [...grant.redos.values()])
-      if (entry?.state.redos.some(({ id }) => id === redo.id)) await completeOwn(table, grant, redo);
-      else await forget(table, grant, redo, [redoDirectory(table.place, redo.id), doneDirectory(table.place, redo.id)]);
-  }
+  if (grant.redos.size === 0) return;
+  // Our own append tells the newest list: what is not in it was never committed, or is done.
+  const entry = await table.append((list) => list);
+  for (const redo of [...grant.redos.values()])
+    if (entry?.state.redos.some(({ id }) => id === redo.id)) await completeOwn(table, grant, redo);
+    else await forget(table, grant, redo, [redoDirectory(table.place, redo.id), doneDirectory(table.place, redo.id)]);
+}
+
+/** What was not committed goes with the hold. */
+export async function discardDrafts(grant: Grant): Promise<void> {
   for (const draft of openDrafts.get(grant) ?? []) await draft.discard();
 }
 

@@ -4,6 +4,7 @@ import { checkTimeout } from "../durable/deadline.ts";
 import type { Ground } from "../durable/ground.ts";
 import type { Life } from "../durable/life.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
+import { Ending } from "./ending.ts";
 import { Entrance, type Patience } from "./entrance.ts";
 import { Grant } from "./grant.ts";
 import { HoldWatch } from "./hold-watch.ts";
@@ -15,8 +16,8 @@ import { KeptHold, type HoldKeeper, type PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLocks } from "./path-locks.ts";
 import { RedoDraft, settleRedos } from "./redo.ts";
 import { fenceOf, type Request } from "./request.ts";
-import { handOver, takeOver } from "./transfer.ts";
-import { changed, findOwn, loseIt, narrow, widen, type WidthChange } from "./width.ts";
+import { takeOver } from "./transfer.ts";
+import { changed, findOwn, loseIt, narrow, retractStale, widen, type WidthChange } from "./width.ts";
 import { workUnder } from "./work-under.ts";
 
 const tagLengthMax = 1000;
@@ -32,6 +33,7 @@ export interface TablePathLocksOptions {
   /** What they run on: the real ones, or known-wrong variants. */
   readonly TableClass?: typeof LockTable | undefined;
   readonly EntranceClass?: typeof Entrance | undefined;
+  readonly EndingClass?: typeof Ending | undefined;
   readonly keys?: Keys | undefined;
 }
 
@@ -43,6 +45,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   readonly #closed = new AbortController();
   readonly #entrance: Entrance;
   readonly #watch: HoldWatch;
+  readonly #ending: Ending;
   readonly #acquiring = new Set<Promise<unknown>>();
   #mirror: Mirror | undefined;
 
@@ -60,6 +63,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       giveUp: (grant, why) => this.#giveUp(grant, why),
       release: (grant) => this.release(grant),
     });
+    const [entrance, watch] = [this.#entrance, this.#watch];
+    this.#ending = new (options.EndingClass ?? Ending)({ table, entrance, watch, mirror: () => this.#mirror });
   }
 
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
@@ -119,11 +124,13 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async receive(token: string, { signal }: Cancel = {}): Promise<PathHold> {
     signal?.throwIfAborted();
-    const life = await this.#life();
-    const request = await this.takeOver(token, life);
-    const { id, claims, sinceMs, tag, turn } = request;
-    const grant = new Grant({ id, life, asked: claims, claims, fence: fenceOf(request, turn), sinceMs, tag });
-    return await this.#giveOut(grant, { startMs: 0 });
+    return await this.#whileOpen(async () => {
+      const life = await this.#life();
+      const request = await this.takeOver(token, life);
+      const { id, claims, sinceMs, tag, turn } = request;
+      const grant = new Grant({ id, life, asked: claims, claims, fence: fenceOf(request, turn), sinceMs, tag, turn });
+      return await this.#giveOut(grant, { startMs: 0, signal });
+    });
   }
 
   async list({ under = "" }: { under?: string | undefined } = {}): Promise<HeldLock[]> {
@@ -154,7 +161,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
     // Whoever waits leaves now. A request that is on its way to the disk needs the ground until it has arrived, or nobody would know whether it did.
     await Promise.allSettled(this.#acquiring);
-    const ends = await Promise.allSettled([...this.#watch.grants].map((grant) => this.release(grant)));
+    const ends = await Promise.allSettled([...this.#watch.unreleased].map((grant) => this.release(grant)));
     await this.#mirror?.settle();
     if (this.#options.ownsGround) await this.table.ground.close();
     for (const end of ends) if (end.status === "rejected") throw end.reason;
@@ -165,22 +172,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async release(grant: Grant): Promise<void> {
-    for (const inner of grant.inner) await this.release(inner);
-    // What others take for the end of all effects must be that. If it cannot be settled now, the hold stands.
-    if (!grant.isCovered) await settleRedos(this.table, grant);
-    if (this.#mirror !== undefined && !grant.isCovered) await this.#mirror.hide(grant);
-    this.#watch.grants.delete(grant);
-    const wasHeld = grant.release();
-    try {
-      if (grant.isCovered) return;
-      // Foreign programs would not see it change hands.
-      if (wasHeld && this.#mirror === undefined && (await this.#entrance.passOn(grant))) return;
-      // Also when it was lost: nothing will be done under it any more, and others need not find that out by themselves.
-      const removal = this.table.release(grant.id);
-      await (wasHeld ? removal : removal.catch(() => undefined));
-    } finally {
-      grant.place?.leave();
-    }
+    await this.#ending.release(grant);
   }
 
   async check(grant: Grant, { isRefresh }: { readonly isRefresh: boolean }): Promise<void> {
@@ -188,22 +180,18 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     const { state } = await this.table.read();
     if (findOwn(state.requests, grant) === undefined) throw loseIt(grant);
     grant.mustHold();
-    if (isRefresh) grant.lastActiveMs = this.#clock.wallMs();
+    if (isRefresh) grant.touch(this.#clock);
   }
 
   async #checkAll(grants: readonly Grant[]): Promise<void> {
     if (grants.length === 0) return;
     const { state } = await this.table.read();
     const listed = new Map(state.requests.map((request) => [request.id, request]));
-    for (const grant of grants)
-      if (
-        grant.isHeld &&
-        findOwn(
-          [listed.get(grant.id)].filter((each) => each !== undefined),
-          grant,
-        ) === undefined
-      )
-        loseIt(grant);
+    for (const grant of grants) {
+      const request = listed.get(grant.id);
+      if (grant.isHeld && findOwn(request === undefined ? [] : [request], grant) === undefined) loseIt(grant);
+    }
+    for (const grant of grants) await retractStale(this.table, grant);
   }
 
   async upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void> {
@@ -216,23 +204,16 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async downgrade(grant: Grant, to: WidthChange): Promise<void> {
     mustBeWhole(grant);
-    await narrow(this.table, grant, to);
+    // What was committed under all of it happens before anybody else is let into a part.
+    do await settleRedos(this.table, grant);
+    while (!(await narrow(this.table, grant, to)));
     await this.#mirror?.adapt(grant);
   }
 
-  async transfer(
-    grant: Grant,
-    { expiresMs = grant.life.holder.leaseMs }: { expiresMs?: number | undefined },
-  ): Promise<string> {
-    mustBeWhole(grant);
-    for (const inner of grant.inner) await this.release(inner);
-    await settleRedos(this.table, grant);
-    const token = await handOver(this.table, grant, { expiresMs });
-    await this.#mirror?.leave(grant);
-    this.#watch.grants.delete(grant);
-    grant.release();
-    grant.place?.leave();
-    return token;
+  async transfer(grant: Grant, options: { readonly expiresMs?: number | undefined }): Promise<string> {
+    if (grant.parent !== undefined)
+      throw new TypeError("This hold ends with the one that it is within, so it cannot go to another process.");
+    return await this.#ending.transfer(grant, options);
   }
 
   protected async takeOver(token: string, life: Life): Promise<Request> {
@@ -254,7 +235,11 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async #acquire(wanted: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
-    const acquiring = this.#enter(wanted, options);
+    return await this.#whileOpen(() => this.#enter(wanted, options));
+  }
+
+  async #whileOpen(work: () => Promise<PathHold>): Promise<PathHold> {
+    const acquiring = work();
     this.#acquiring.add(acquiring);
     try {
       return await acquiring;
@@ -282,13 +267,19 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   /** Shown to foreign programs first: whoever gets the hold may rely on it. */
   async #giveOut(grant: Grant, options: Patience & { readonly idleMs?: number | undefined }): Promise<PathHold> {
-    if (this.#mirror === undefined || grant.isCovered) return this.#newHold(grant, options);
     try {
-      await this.#mirror.show(grant, grant.asked, options);
-      // It may have taken long, and somebody may have broken it meanwhile.
-      await this.check(grant, { isRefresh: false });
+      if (this.#mirror !== undefined && !grant.isCovered) {
+        await this.#mirror.show(grant, grant.asked, options);
+        // It may have taken long, and somebody may have broken it meanwhile.
+        await this.check(grant, { isRefresh: false });
+      }
+      // So may what it is within have ended, and its caller have given up: then nobody would release it.
+      grant.mustHold();
+      this.#closed.signal.throwIfAborted();
+      options.signal?.throwIfAborted();
     } catch (error) {
-      await this.release(grant);
+      // What failed first is what the caller has to know; the release is made again until it is done.
+      await this.release(grant).catch(() => undefined);
       throw error;
     }
     return this.#newHold(grant, options);

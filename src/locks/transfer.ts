@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { unlinkIfThere } from "../durable/directory.ts";
 import { createOwnFile } from "../durable/own-name.ts";
 import type { Life } from "../durable/life.ts";
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
-import { findOwn, loseIt } from "./width.ts";
+import { findOwn, loseIt, withoutWish } from "./width.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { Request } from "./request.ts";
@@ -17,7 +17,7 @@ export async function handOver(
   { expiresMs }: { readonly expiresMs: number },
 ): Promise<string> {
   if (!(expiresMs > 0)) throw new RangeError(`expiresMs must be a number of milliseconds above 0, not ${expiresMs}.`);
-  grant.mustHold();
+  grant.life.mustGoOn();
   const { disk, random } = table.ground.ports;
   const secret = randomName(random.bytes(16));
   const file = table.transferFile(grant.id);
@@ -31,7 +31,7 @@ export async function handOver(
     const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
     return {
       requests: requests.map((request) =>
-        request === mine ? { ...mine, change, turn: grant.turn, transfer } : request,
+        request === mine ? { ...withoutWish(mine), change, turn: grant.turn, transfer } : request,
       ),
       redos,
     };
@@ -56,16 +56,26 @@ export async function takeOver(table: LockTable, token: string, life: Life): Pro
     throw noSuch(token, `nobody took it within ${offered.transfer?.expiresMs} ms`);
   }
   life.mustGoOn();
-  const entry = await table.append(({ requests, redos }, { change }) => {
-    const found = requests.find(isIt);
-    if (found === undefined) return undefined;
-    const { transfer: _transfer, ...request } = { ...found, change, holder: life.holder.id };
-    return { requests: requests.map((each) => (each === found ? request : each)), redos };
-  });
+  let mine: Request | undefined;
+  let entry;
+  try {
+    entry = await table.append(({ requests, redos }, { change }) => {
+      const found = requests.find(isIt);
+      if (found === undefined) return undefined;
+      const { transfer: _transfer, ...request } = { ...found, change, holder: life.holder.id };
+      mine = request;
+      return { requests: requests.map((each) => (each === found ? request : each)), redos };
+    });
+  } catch (error) {
+    // It may be ours, and then nobody else would ever release it. If it is not, this says nothing about it: another append has changed it last.
+    if (isHoldfastError(error, "OUTCOME_UNKNOWN") && mine !== undefined)
+      await table.drop([mine]).catch(() => undefined);
+    throw error;
+  }
   const taken = entry?.state.requests.find((request) => request.id === id && request.holder === life.holder.id);
   if (taken === undefined) throw noSuch(token, "somebody else has taken it, or it has lapsed");
-  // Harmless if it stays: it says nothing about a request that waits for nobody.
-  await unlinkIfThere(table.ground.ports.disk, table.transferFile(id));
+  // Harmless if it stays: it says nothing about a request that waits for nobody, and goes before the next offer of it.
+  await unlinkIfThere(table.ground.ports.disk, table.transferFile(id)).catch(() => undefined);
   return taken;
 }
 

@@ -8,6 +8,7 @@ import type { Claim, Width } from "./claim.ts";
 import { conflictingOf, conflictsWith, covers } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
+import type { Redo } from "./redo-record.ts";
 import { fenceOf, type Request, type Table } from "./request.ts";
 
 /** What a caller may ask for: what it leaves out stays as it is. */
@@ -38,11 +39,11 @@ export async function widen(
   let isAnnounced = false;
   try {
     for (;;) {
-      const blockers = await tryToWiden(table, grant, to);
+      const blockers = await grant.during(() => tryToWiden(table, grant, to));
       if (blockers.length === 0) return;
       if (timeoutMs <= 0)
         throw lockTimeout(grant.asked, 0, await describeBlockers(table.ground, blockers, changed(grant.claims, to)));
-      isAnnounced ||= await announce(table, grant, to);
+      isAnnounced ||= await grant.during(() => announce(table, grant, to));
       // Somebody else was faster: the next try tells.
       if (!isAnnounced) continue;
       const [first] = blockers as [Request];
@@ -59,7 +60,9 @@ export async function widen(
     }
   } finally {
     deadline.cancel();
-    if (isAnnounced && grant.isHeld) await retract(table, grant);
+    if (grant.wish === "said") grant.wish = "stale";
+    // What cannot be taken back now is taken back by the watch: the answer to the upgrade is another.
+    await retractStale(table, grant).catch(() => undefined);
   }
 }
 
@@ -98,6 +101,7 @@ function waitsFor(other: Request, mine: Request, requests: readonly Request[]): 
 async function settle(table: LockTable, grant: Grant, state: Table, to: WidthChange): Promise<readonly Request[]> {
   const mine = findOwn(state.requests, grant);
   if (mine === undefined) throw loseIt(grant);
+  grant.wish = "none";
   grant.claims = mine.claims;
   grant.asked = changed(grant.asked, to);
   grant.fence = fenceOf(mine);
@@ -112,6 +116,9 @@ async function settle(table: LockTable, grant: Grant, state: Table, to: WidthCha
  * before: of two that announce at the same time only the second one finds the other, so one of them goes on waiting.
  */
 async function announce(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
+  grant.mustHold();
+  // Before it is tried: if the answer is lost, it may stand there.
+  grant.wish = "said";
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
@@ -119,38 +126,57 @@ async function announce(table: LockTable, grant: Grant, to: WidthChange): Promis
     if (conflictingOf(requests, { ...mine, claims }).some((other) => waitsFor(other, mine, requests))) return undefined;
     return { requests: replaced(requests, mine, { ...mine, change, wants: widthOf(claims) }), redos };
   });
+  if (entry === undefined) grant.wish = "none";
   return entry !== undefined;
 }
 
-async function retract(table: LockTable, grant: Grant): Promise<void> {
-  await table.append(({ requests, redos }, { change }) => {
-    const mine = findOwn(requests, grant);
-    if (mine === undefined) return undefined;
-    return { requests: replaced(requests, mine, withoutWish({ ...mine, change })), redos };
-  });
+/** Others would take it for a reason not to wait, as long as it stands there. */
+export async function retractStale(table: LockTable, grant: Grant): Promise<void> {
+  if (grant.wish !== "stale" || !grant.isHeld) return;
+  await grant.during(() =>
+    table.append(({ requests, redos }, { change }) => {
+      const mine = findOwn(requests, grant);
+      if (mine === undefined) return undefined;
+      return { requests: replaced(requests, mine, withoutWish({ ...mine, change })), redos };
+    }),
+  );
+  grant.wish = "none";
 }
 
-/** Never waits: whoever waits for what is given up finds it in the list. */
-export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<void> {
+/** Never waits: whoever waits for what is given up finds it in the list. False when something was committed under it that has to be done before. */
+export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
+  return await grant.during(() => tryToNarrow(table, grant, to));
+}
+
+async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
   grant.mustHold();
   const claims = changed(grant.claims, to);
   if (!claims.every((claim, index) => covers(grant.claims[index] as Claim, claim)))
     throw new RangeError(
       "A downgrade goes from tree to exact, or from exclusive to shared; use upgrade for the other way.",
     );
+  let isListed = false;
+  let pending: readonly Redo[] = [];
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
-    if (mine === undefined) return undefined;
+    isListed = mine !== undefined;
+    pending = redos.filter(({ request }) => request === mine?.id);
+    if (mine === undefined || pending.length > 0) return undefined;
     return { requests: replaced(requests, mine, { ...mine, claims, change }), redos };
   });
-  if (entry === undefined) throw loseIt(grant);
+  if (!isListed) throw loseIt(grant);
+  for (const redo of pending) grant.redos.set(redo.id, redo);
+  if (entry === undefined) return false;
   grant.claims = claims;
   grant.asked = changed(grant.asked, to);
   for (const inner of grant.inner)
     if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
+  return true;
 }
 
-export function findOwn(requests: readonly Request[], { id, life }: Grant): Request | undefined {
+/** Its own: what was given up stands in the list as before when another caller of this process has it now. */
+export function findOwn(requests: readonly Request[], { id, life, isGivenUp }: Grant): Request | undefined {
+  if (isGivenUp) return undefined;
   return requests.find(
     (request) => request.id === id && request.holder === life.holder.id && request.transfer === undefined,
   );
@@ -167,7 +193,7 @@ function replaced(requests: readonly Request[], one: Request, by: Request): Requ
   return requests.map((request) => (request === one ? by : request));
 }
 
-function withoutWish({ wants: _wants, ...request }: Request): Request {
+export function withoutWish({ wants: _wants, ...request }: Request): Request {
   return request;
 }
 

@@ -249,6 +249,19 @@ describe("waiting", () => {
     await (await b.acquire("x")).release();
   });
 
+  it("ends with its signal also at the moment when it is in: then it is out again", async () => {
+    const reason = new Error("enough");
+    for (let turns = 0; turns < 10; turns++) {
+      const controller = new AbortController();
+      const entering = failureOf(a.acquire("x", { timeoutMs: 1000, signal: controller.signal }));
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+      controller.abort(reason);
+      const answer = await entering;
+      expect(answer).toBe(reason);
+      await (await b.acquire("x")).release();
+    }
+  });
+
   it("ends when the locks are closed", async () => {
     const hold = await a.acquire("x");
     const waiting = failureOf(b.acquire("x", { timeoutMs: Infinity }));

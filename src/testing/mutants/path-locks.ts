@@ -6,6 +6,7 @@ import { canLinkFrom } from "../../durable/publish.ts";
 import { holdfastError } from "../../errors.ts";
 import { blockersOf } from "../../locks/conflict.ts";
 import type { Grant } from "../../locks/grant.ts";
+import { Ending } from "../../locks/ending.ts";
 import { Entrance } from "../../locks/entrance.ts";
 import { LockTable } from "../../locks/lock-table.ts";
 import type { Request, Table } from "../../locks/request.ts";
@@ -64,6 +65,21 @@ class AskingByLinkAlone extends LockTable {
 class BlindEntrance extends Entrance {
   protected override async stands(): Promise<boolean> {
     return true;
+  }
+}
+
+/** Releases whatever now has the request of a hold that was released before. */
+class ReleaseByRequest extends TablePathLocks {
+  override async release(grant: Grant): Promise<void> {
+    if (grant.isGivenUp) await this.table.release(grant.id);
+    else await super.release(grant);
+  }
+}
+
+/** Gives a hold up while something is being appended under it. */
+class HastyEnding extends Ending {
+  protected override async untilQuiet(): Promise<void> {
+    // Waits for nothing.
   }
 }
 
@@ -165,6 +181,24 @@ export const pathLockMutants: readonly Mutant[] = [
       "hands: two callers of one process, another process, and a breaker",
     ),
     breaks: /inside together|came after a higher one/,
+  },
+  {
+    name: "hold released twice",
+    about: "Its request was passed on, and the second release ended it for the next caller.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ LocksClass: ReleaseByRequest }),
+      "hands: two callers of one process that release twice, and another process",
+    ),
+    breaks: /inside together|came after a higher one/,
+  },
+  {
+    name: "hold given up while a commit is under way",
+    about: "The commit finds the request that it began under, which is the next caller's by now.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ EndingClass: HastyEnding }),
+      "hands: a commit that its caller does not wait for, and the next caller",
+    ),
+    breaks: /happened under the next/,
   },
   {
     name: "waiter that waits for nobody",

@@ -52,14 +52,16 @@ function receiver(options: LockScenarioOptions): Actor {
 }
 
 /** One of several callers of a process. It tells them apart by their fences, which no two have. */
-async function callOnce(context: ActorContext, locks: TablePathLocks): Promise<void> {
+async function callOnce(context: ActorContext, locks: TablePathLocks): Promise<PathHold | undefined> {
+  let hold: PathHold | undefined;
   await orTold(context, async () => {
-    const hold = await locks.acquire("a", { timeoutMs: Infinity });
+    hold = await locks.acquire("a", { timeoutMs: Infinity });
     context.note("in", hold.fence);
     await context.ports.disk.canOpen(`${root}/inside`);
     context.note("out", hold.fence);
     await hold.release();
   });
+  return hold;
 }
 
 /** Never two at once; and whoever was passed a hold that somebody had broken before was let in wrongly. */
@@ -109,9 +111,69 @@ function passingOn(options: LockScenarioOptions): Scenario {
   });
 }
 
+/** A caller whose scope releases once more what it has released itself. */
+function releasingTwice(options: LockScenarioOptions): Scenario {
+  const caller = (times: number): Actor =>
+    actor({
+      prepare: ({ ports }) => openLocks(ports, options),
+      run: async (context, locks) => {
+        await Promise.all(
+          Array.from({ length: times }, async () => {
+            const hold = await callOnce(context, locks);
+            await hold?.release();
+          }),
+        );
+      },
+    });
+  return lockScenario({
+    name: "hands: two callers of one process that release twice, and another process",
+    about: "What the first caller releases once more is the second one's by then.",
+    actors: { ada: caller(2), bob: caller(1) },
+    check: oneAtATime,
+  });
+}
+
+/** A caller that releases without waiting for its commit, and the next one of its process. */
+function commitUnderWay(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "hands: a commit that its caller does not wait for, and the next caller",
+    about: "The next caller gets the request of the first one, whose commit may be on its way to the table.",
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => {
+          const locks = await openLocks(ports, options);
+          const hold = await locks.acquire("a");
+          const draft = await locks.draft(hold);
+          await draft.in("a", (path) => ports.disk.createFile(path, Buffer.from("a"), { sync: true }));
+          return { locks, hold, draft };
+        },
+        run: async (context, { locks, hold, draft }) => {
+          const commit = orTold(context, async () => {
+            await draft.commit();
+            context.note("committed");
+          });
+          const release = async (): Promise<void> => {
+            // Until then the commit may have come to any of its steps.
+            await context.ports.disk.canOpen(`${root}/inside`);
+            await hold.release();
+          };
+          await Promise.all([commit, callOnce(context, locks), release()]);
+        },
+      }),
+    },
+    check: (facts) => {
+      const order = facts.map(({ what }) => what);
+      const isLate = order.includes("in") && order.indexOf("committed") > order.indexOf("in");
+      mustHold(!isLate, "what was committed under one hold happened under the next");
+    },
+  });
+}
+
 export function changingHandsScenarios(options: LockScenarioOptions = {}): Scenario[] {
   return [
     passingOn(options),
+    releasingTwice(options),
+    commitUnderWay(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

@@ -17,7 +17,7 @@ const longLeaseMs = 100 * shortLeaseMs;
 
 export interface LockScenarioOptions extends Pick<
   TablePathLocksOptions,
-  "EntranceClass" | "TableClass" | "slotsPerEpoch"
+  "EndingClass" | "EntranceClass" | "TableClass" | "slotsPerEpoch"
 > {
   /** Default: so long that nobody dies of silence. */
   readonly leaseMs?: number | undefined;

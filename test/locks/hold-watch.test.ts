@@ -1,0 +1,113 @@
+// The watch over the holds of a process: when one is told that it is over, and what is left of one that is.
+import { getEventListeners } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { diskError } from "../../src/ports/disk-error.ts";
+import type { Ports } from "../../src/ports/ports.ts";
+import { changedDisk } from "../durable/places.ts";
+import { LocksWorld } from "./locks-world.ts";
+
+let world: LocksWorld;
+beforeEach(async () => {
+  world = await LocksWorld.make();
+});
+afterEach(() => world.end());
+
+describe("the signal of a hold", () => {
+  it("tells whoever asks after a sleep past the lease, before any timer has fired", async () => {
+    let lateMs = 0;
+    const tamper = (ports: Ports): Ports => ({
+      ...ports,
+      clock: { ...ports.clock, monotonicMs: () => ports.clock.monotonicMs() + lateMs },
+    });
+    const locks = await world.open({ tamper });
+    const hold = await locks.acquire("x");
+    expect(hold.signal.aborted).toBe(false);
+    lateMs = 60_000;
+    expect(hold.signal.aborted).toBe(true);
+    expect(hold.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+  });
+
+  it("aborts as soon as the life of its process is over", async () => {
+    const heart = {
+      start: () => {
+        throw new Error("It does not beat.");
+      },
+    };
+    const locks = await world.open({ leaseMs: 600, tamper: (ports) => ({ ...ports, heart }) });
+    const life = await locks.table.ground.life();
+    const hold = await locks.acquire("x");
+    const { signal } = hold;
+    const order: string[] = [];
+    signal.addEventListener("abort", () => order.push("hold"));
+    await new Promise((resolve) => life.signal.addEventListener("abort", resolve));
+    order.push("after the life");
+    expect(order).toEqual(["hold", "after the life"]);
+    expect(getEventListeners(life.signal, "abort").length).toBeLessThan(10);
+  });
+});
+
+it("goes on when a transfer has failed, however long that took", async () => {
+  const disk = (ports: Ports): Ports["disk"] =>
+    changedDisk(ports.disk, (real) => ({
+      createFile: async (path, bytes, options) => {
+        if (!path.endsWith(".transfer")) return await real.createFile(path, bytes, options);
+        // Longer than a round of the watch.
+        await sleep(2200);
+        throw diskError("EIO", "create", path);
+      },
+    }));
+  const locks = await world.open({ tamper: (ports) => ({ ...ports, disk: disk(ports) }) });
+  const hold = await locks.acquire("x");
+  await expect(hold.transfer()).rejects.toMatchObject({ code: "IO_ERROR" });
+  await hold.assertHeld();
+  const lost = new Promise((resolve) => hold.signal.addEventListener("abort", resolve));
+  await (await world.open()).break("x");
+  await lost;
+});
+
+describe("idleMs", () => {
+  it("does not depend on the clock on the wall", async () => {
+    let behindMs = 0;
+    const tamper = (ports: Ports): Ports => ({
+      ...ports,
+      clock: { ...ports.clock, wallMs: () => ports.clock.wallMs() - behindMs },
+    });
+    const locks = await world.open({ leaseMs: 300_000, tamper });
+    const hold = await locks.acquire("x", { idleMs: 200 });
+    const lost = new Promise((resolve) => hold.signal.addEventListener("abort", resolve));
+    behindMs = 3_600_000;
+    await lost;
+    behindMs = 0;
+    const other = await locks.acquire("y", { idleMs: 60_000 });
+    // Less than what would end the life.
+    behindMs = -100_000;
+    await sleep(100);
+    await other.assertHeld();
+    await other.release();
+  });
+
+  it("leaves nothing behind of a hold that was released", async () => {
+    let sleeping = 0;
+    const tamper = (ports: Ports): Ports => ({
+      ...ports,
+      clock: {
+        ...ports.clock,
+        sleep: async (ms, options) => {
+          if (ms === 3_600_000) sleeping++;
+          try {
+            await ports.clock.sleep(ms, options);
+          } finally {
+            if (ms === 3_600_000) sleeping--;
+          }
+        },
+      },
+    });
+    const locks = await world.open({ tamper });
+    const hold = await locks.acquire("x", { idleMs: 3_600_000 });
+    expect(sleeping).toBe(1);
+    await hold.release();
+    await sleep(1);
+    expect(sleeping).toBe(0);
+  });
+});

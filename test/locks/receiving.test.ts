@@ -1,0 +1,99 @@
+// Taking over what was handed over: whatever fails on the way, it is had or it is free, and it is what it was.
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { diskError } from "../../src/ports/disk-error.ts";
+import type { Disk } from "../../src/ports/disk.ts";
+import { changedDisk } from "../durable/places.ts";
+import { LocksWorld } from "./locks-world.ts";
+
+let world: LocksWorld;
+let giver: TablePathLocks;
+let third: TablePathLocks;
+
+beforeEach(async () => {
+  world = await LocksWorld.make();
+  [giver, third] = [await world.open(), await world.open()];
+});
+afterEach(() => world.end());
+
+async function openWith(change: (disk: Disk) => Partial<Disk>): Promise<TablePathLocks> {
+  return await world.open({ tamper: (ports) => ({ ...ports, disk: changedDisk(ports.disk, change) }) });
+}
+
+it("what was taken is had, also when its transfer file cannot be removed", async () => {
+  const taker = await openWith((real) => ({
+    unlink: async (path) => {
+      if (path.endsWith(".transfer")) throw diskError("EIO", "unlink", path);
+      await real.unlink(path);
+    },
+  }));
+  const received = await taker.receive(await (await giver.acquire("x")).transfer());
+  await received.assertHeld();
+  await received.release();
+  await (await third.acquire("x")).release();
+});
+
+for (const failures of [0, 1])
+  it(`what was perhaps taken is given back, though ${failures} tries to do so fail`, async () => {
+    const lost = { looks: 0, links: 0 };
+    const taker = await openWith((real) => ({
+      link: async (from, to) => {
+        if (lost.looks === 0 && lost.links > 0 && to.includes("/table/")) {
+          lost.links--;
+          throw diskError("EIO", "link", to);
+        }
+        await real.link(from, to);
+      },
+      // A slot that was linked counts if its epoch is open: here that answer is lost.
+      canOpen: async (path) => {
+        if (lost.looks === 0 || !path.endsWith("/open")) return await real.canOpen(path);
+        lost.looks--;
+        throw diskError("EIO", "open", path);
+      },
+    }));
+    const token = await (await giver.acquire("x")).transfer();
+    const { table } = taker;
+    const append = table.append.bind(table);
+    table.append = async (...args) => {
+      table.append = append;
+      Object.assign(lost, { looks: 1, links: failures });
+      return await append(...args);
+    };
+    await expect(taker.receive(token)).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect(lost).toEqual({ looks: 0, links: 0 });
+    await (await third.acquire("x", { timeoutMs: 10_000 })).release();
+  });
+
+it("its fence does not go back, however often it changes hands", async () => {
+  const timeless = await world.open({
+    tamper: (ports) => ({ ...ports, clock: { ...ports.clock, monotonicMs: () => 0 } }),
+  });
+  const first = await timeless.acquire("x");
+  const waiting = timeless.acquire("x", { timeoutMs: 10_000 });
+  await sleep(50);
+  await first.release();
+  const passed = await waiting;
+  expect(passed.fence).toBe(first.fence + 1);
+  const received = await giver.receive(await passed.transfer());
+  const again = await third.receive(await received.transfer());
+  expect([received.fence, again.fence]).toEqual([passed.fence, passed.fence]);
+  await again.release();
+});
+
+it("what its owner does with the paths that it is told changes no lock", async () => {
+  const received = await third.receive(await (await giver.acquire("x")).transfer());
+  Object.assign(received.requests[0]!, { path: "elsewhere", shared: true });
+  await (await third.acquire("other")).release();
+  expect(received.requests).toEqual([{ path: "x", mode: "exact", shared: false }]);
+  expect(await giver.tryAcquire("x")).toBe(undefined);
+  await received.release();
+});
+
+it("what is taken while the locks are closed is given back", async () => {
+  const taker = await world.open();
+  const token = await (await giver.acquire("x")).transfer();
+  const receiving = taker.receive(token).catch((error: unknown) => error);
+  await taker.close();
+  expect(await receiving).toMatchObject({ code: "CLOSED" });
+});

@@ -19,6 +19,11 @@ export function changed<C extends Claim>(claims: readonly C[], to: WidthChange):
   return claims.map((claim) => ({ ...claim, mode: mode ?? claim.mode, shared: shared ?? claim.shared }));
 }
 
+/** Whether each of `claims` covers its counterpart. */
+function isAsWide(claims: readonly Claim[], others: readonly Claim[]): boolean {
+  return claims.every((claim, index) => covers(claim, others[index] as Claim));
+}
+
 /**
  * Replaces the request by a wider one at the end of the list, in one append, so that its fence is above all that were granted before. Refused by every live
  * request that conflicts with the wider one: it is never in the list and waiting at the same time, or somebody who only waits behind it
@@ -32,6 +37,10 @@ export async function widen(
 ): Promise<void> {
   checkTimeout(timeoutMs);
   signal?.throwIfAborted();
+  if (!isAsWide(changed(grant.claims, to), grant.claims))
+    throw new RangeError(
+      "An upgrade goes from exact to tree, or from shared to exclusive; use downgrade for the other way.",
+    );
   const { clock } = table.ground.ports;
   const bell = new Bell(table.ground.ports);
   const expired = Symbol("expired");
@@ -151,7 +160,7 @@ export async function narrow(table: LockTable, grant: Grant, to: WidthChange): P
 async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
   grant.mustHold();
   const claims = changed(grant.claims, to);
-  if (!claims.every((claim, index) => covers(grant.claims[index] as Claim, claim)))
+  if (!isAsWide(grant.claims, claims))
     throw new RangeError(
       "A downgrade goes from tree to exact, or from exclusive to shared; use upgrade for the other way.",
     );

@@ -354,6 +354,16 @@ describe("changing a hold", () => {
     await expect(hold.downgrade("tree")).rejects.toThrow(RangeError);
   });
 
+  it("never makes a hold narrower that was to be upgraded", async () => {
+    const tree = await a.acquire("dir", { mode: "tree" });
+    await expect(tree.upgrade("exact")).rejects.toThrow(RangeError);
+    expect(await b.tryAcquire("dir/x")).toBe(undefined);
+    const exclusive = await a.acquire("file");
+    await expect(exclusive.upgrade({ shared: true })).rejects.toThrow(RangeError);
+    expect(await b.tryAcquire("file", { shared: true })).toBe(undefined);
+    await exclusive.upgrade("exact");
+  });
+
   it("waits for who is in the way, and gives up after its time", async () => {
     const hold = await a.acquire("dir");
     const below = await b.acquire("dir/x");

@@ -94,7 +94,8 @@ export class Ground implements AsyncDisposable {
   /** Where this process writes what nobody may see yet. */
   get staging(): Staging {
     const { disk, random } = this.ports;
-    return { disk, random, directory: async () => (await this.life()).temp };
+    const directory = async (): Promise<string> => (await this.life()).temp;
+    return { disk, random, directory, onSwept: (path) => this.#life.sweptAt(path) };
   }
 
   /** Everybody who counts here, each looked at once. */

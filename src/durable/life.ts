@@ -97,7 +97,12 @@ export class Life {
 
   get staging(): Staging {
     const { disk, random } = this.#ports;
-    return { disk, random, directory: async () => this.temp };
+    return { disk, random, directory: async () => this.temp, onSwept: (directory) => this.sweptAt(directory) };
+  }
+
+  /** Somebody found `directory` gone. If it is ours, others have taken us for dead, and what our clocks say counts no more. */
+  sweptAt(directory: string): void {
+    if (directory === this.temp) this.#finish("its temp directory is gone: others took it for dead");
   }
 
   /** Aborts, with LOCK_LOST as its reason, when this life is over. Whatever was held in it is lost. */

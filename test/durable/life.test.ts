@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Ground, openGround } from "../../src/durable/index.ts";
 import type { Life } from "../../src/durable/life.ts";
+import { putIfAbsent } from "../../src/durable/publish.ts";
 import { decodeBeat } from "../../src/format/beat.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { makeScratch } from "../ports/scratch.ts";
@@ -196,6 +197,38 @@ describe("a life", () => {
     await disk.unlink(ground.layout.beat(life.holder.id));
     await ground.close();
     expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
+  });
+});
+
+describe("a life that others took for dead while its clocks stood still", () => {
+  /** What a sweeper does. */
+  async function sweepAway({ world, ground, life }: Story): Promise<void> {
+    const { disk } = world.ports("bea");
+    await disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+    await disk.rmdir(life.temp);
+    await disk.unlink(ground.layout.beat(life.holder.id));
+  }
+
+  it("is over as soon as it wants to write, and another one begins", async () => {
+    const story = await begin(1000);
+    const { world, ground, life } = story;
+    await sweepAway(story);
+    const put = (): Promise<boolean> => putIfAbsent(ground.staging, "/file", Buffer.from("x"));
+    await expect(put()).rejects.toMatchObject({ code: "LOCK_LOST" });
+    expect(life.signal.reason).toMatchObject(lost);
+    expect(await put()).toBe(true);
+    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    await ground.close();
+    expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
+  });
+
+  it("does not end the one that has begun since", async () => {
+    const { world, ground, life } = await begin(0);
+    const slow = { ...ground.staging, directory: async () => life.temp };
+    await world.advance(leaseMs);
+    const next = await ground.life();
+    await expect(putIfAbsent(slow, "/file", Buffer.from("x"))).rejects.toMatchObject({ code: "LOCK_LOST" });
+    expect(next.isOver).toBe(false);
   });
 });
 

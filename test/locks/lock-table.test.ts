@@ -1,7 +1,10 @@
 // The lock table, as several tasks of one process use it at the same time.
+import { rename, rm } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
+import { changedDisk } from "../durable/places.ts";
+import { nfs } from "../durable/world.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -38,6 +41,22 @@ it("drops what one task has condemned, though another task's append came in betw
   await first;
   expect((await table.read()).state.requests).toEqual([]);
   await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
+});
+
+// One that had been taken for dead while it slept took every hold for released, and its next append dropped those of the living.
+it("drops nobody who holds when its own directory was swept, and goes on with another life", async () => {
+  const tamper = (ports: Ports): Ports => ({ ...ports, disk: changedDisk(ports.disk, () => ({ volume: nfs })) });
+  const [holder, sleeper] = [await world.open({ tamper }), await world.open({ tamper })];
+  const hold = await holder.acquire("x");
+  const { ground } = sleeper.table;
+  const life = await ground.life();
+  await rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+  await rm(life.temp, { recursive: true });
+  await expect(sleeper.tryAcquire("x")).rejects.toMatchObject({ code: "LOCK_LOST" });
+  expect(life.signal.aborted).toBe(true);
+  expect(await sleeper.tryAcquire("x")).toBeUndefined();
+  await (await sleeper.acquire("y")).release();
+  await hold.assertHeld();
 });
 
 function bound(disk: Disk, name: string | symbol): unknown {

@@ -46,7 +46,8 @@ export class Witness {
     // Silent until I asked: while the answer was on its way the holder may have beaten. New bytes, above, count from when I had them.
     const gapMs = Math.min(Math.max(0, askedAtMs - before.provenAtMs), gapPart * holder.leaseMs);
     const silentMs = before.silentMs + gapMs;
-    this.#watched.set(holder.id, { bytes, silentMs, provenAtMs: askedAtMs });
+    // Never back: of several looks at once a slow one may come last, and the same silence would count again.
+    this.#watched.set(holder.id, { bytes, silentMs, provenAtMs: Math.max(before.provenAtMs, askedAtMs) });
     if (silentMs >= holder.leaseMs) return "dead";
     return silentMs >= silentPart * holder.leaseMs ? "silent" : "alive";
   }

@@ -120,6 +120,32 @@ describe("a witness", () => {
     for (let look = 0; look < 2; look++) expect(await witness.look(holder)).toBe("alive");
   });
 
+  it("counts no time twice when an answer comes late, after those to later questions", async () => {
+    const ports = world.ports("wit");
+    const held: (() => void)[] = [];
+    let isSlow = false;
+    const slow = changedDisk(ports.disk, (disk) => ({
+      async readFile(path, bytesMax) {
+        if (isSlow) await new Promise<void>((resolve) => held.push(resolve));
+        return await disk.readFile(path, bytesMax);
+      },
+    }));
+    witness = new Witness({ ...ports, disk: slow }, layout);
+    await witness.look(holder);
+    isSlow = true;
+    const late = Array.from({ length: 4 }, () => witness.look(holder));
+    await world.settle();
+    isSlow = false;
+    world.nowMs += leaseMs / 4;
+    for (const answer of held) {
+      expect(await witness.look(holder)).toBe("alive");
+      answer();
+      await world.settle();
+    }
+    expect(await Promise.all(late)).toEqual(["alive", "alive", "alive", "alive"]);
+    expect(await witness.look(holder)).toBe("alive");
+  });
+
   it("counts the outage of the server as one gap", async () => {
     await witness.look(holder);
     await watch(leaseMs / 4, 2);

@@ -187,8 +187,12 @@ export class Life {
   #startHeart(): void {
     if (this.isOver) return;
     const { leaseMs } = this.holder;
-    // A beat that failed is tried again until the deadline decides; it may be one lost packet, or one thread too many.
-    const onLost = (): void => void this.#beatAgain();
+    const onLost = (): void => {
+      // Asked at once: a heart that came too late is the first to know that the machine slept.
+      if (this.isOver) return;
+      // A beat that failed is tried again until the deadline decides; it may be one lost packet, or one thread too many.
+      void this.#beatAgain();
+    };
     try {
       this.#beating = this.#ports.heart.start(this.#file, {
         everyMs: beatPart * leaseMs,

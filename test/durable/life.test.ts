@@ -104,6 +104,15 @@ describe("a life", () => {
     expect(decodeBeat(Buffer.from(beat))?.count).toBe(0);
   });
 
+  it("that slept while the monotonic clock stood still says so with the next beat, though nobody asks", async () => {
+    const { world, life } = await begin(1000);
+    // Just after a beat: its own timer has most of the lease still to run.
+    await world.advance(leaseMs / 8);
+    world.machine("machine").wallOffsetMs += 3_600_000;
+    await world.advance(leaseMs / 4);
+    expect(life.signal.reason).toMatchObject(lost);
+  });
+
   it("that is over does not look alive to others: its heart stops", async () => {
     const { world, life } = await begin(1000);
     await world.advance(2 * leaseMs);

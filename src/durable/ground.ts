@@ -85,7 +85,10 @@ export class Ground implements AsyncDisposable {
   /** The life that this process has here now. When the last one is over (after a sleep, say), a new one begins: what was held in the old one is lost. */
   async life(): Promise<Life> {
     if (this.#closed) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
-    if (!this.#life.isOver) return this.#life;
+    if (!this.#life.isOver) {
+      this.#life.watchForDeath();
+      return this.#life;
+    }
     // One for all who ask at the same time.
     this.#joining ??= this.#begin().finally(() => (this.#joining = undefined));
     return await this.#joining;

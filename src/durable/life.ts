@@ -39,6 +39,8 @@ export class Life {
   readonly #begun: BeatTimes;
   #beating: Beating | undefined;
   #lastBeat: BeatTimes;
+  /** When it was last looked whether others have declared it dead. */
+  #lookedAtMs: number;
 
   private constructor(
     ports: Ports,
@@ -54,6 +56,7 @@ export class Life {
     this.#layout = layout;
     this.#begun = begun;
     this.#lastBeat = begun;
+    this.#lookedAtMs = begun.monotonicMs;
     this.#file = file;
     this.#lock = lock;
   }
@@ -123,6 +126,22 @@ export class Life {
   /** LOCK_LOST when this life is over. To be asked before and after everything whose result is acted on. */
   mustGoOn(): void {
     if (this.isOver) this.signal.throwIfAborted();
+  }
+
+  /**
+   * Begins a look whether others have declared this life dead, no more than once for each beat: a machine whose clocks stood still does not know by itself that it slept, and would beat on for
+   * ever. By what is there and not by what is missing: an absence may be an old answer, and must not end a life.
+   */
+  watchForDeath(): void {
+    const { clock, disk } = this.#ports;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#lookedAtMs < beatPart * this.holder.leaseMs) return;
+    this.#lookedAtMs = nowMs;
+    disk.canOpen(this.#layout.deathRecord(this.holder.id)).then(
+      (isDead) => (isDead ? this.#finish("others took it for dead") : undefined),
+      // A look that fails says nothing.
+      () => undefined,
+    );
   }
 
   /** Ends it cleanly: nothing of it is left for others to judge. */

@@ -231,6 +231,37 @@ describe("a life that others took for dead while its clocks stood still", () => 
     expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
   });
 
+  it("learns of the record of its death when it is used, within a beat, though nothing of it is swept yet", async () => {
+    const { world, ground, life } = await begin(1000);
+    await world
+      .ports("bea")
+      .disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+    await world.advance(leaseMs / 4);
+    await ground.life();
+    await world.settle();
+    expect(life.signal.reason).toMatchObject(lost);
+    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+  });
+
+  it("is looked for once in a beat, and ends by nothing that is missing and by no look that fails", async () => {
+    const { world, ground, life } = await begin(1000);
+    await world.ports("bea").disk.unlink(ground.layout.record(life.holder.id));
+    await world.advance(leaseMs);
+    world.calls.length = 0;
+    const fault = { process: "ada", at: "can open", label: "EIO", lasting: false };
+    expect(
+      await world.withFault(fault, async () => {
+        for (let use = 0; use < 5; use++) await ground.life();
+        await world.settle();
+      }),
+    ).toBe(true);
+    expect(world.calls.map(({ what }) => what)).toEqual([`can open ${ground.layout.deathRecord(life.holder.id)}`]);
+    await world.advance(leaseMs);
+    expect(await ground.life()).toBe(life);
+    await world.settle();
+    expect(life.isOver).toBe(false);
+  });
+
   it("does not end the one that has begun since", async () => {
     const { world, ground, life } = await begin(0);
     const slow = { ...ground.staging, directory: async () => life.temp };

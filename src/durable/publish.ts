@@ -32,6 +32,9 @@ export async function putIfAbsent(
     // After the link and before the answer: a name that a power cut takes back was never acknowledged.
     if (won && sync) await syncParent(staging.disk, target);
     return won;
+  } catch (error) {
+    // What had that name was removed before it could be read, and it may have been ours.
+    throw hasErrno(error, "ESTALE") ? outcomeUnknown(target, error) : error;
   } finally {
     await discard(staging, temp);
   }
@@ -146,9 +149,11 @@ async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: b
   } catch (error) {
     // Absent, or longer than ours: not ours.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
-    // What was there when it was opened was removed before it could be read. Whether that can have been ours, the caller knows.
+    // What was there when it was opened was removed before it could be read. Whether that can have been ours, the caller finds out.
     if (!inDoubt && hasErrno(error, "ESTALE")) throw error;
-    throw inDoubt || isOutcomeUnknown(error) ? outcomeUnknown(target, error) : error;
+    // The client of a share may have asked twice, and then the name is taken because we took it: who cannot look does not know.
+    const mayBeOurs = inDoubt || disk.volume.kind !== "local" || isOutcomeUnknown(error);
+    throw mayBeOurs ? outcomeUnknown(target, error) : error;
   }
 }
 

@@ -266,6 +266,42 @@ describe("publish over a connection that loses answers", () => {
     }
   });
 
+  // A client repeats a request whose answer was lost, and the answer to the second one is "it is there already": that it is ours only its content can tell.
+  it.each(["EMFILE", "EACCES", "ENOMEM", "ESTALE", "EIO"])(
+    "is OUTCOME_UNKNOWN when the name is taken, perhaps by ourselves, and a look fails with %s",
+    async (errno) => {
+      const world = new World({ volume: nfs });
+      const staging = await world.staging("ada");
+      const disk = changedDisk(staging.disk, (before) => ({
+        async link(from, to) {
+          await before.link(from, to);
+          throw diskError("EEXIST", "link", to);
+        },
+        async readFile(path) {
+          throw diskError(errno, "read", path);
+        },
+      }));
+      for (const put of [putIfAbsent, putForGood])
+        await expect(put({ ...staging, disk }, `/${put.name}`, bytesOf("mine"))).rejects.toMatchObject({
+          code: "OUTCOME_UNKNOWN",
+        });
+    },
+  );
+
+  it("tells the failure of the look where a taken name is always another's: on a local disk", async () => {
+    const world = new World();
+    const staging = await world.staging("ada");
+    await staging.disk.createFile("/name", bytesOf("another's"), { sync: true });
+    const disk = changedDisk(staging.disk, () => ({
+      async readFile(path) {
+        throw diskError("EACCES", "read", path);
+      },
+    }));
+    await expect(putIfAbsent({ ...staging, disk }, "/name", bytesOf("mine"))).rejects.toMatchObject({
+      code: "NO_PERMISSION",
+    });
+  });
+
   it("is OUTCOME_UNKNOWN when a lost request is followed by a refusal, which says nothing about the first", async () => {
     const place = await makeMemory();
     for (const [operation, publish] of [

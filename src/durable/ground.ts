@@ -19,6 +19,11 @@ import { Witness, type HolderState } from "./witness.ts";
 /** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
 const unjoinedMsMax = 3_600_000;
 
+/** Each after an eighth of the lease: in that time a living holder beats. */
+const looksAtOld = 3;
+/** Nobody waits for longer than that to sweep: those with a longer lease are left to whom they stand in the way of. */
+const sweepMsMax = 120_000;
+
 /** As far as timers reach. */
 const leaseMsMax = 2 ** 31 - 1;
 
@@ -126,17 +131,30 @@ export class Ground implements AsyncDisposable {
   }
 
   async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
+    const dead: Holder[] = [];
+    const living: Holder[] = [];
+    for (const holder of holders) ((await this.witness.look(holder)) === "dead" ? dead : living).push(holder);
     // On a local disk a death is proven by the kernel. On a share also those count whom nobody has watched for a lease: who opens, works and closes never does,
     // and what was left would be there for ever.
-    if (this.ports.disk.volume.kind === "local")
-      return await this.#deadBy(holders, (holder) => this.witness.look(holder));
-    return await this.#withProbe((probe) => this.#deadBy(holders, (holder) => this.witness.lookOnce(holder, probe)));
+    if (living.length === 0 || this.ports.disk.volume.kind === "local") return dead;
+    const old = await this.#withProbe(async (probe) => {
+      const found: Holder[] = [];
+      for (const holder of living)
+        if ((looksAtOld / 8) * holder.leaseMs <= sweepMsMax && (await this.witness.looksOld(holder, probe)))
+          found.push(holder);
+      return found;
+    });
+    const stayedSilent = await Promise.all(old.map((holder) => this.#staysSilent(holder)));
+    return [...dead, ...old.filter((_, index) => stayedSilent[index])];
   }
 
-  async #deadBy(holders: readonly Holder[], look: (holder: Holder) => Promise<HolderState>): Promise<Holder[]> {
-    const dead: Holder[] = [];
-    for (const holder of holders) if ((await look(holder)) === "dead") dead.push(holder);
-    return dead;
+  /** Watches one who looks old by his stamp for as long as it takes to believe it: only then does a sweep take time. */
+  async #staysSilent(holder: Holder): Promise<boolean> {
+    for (let look = 0; look < looksAtOld; look++) {
+      await this.ports.clock.sleep(holder.leaseMs / 8);
+      if ((await this.witness.look(holder)) === "dead") return true;
+    }
+    return (await this.#withProbe((probe) => this.witness.lookOnce(holder, probe))) === "dead";
   }
 
   /** A file of now, by the stamps of the server. */

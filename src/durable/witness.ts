@@ -10,8 +10,10 @@ const beatBytesMax = 4096;
 /** One gap between two looks counts for at most this part of the lease: my own sleep, or an outage of the server, ages nobody. */
 const gapPart = 1 / 4;
 const silentPart = 1 / 2;
-/** How many leases a heartbeat must be older than a file made now, by the server's own stamps, to convince somebody who cannot wait. */
+/** How many leases a heartbeat must be older than a file made now, by the server's own stamps, to convince somebody who cannot watch for a lease. */
 const oneShotLeases = 2;
+/** What he must have seen of the silence all the same: the server's clock may have been set ahead, and then everybody looks old until he beats again. */
+const oneShotPart = 3 / 8;
 
 export type HolderState = HolderInfo["state"];
 
@@ -52,17 +54,19 @@ export class Witness {
     return silentMs >= silentPart * holder.leaseMs ? "silent" : "alive";
   }
 
-  /**
-   * One look by somebody who cannot watch for a lease: also dead when the heartbeat's stamp is older than that of `probe`, a file made just now beside
-   * it, by two leases. Both stamps are the server's.
-   */
+  /** One look by somebody who cannot watch for a lease: also dead when it `looksOld` and was silent for more than a beat of my own watching. */
   async lookOnce(holder: Holder, probe: string): Promise<HolderState> {
     const state = await this.look(holder);
-    if (state === "dead" || !this.#stampsAreFresh) return state;
+    if (state === "dead" || this.#silentMs(holder) < oneShotPart * holder.leaseMs) return state;
+    return (await this.looksOld(holder, probe)) ? "dead" : state;
+  }
+
+  /** Whether the heartbeat's stamp is older than that of `probe`, a file made just now beside it, by two leases. Both stamps are the server's. */
+  async looksOld(holder: Holder, probe: string): Promise<boolean> {
+    if (!this.#stampsAreFresh) return false;
     const beatMs = await this.#findStamp(this.#layout.beat(holder.id));
     const nowMs = await this.#findStamp(probe);
-    if (beatMs === undefined || nowMs === undefined) return state;
-    return nowMs - beatMs > oneShotLeases * holder.leaseMs ? "dead" : state;
+    return beatMs !== undefined && nowMs !== undefined && nowMs - beatMs > oneShotLeases * holder.leaseMs;
   }
 
   /** When the holder last said that it lives, by its own clock: for people. */
@@ -73,6 +77,10 @@ export class Witness {
 
   forget(id: string): void {
     this.#watched.delete(id);
+  }
+
+  #silentMs({ id }: Holder): number {
+    return this.#watched.get(id)?.silentMs ?? 0;
   }
 
   /** An SMB server may stamp a file only when its writer closes it: there a silent stamp says nothing. */

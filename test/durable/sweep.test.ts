@@ -93,7 +93,34 @@ describe("a sweep", () => {
     await world.advance(1.5 * leaseMs);
     expect(await (await join(world, "early")).sweep()).toEqual([]);
     await world.advance(leaseMs);
-    expect((await (await join(world, "later")).sweep()).map(({ id }) => id)).toEqual([goneId]);
+    const sweeping = (await join(world, "later")).sweep();
+    await world.advance((3 / 8) * leaseMs);
+    expect((await sweeping).map(({ id }) => id)).toEqual([goneId]);
+  });
+
+  // Until their next beat all of the living look old when the clock of the server is set ahead: whoever opened in that moment took their locks.
+  it("by one who has only just come touches nothing of the living when the clock of the server was set ahead", async () => {
+    const world = new World({ volume: nfs });
+    const living = [await join(world, "one", "machine 1"), await join(world, "two", "machine 2")];
+    const ids = await Promise.all(living.map(idOf));
+    await world.advance(leaseMs);
+    for (const id of ids) world.server.find(`/ground/holders/${id}.beat`)!.mtimeMs -= hourMs;
+    const sweeping = (await join(world, "sweeper", "machine 3")).sweep();
+    await world.advance(leaseMs);
+    expect(await sweeping).toEqual([]);
+    expect(await Promise.all(living.map(idOf))).toEqual(ids);
+  });
+
+  it("waits for nothing where nobody looks dead, nor for one whose lease is longer than patience", async () => {
+    const world = new World({ volume: nfs });
+    await join(world, "living", "machine 1");
+    await joinForLong(world, "gone", "machine 2");
+    await world.advance(leaseMs);
+    world.kill("gone");
+    await world.advance(3 * hourMs);
+    const before = world.nowMs;
+    expect(await (await join(world, "sweeper", "machine 3")).sweep()).toEqual([]);
+    expect(world.nowMs).toBe(before);
   });
 
   it("touches nothing of one who is just joining", async () => {

@@ -277,13 +277,28 @@ describe("somebody who cannot wait for a lease", () => {
     return await witness.lookOnce(holder, probe);
   };
 
-  it("believes a heartbeat dead that is older than two leases, by the stamps of the server", async () => {
-    world.nowMs += 2 * leaseMs + 1;
+  it("believes a heartbeat dead that is older than two leases, by the stamps of the server, and was silent for longer than a beat", async () => {
+    world.nowMs += (2 - 3 / 8) * leaseMs + 1;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
     expect(await lookOnce()).toBe("dead");
   });
 
   it("believes nothing of a younger one", async () => {
-    world.nowMs += 2 * leaseMs;
+    world.nowMs += (2 - 3 / 8) * leaseMs;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
+    expect(await lookOnce()).toBe("alive");
+  });
+
+  it("believes no stamp before it has seen the silence: the server's clock may have been set ahead", async () => {
+    world.nowMs += 100 * leaseMs;
+    expect(await lookOnce()).toBe("alive");
+    await watch(leaseMs / 8, 2);
+    await writeBeat(beat(1));
+    world.server.find(layout.beat(holder.id))!.mtimeMs -= 100 * leaseMs;
+    await world.ports("wit").disk.unlink(probe);
+    expect(await watch(leaseMs / 8, 1)).toBe("alive");
     expect(await lookOnce()).toBe("alive");
   });
 
@@ -294,6 +309,8 @@ describe("somebody who cannot wait for a lease", () => {
 
   it("believes nothing when a stamp cannot be had", async () => {
     world.nowMs += 10 * leaseMs;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
     expect(await witness.lookOnce(holder, "/ground/missing")).toBe("alive");
     await world.ports("ada").disk.unlink(layout.beat(holder.id));
     expect(await lookOnce()).toBe("alive");
@@ -304,6 +321,8 @@ describe("somebody who cannot wait for a lease", () => {
     async (type) => {
       await prepare({ kind: "network", type, mountOptions: [] });
       world.nowMs += 100 * leaseMs;
+      await witness.look(holder);
+      await watch(leaseMs / 8, 3);
       expect(await lookOnce()).toBe("alive");
     },
   );

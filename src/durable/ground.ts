@@ -264,6 +264,7 @@ export class Ground implements AsyncDisposable {
 
   async #isOld(id: string): Promise<boolean> {
     return await this.#withProbe(async (probe) => {
+      // In this order: his directory is there before his beat.
       const beat = await this.#findStat(this.layout.beat(id));
       const temp = await this.#findStat(this.layout.temp(id));
       const now = await this.#findStat(probe);
@@ -272,9 +273,13 @@ export class Ground implements AsyncDisposable {
     });
   }
 
-  /** What tells how long ago somebody began to join. A beat in which nothing is written yet does not: on NFS a file that is just being made may look decades old. */
+  /**
+   * What tells how long ago somebody began to join. A beat in which nothing is written yet does not: on NFS a file that is just being made may look decades old. But whoever makes
+   * it has made his directory before: without one it is of nobody, made by a look at one who was just leaving.
+   */
   protected stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
-    return [temp, beat?.size === 0 ? undefined : beat].filter((stat) => stat !== undefined);
+    const isBeingMade = beat?.size === 0 && temp !== undefined;
+    return [temp, isBeingMade ? undefined : beat].filter((stat) => stat !== undefined);
   }
 
   async #findStat(path: string): Promise<FileStat | undefined> {

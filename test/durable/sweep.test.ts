@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Ground } from "../../src/durable/ground.ts";
 import { putIfAbsent } from "../../src/durable/publish.ts";
+import { Witness } from "../../src/durable/witness.ts";
 import { makeId } from "../../src/format/id.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { asNewerFormat } from "./newer-format.ts";
@@ -194,6 +195,30 @@ describe("a sweep", () => {
     }
     expect(leftOf).toEqual([]);
     expect(steps).toBeGreaterThan(8);
+  });
+
+  it("removes an empty heartbeat that a look has made for one who was just leaving, after an hour", async () => {
+    const world = new World();
+    const sweeper = await joinForLong(world, "sweeper");
+    const ada = await joinForLong(world, "ada");
+    const { holder } = await ada.life();
+    const ports = world.ports("witness");
+    const osLock = {
+      // Between the look at the file and the question whether it is locked.
+      open: async (path: string) => {
+        await ada.close();
+        return await ports.osLock.open(path);
+      },
+    };
+    const witness = new Witness({ ...ports, osLock }, sweeper.layout);
+    expect(await witness.look(holder)).toBe("alive");
+    const beats = (): string[] => foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"));
+    expect(beats()).toHaveLength(2);
+    await sweeper.sweep();
+    expect(beats()).toHaveLength(2);
+    await world.advance(2 * hourMs);
+    await sweeper.sweep();
+    expect(beats()).toEqual([`${await idOf(sweeper)}.beat`]);
   });
 
   it("removes what somebody left who died at any step of leaving", async () => {

@@ -124,7 +124,10 @@ export class Ground implements AsyncDisposable {
   async stateOf(id: string, { once = false }: { readonly once?: boolean } = {}): Promise<HolderState> {
     if (id === this.#life.holder.id) return this.#life.isOver ? "dead" : "alive";
     const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
-    if (holder === undefined) return "dead";
+    if (holder === undefined) {
+      this.witness.forget(id);
+      return "dead";
+    }
     return once
       ? await this.#withProbe((probe) => this.witness.lookOnce(holder, probe))
       : await this.witness.look(holder);

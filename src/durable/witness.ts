@@ -15,6 +15,9 @@ const oneShotLeases = 2;
 /** What he must have seen of the silence all the same: the server's clock may have been set ahead, and then everybody looks old until he beats again. */
 const oneShotPart = 3 / 8;
 
+/** How many are watched at once. Those who closed are never looked at again, and nobody says so. */
+const watchedMax = 10_000;
+
 export type HolderState = HolderInfo["state"];
 
 interface Watched {
@@ -42,14 +45,14 @@ export class Witness {
     const bytes = await this.#readBeat(holder);
     const before = this.#watched.get(holder.id);
     if (before === undefined || before.bytes !== bytes) {
-      this.#watched.set(holder.id, { bytes, silentMs: 0, provenAtMs: clock.monotonicMs() });
+      this.#watch(holder, { bytes, silentMs: 0, provenAtMs: clock.monotonicMs() });
       return "alive";
     }
     // Silent until I asked: while the answer was on its way the holder may have beaten. New bytes, above, count from when I had them.
     const gapMs = Math.min(Math.max(0, askedAtMs - before.provenAtMs), gapPart * holder.leaseMs);
     const silentMs = before.silentMs + gapMs;
     // Never back: of several looks at once a slow one may come last, and the same silence would count again.
-    this.#watched.set(holder.id, { bytes, silentMs, provenAtMs: Math.max(before.provenAtMs, askedAtMs) });
+    this.#watch(holder, { bytes, silentMs, provenAtMs: Math.max(before.provenAtMs, askedAtMs) });
     if (silentMs >= holder.leaseMs) return "dead";
     return silentMs >= silentPart * holder.leaseMs ? "silent" : "alive";
   }
@@ -77,6 +80,14 @@ export class Witness {
 
   forget(id: string): void {
     this.#watched.delete(id);
+  }
+
+  /** Whoever was looked at last is last in the map: the first one is forgotten when there are too many, and at worst watched anew. */
+  #watch({ id }: Holder, watched: Watched): void {
+    this.#watched.delete(id);
+    this.#watched.set(id, watched);
+    const [first] = this.#watched.keys();
+    if (first !== undefined && this.#watched.size > watchedMax) this.#watched.delete(first);
   }
 
   #silentMs({ id }: Holder): number {

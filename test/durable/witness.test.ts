@@ -182,6 +182,24 @@ describe("a witness", () => {
     expect(await watch(leaseMs / 4, 1)).toBe("alive");
   });
 
+  it("forgets at last whom it has not looked at for longest: holders come and go for ever", async () => {
+    await witness.look(holder);
+    await watch(leaseMs / 4, 3);
+    const seen = { ...holder, id: "seen" };
+    for (let look = 0; look < 4; look++) {
+      world.nowMs += leaseMs / 4;
+      await witness.look(seen);
+    }
+    for (let other = 0; other < 9_999; other++) {
+      await witness.look({ ...holder, id: `other-${other}` });
+      if (other === 5000) await witness.look(seen);
+    }
+    world.nowMs += leaseMs / 4;
+    expect(await witness.look(seen)).toBe("dead");
+    // Then it is watched anew.
+    expect(await witness.look(holder)).toBe("alive");
+  });
+
   it("tells when a holder last said that it lives; its start when it has not", async () => {
     await writeBeat(encodeBeat(7, 1_234_567));
     expect(await witness.lastSeenMs(holder)).toBe(1_234_567);

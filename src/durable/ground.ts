@@ -9,6 +9,7 @@ import type { FileStat } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
 import { again } from "./again.ts";
 import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
+import { findDead } from "./find-dead.ts";
 import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
 import { decideRecord, findDecision, findRecord } from "./record-file.ts";
@@ -18,11 +19,6 @@ import { Witness, type HolderState } from "./witness.ts";
 
 /** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
 const unjoinedMsMax = 3_600_000;
-
-/** Each after an eighth of the lease: in that time a living holder beats. */
-const looksAtOld = 3;
-/** Nobody waits for longer than that to sweep: those with a longer lease are left to whom they stand in the way of. */
-const sweepMsMax = 120_000;
 
 /** As far as timers reach. */
 const leaseMsMax = 2 ** 31 - 1;
@@ -129,39 +125,12 @@ export class Ground implements AsyncDisposable {
       return "dead";
     }
     return once
-      ? await this.#withProbe((probe) => this.witness.lookOnce(holder, probe))
+      ? await this.withProbe((probe) => this.witness.lookOnce(holder, probe))
       : await this.witness.look(holder);
   }
 
-  async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
-    const dead: Holder[] = [];
-    const living: Holder[] = [];
-    for (const holder of holders) ((await this.witness.look(holder)) === "dead" ? dead : living).push(holder);
-    // On a local disk a death is proven by the kernel. On a share also those count whom nobody has watched for a lease: who opens, works and closes never does,
-    // and what was left would be there for ever.
-    if (living.length === 0 || this.ports.disk.volume.kind === "local") return dead;
-    const old = await this.#withProbe(async (probe) => {
-      const found: Holder[] = [];
-      for (const holder of living)
-        if ((looksAtOld / 8) * holder.leaseMs <= sweepMsMax && (await this.witness.looksOld(holder, probe)))
-          found.push(holder);
-      return found;
-    });
-    const stayedSilent = await Promise.all(old.map((holder) => this.#staysSilent(holder)));
-    return [...dead, ...old.filter((_, index) => stayedSilent[index])];
-  }
-
-  /** Watches one who looks old by his stamp for as long as it takes to believe it: only then does a sweep take time. */
-  async #staysSilent(holder: Holder): Promise<boolean> {
-    for (let look = 0; look < looksAtOld; look++) {
-      await this.ports.clock.sleep(holder.leaseMs / 8);
-      if ((await this.witness.look(holder)) === "dead") return true;
-    }
-    return (await this.#withProbe((probe) => this.witness.lookOnce(holder, probe))) === "dead";
-  }
-
   /** A file of now, by the stamps of the server. */
-  async #withProbe<T>(action: (probe: string) => Promise<T>): Promise<T> {
+  async withProbe<T>(action: (probe: string) => Promise<T>): Promise<T> {
     const probe = await stage(this.staging, new Uint8Array(), { sync: false });
     try {
       return await action(probe);
@@ -188,7 +157,7 @@ export class Ground implements AsyncDisposable {
   /** Removes what the dead have left; returns whom it found dead. Any number of processes may do it at once. */
   async sweep(): Promise<Holder[]> {
     const others = (await this.#holders()).filter(({ id }) => id !== this.#life.holder.id);
-    const dead = others.length === 0 ? [] : await this.#deadOf(others);
+    const dead = others.length === 0 ? [] : await findDead(this, others);
     for (const holder of dead) await this.#declareDead(holder);
     await this.#removeRemains();
     return dead;
@@ -266,7 +235,7 @@ export class Ground implements AsyncDisposable {
   }
 
   async #isOld(id: string): Promise<boolean> {
-    return await this.#withProbe(async (probe) => {
+    return await this.withProbe(async (probe) => {
       // In this order: his directory is there before his beat.
       const beat = await this.#findStat(this.layout.beat(id));
       const temp = await this.#findStat(this.layout.temp(id));

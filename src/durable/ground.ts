@@ -9,11 +9,11 @@ import type { FileStat } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
 import { again } from "./again.ts";
 import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
-import { findDead } from "./find-dead.ts";
 import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
 import { decideRecord, findDecision, findRecord } from "./record-file.ts";
 import { discard, stage, type Staging } from "./staging.ts";
+import { isConfirmed } from "./suspicion.ts";
 import { mustTrustMount } from "./trusted-mount.ts";
 import { Witness, type HolderState } from "./witness.ts";
 
@@ -124,13 +124,31 @@ export class Ground implements AsyncDisposable {
       this.witness.forget(id);
       return "dead";
     }
-    return once
-      ? await this.withProbe((probe) => this.witness.lookOnce(holder, probe))
-      : await this.witness.look(holder);
+    return once ? await this.#withProbe((probe) => this.#lookOnce(holder, probe)) : await this.witness.look(holder);
+  }
+
+  async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
+    // On a local disk a death is proven by the kernel. On a share also those count whom nobody has watched for a lease: who opens, works and closes never does,
+    // and what was left would be there for ever.
+    if (this.ports.disk.volume.kind === "local")
+      return await this.#deadBy(holders, (holder) => this.witness.look(holder));
+    return await this.#withProbe((probe) => this.#deadBy(holders, (holder) => this.#lookOnce(holder, probe)));
+  }
+
+  async #deadBy(holders: readonly Holder[], look: (holder: Holder) => Promise<HolderState>): Promise<Holder[]> {
+    const dead: Holder[] = [];
+    for (const holder of holders) if ((await look(holder)) === "dead") dead.push(holder);
+    return dead;
+  }
+
+  async #lookOnce(holder: Holder, probe: string): Promise<HolderState> {
+    const state = await this.witness.lookOnce(holder, probe);
+    if (state === "dead" || !(await this.witness.looksOld(holder, probe))) return state;
+    return (await isConfirmed(this, holder, this.witness.beatOf(holder), probe)) ? "dead" : state;
   }
 
   /** A file of now, by the stamps of the server. */
-  async withProbe<T>(action: (probe: string) => Promise<T>): Promise<T> {
+  async #withProbe<T>(action: (probe: string) => Promise<T>): Promise<T> {
     const probe = await stage(this.staging, new Uint8Array(), { sync: false });
     try {
       return await action(probe);
@@ -157,7 +175,7 @@ export class Ground implements AsyncDisposable {
   /** Removes what the dead have left; returns whom it found dead. Any number of processes may do it at once. */
   async sweep(): Promise<Holder[]> {
     const others = (await this.#holders()).filter(({ id }) => id !== this.#life.holder.id);
-    const dead = others.length === 0 ? [] : await findDead(this, others);
+    const dead = others.length === 0 ? [] : await this.#deadOf(others);
     for (const holder of dead) await this.#declareDead(holder);
     await this.#removeRemains();
     return dead;
@@ -215,8 +233,12 @@ export class Ground implements AsyncDisposable {
   async #removeRemains(): Promise<void> {
     const { disk } = this.ports;
     const names = new Set(await disk.list(this.layout.holders));
-    const beats = [...names].filter((name) => name.endsWith(".beat")).map((name) => name.slice(0, -".beat".length));
-    for (const id of new Set([...(await disk.list(this.layout.temps)), ...beats])) {
+    const idsOf = (suffix: string): string[] =>
+      [...names].filter((name) => name.endsWith(suffix)).map((name) => name.slice(0, -suffix.length));
+    // Of one who is dead or has closed: it says nothing any more.
+    for (const id of idsOf(".suspect").filter((each) => isId(each) && !names.has(`${each}.json`)))
+      await unlinkIfThere(disk, this.layout.suspicion(id));
+    for (const id of new Set([...(await disk.list(this.layout.temps)), ...idsOf(".beat")])) {
       // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
       if (!isId(id) || names.has(`${id}.json`) || id === this.#life.holder.id) continue;
       if (!names.has(`${id}.dead`) && !(await this.#isOld(id))) continue;
@@ -235,7 +257,7 @@ export class Ground implements AsyncDisposable {
   }
 
   async #isOld(id: string): Promise<boolean> {
-    return await this.withProbe(async (probe) => {
+    return await this.#withProbe(async (probe) => {
       // In this order: his directory is there before his beat.
       const beat = await this.#findStat(this.layout.beat(id));
       const temp = await this.#findStat(this.layout.temp(id));

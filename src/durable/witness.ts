@@ -5,8 +5,9 @@ import { hasErrno } from "../ports/disk-error.ts";
 import { areTwoBoots } from "../ports/host.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { GroundLayout, Holder } from "./holder.ts";
+import { findStampMs } from "./stamp.ts";
 
-const beatBytesMax = 4096;
+export const beatBytesMax = 4096;
 /** One gap between two looks counts for at most this part of the lease: my own sleep, or an outage of the server, ages nobody. */
 const gapPart = 1 / 4;
 const silentPart = 1 / 2;
@@ -67,8 +68,8 @@ export class Witness {
   /** Whether the heartbeat's stamp is older than that of `probe`, a file made just now beside it, by two leases. Both stamps are the server's. */
   async looksOld(holder: Holder, probe: string): Promise<boolean> {
     if (!this.#stampsAreFresh) return false;
-    const beatMs = await this.#findStamp(this.#layout.beat(holder.id));
-    const nowMs = await this.#findStamp(probe);
+    const beatMs = await findStampMs(this.#ports.disk, this.#layout.beat(holder.id));
+    const nowMs = await findStampMs(this.#ports.disk, probe);
     return beatMs !== undefined && nowMs !== undefined && nowMs - beatMs > oneShotLeases * holder.leaseMs;
   }
 
@@ -76,6 +77,11 @@ export class Witness {
   async lastSeenMs(holder: Holder): Promise<number> {
     const beat = decodeBeat(Buffer.from(await this.#readBeat(holder), "latin1"));
     return beat?.wallMs ?? holder.startedAtMs;
+  }
+
+  /** Its bytes at the last look. */
+  beatOf({ id }: Holder): string {
+    return this.#watched.get(id)?.bytes ?? "";
   }
 
   forget(id: string): void {
@@ -134,22 +140,6 @@ export class Witness {
     } catch (error) {
       // An absent beat is one that does not change.
       if (hasErrno(error, "ENOENT")) return "";
-      throw error;
-    }
-  }
-
-  async #findStamp(path: string): Promise<number | undefined> {
-    try {
-      // Through an open, because a plain stat is answered from a cache that may be a minute old.
-      const file = await this.#ports.disk.open(path, "read");
-      try {
-        return (await file.stat()).mtimeMs;
-      } finally {
-        await file.close();
-      }
-    } catch (error) {
-      // ESTALE: its holder has ended between the open and the stat.
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
       throw error;
     }
   }

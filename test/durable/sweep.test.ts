@@ -94,9 +94,15 @@ describe("a sweep", () => {
     await world.advance(1.5 * leaseMs);
     expect(await (await join(world, "early")).sweep()).toEqual([]);
     await world.advance(leaseMs);
-    const sweeping = (await join(world, "later")).sweep();
-    await world.advance((3 / 8) * leaseMs);
-    expect((await sweeping).map(({ id }) => id)).toEqual([goneId]);
+    // Everybody comes only for a moment: the first one leaves what he saw, and the last one has what it takes.
+    for (const name of ["first", "second", "third"]) {
+      await using comer = await join(world, name);
+      expect(await comer.sweep()).toEqual([]);
+      await world.advance(leaseMs / 8);
+    }
+    const last = await join(world, "last");
+    expect((await last.sweep()).map(({ id }) => id)).toEqual([goneId]);
+    expect(foundIn(world, "/ground/holders").filter((name) => name.startsWith(goneId))).toEqual([`${goneId}.dead`]);
   });
 
   // Until their next beat all of the living look old when the clock of the server is set ahead: whoever opened in that moment took their locks.
@@ -106,22 +112,26 @@ describe("a sweep", () => {
     const ids = await Promise.all(living.map(idOf));
     await world.advance(leaseMs);
     for (const id of ids) world.server.find(`/ground/holders/${id}.beat`)!.mtimeMs -= hourMs;
-    const sweeping = (await join(world, "sweeper", "machine 3")).sweep();
-    await world.advance(leaseMs);
-    expect(await sweeping).toEqual([]);
+    for (const name of ["first", "second", "third", "fourth"]) {
+      await using comer = await join(world, name, "machine 3");
+      expect(await comer.sweep()).toEqual([]);
+      await world.advance(leaseMs / 8);
+    }
     expect(await Promise.all(living.map(idOf))).toEqual(ids);
   });
 
-  it("waits for nothing where nobody looks dead, nor for one whose lease is longer than patience", async () => {
+  it("takes back a suspicion with its holder", async () => {
     const world = new World({ volume: nfs });
-    await join(world, "living", "machine 1");
-    await joinForLong(world, "gone", "machine 2");
+    const living = await join(world, "one", "machine 1");
+    const id = await idOf(living);
     await world.advance(leaseMs);
-    world.kill("gone");
-    await world.advance(3 * hourMs);
-    const before = world.nowMs;
-    expect(await (await join(world, "sweeper", "machine 3")).sweep()).toEqual([]);
-    expect(world.nowMs).toBe(before);
+    world.server.find(`/ground/holders/${id}.beat`)!.mtimeMs -= hourMs;
+    const sweeper = await join(world, "sweeper", "machine 3");
+    await sweeper.sweep();
+    expect(foundIn(world, "/ground/holders")).toContain(`${id}.suspect`);
+    await living.close();
+    await sweeper.sweep();
+    expect(foundIn(world, "/ground/holders").filter((name) => name.startsWith(id))).toEqual([]);
   });
 
   it("touches nothing of one who is just joining", async () => {

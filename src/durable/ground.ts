@@ -13,6 +13,7 @@ import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
 import { decideRecord, findDecision, findRecord } from "./record-file.ts";
 import { discard, stage, type Staging } from "./staging.ts";
+import { isConfirmed } from "./suspicion.ts";
 import { mustTrustMount } from "./trusted-mount.ts";
 import { Witness, type HolderState } from "./witness.ts";
 
@@ -85,7 +86,10 @@ export class Ground implements AsyncDisposable {
   /** The life that this process has here now. When the last one is over (after a sleep, say), a new one begins: what was held in the old one is lost. */
   async life(): Promise<Life> {
     if (this.#closed) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
-    if (!this.#life.isOver) return this.#life;
+    if (!this.#life.isOver) {
+      this.#life.watchForDeath();
+      return this.#life;
+    }
     // One for all who ask at the same time.
     this.#joining ??= this.#begin().finally(() => (this.#joining = undefined));
     return await this.#joining;
@@ -94,7 +98,8 @@ export class Ground implements AsyncDisposable {
   /** Where this process writes what nobody may see yet. */
   get staging(): Staging {
     const { disk, random } = this.ports;
-    return { disk, random, directory: async () => (await this.life()).temp };
+    const directory = async (): Promise<string> => (await this.life()).temp;
+    return { disk, random, directory, onSwept: (path) => this.#life.sweptAt(path) };
   }
 
   /** Everybody who counts here, each looked at once. */
@@ -115,10 +120,11 @@ export class Ground implements AsyncDisposable {
   async stateOf(id: string, { once = false }: { readonly once?: boolean } = {}): Promise<HolderState> {
     if (id === this.#life.holder.id) return this.#life.isOver ? "dead" : "alive";
     const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
-    if (holder === undefined) return "dead";
-    return once
-      ? await this.#withProbe((probe) => this.witness.lookOnce(holder, probe))
-      : await this.witness.look(holder);
+    if (holder === undefined) {
+      this.witness.forget(id);
+      return "dead";
+    }
+    return once ? await this.#withProbe((probe) => this.#lookOnce(holder, probe)) : await this.witness.look(holder);
   }
 
   async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
@@ -126,13 +132,19 @@ export class Ground implements AsyncDisposable {
     // and what was left would be there for ever.
     if (this.ports.disk.volume.kind === "local")
       return await this.#deadBy(holders, (holder) => this.witness.look(holder));
-    return await this.#withProbe((probe) => this.#deadBy(holders, (holder) => this.witness.lookOnce(holder, probe)));
+    return await this.#withProbe((probe) => this.#deadBy(holders, (holder) => this.#lookOnce(holder, probe)));
   }
 
   async #deadBy(holders: readonly Holder[], look: (holder: Holder) => Promise<HolderState>): Promise<Holder[]> {
     const dead: Holder[] = [];
     for (const holder of holders) if ((await look(holder)) === "dead") dead.push(holder);
     return dead;
+  }
+
+  async #lookOnce(holder: Holder, probe: string): Promise<HolderState> {
+    const state = await this.witness.lookOnce(holder, probe);
+    if (state === "dead" || !(await this.witness.looksOld(holder, probe))) return state;
+    return (await isConfirmed(this, holder, this.witness.beatOf(holder), probe)) ? "dead" : state;
   }
 
   /** A file of now, by the stamps of the server. */
@@ -221,8 +233,12 @@ export class Ground implements AsyncDisposable {
   async #removeRemains(): Promise<void> {
     const { disk } = this.ports;
     const names = new Set(await disk.list(this.layout.holders));
-    const beats = [...names].filter((name) => name.endsWith(".beat")).map((name) => name.slice(0, -".beat".length));
-    for (const id of new Set([...(await disk.list(this.layout.temps)), ...beats])) {
+    const idsOf = (suffix: string): string[] =>
+      [...names].filter((name) => name.endsWith(suffix)).map((name) => name.slice(0, -suffix.length));
+    // Of one who is dead or has closed: it says nothing any more.
+    for (const id of idsOf(".suspect").filter((each) => isId(each) && !names.has(`${each}.json`)))
+      await unlinkIfThere(disk, this.layout.suspicion(id));
+    for (const id of new Set([...(await disk.list(this.layout.temps)), ...idsOf(".beat")])) {
       // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
       if (!isId(id) || names.has(`${id}.json`) || id === this.#life.holder.id) continue;
       if (!names.has(`${id}.dead`) && !(await this.#isOld(id))) continue;
@@ -242,6 +258,7 @@ export class Ground implements AsyncDisposable {
 
   async #isOld(id: string): Promise<boolean> {
     return await this.#withProbe(async (probe) => {
+      // In this order: his directory is there before his beat.
       const beat = await this.#findStat(this.layout.beat(id));
       const temp = await this.#findStat(this.layout.temp(id));
       const now = await this.#findStat(probe);
@@ -250,9 +267,13 @@ export class Ground implements AsyncDisposable {
     });
   }
 
-  /** What tells how long ago somebody began to join. A beat in which nothing is written yet does not: on NFS a file that is just being made may look decades old. */
+  /**
+   * What tells how long ago somebody began to join. A beat in which nothing is written yet does not: on NFS a file that is just being made may look decades old. But whoever makes
+   * it has made his directory before: without one it is of nobody, made by a look at one who was just leaving.
+   */
   protected stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
-    return [temp, beat?.size === 0 ? undefined : beat].filter((stat) => stat !== undefined);
+    const isBeingMade = beat?.size === 0 && temp !== undefined;
+    return [temp, isBeingMade ? undefined : beat].filter((stat) => stat !== undefined);
   }
 
   async #findStat(path: string): Promise<FileStat | undefined> {

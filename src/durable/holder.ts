@@ -65,6 +65,10 @@ export class GroundLayout {
   beat(id: string): string {
     return `${this.holders}/${id}.beat`;
   }
+  /** The beat of one who looked dead to somebody, as he saw it. */
+  suspicion(id: string): string {
+    return `${this.holders}/${id}.suspect`;
+  }
   temp(id: string): string {
     return `${this.temps}/${id}`;
   }

@@ -39,6 +39,8 @@ export class Life {
   readonly #begun: BeatTimes;
   #beating: Beating | undefined;
   #lastBeat: BeatTimes;
+  /** When it was last looked whether others have declared it dead. */
+  #lookedAtMs: number;
 
   private constructor(
     ports: Ports,
@@ -54,6 +56,7 @@ export class Life {
     this.#layout = layout;
     this.#begun = begun;
     this.#lastBeat = begun;
+    this.#lookedAtMs = begun.monotonicMs;
     this.#file = file;
     this.#lock = lock;
   }
@@ -97,7 +100,12 @@ export class Life {
 
   get staging(): Staging {
     const { disk, random } = this.#ports;
-    return { disk, random, directory: async () => this.temp };
+    return { disk, random, directory: async () => this.temp, onSwept: (directory) => this.sweptAt(directory) };
+  }
+
+  /** Somebody found `directory` gone. If it is ours, others have taken us for dead, and what our clocks say counts no more. */
+  sweptAt(directory: string): void {
+    if (directory === this.temp) this.#finish("its temp directory is gone: others took it for dead");
   }
 
   /** Aborts, with LOCK_LOST as its reason, when this life is over. Whatever was held in it is lost. */
@@ -118,6 +126,22 @@ export class Life {
   /** LOCK_LOST when this life is over. To be asked before and after everything whose result is acted on. */
   mustGoOn(): void {
     if (this.isOver) this.signal.throwIfAborted();
+  }
+
+  /**
+   * Begins a look whether others have declared this life dead, no more than once for each beat: a machine whose clocks stood still does not know by itself that it slept, and would beat on for
+   * ever. By what is there and not by what is missing: an absence may be an old answer, and must not end a life.
+   */
+  watchForDeath(): void {
+    const { clock, disk } = this.#ports;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#lookedAtMs < beatPart * this.holder.leaseMs) return;
+    this.#lookedAtMs = nowMs;
+    disk.canOpen(this.#layout.deathRecord(this.holder.id)).then(
+      (isDead) => (isDead ? this.#finish("others took it for dead") : undefined),
+      // A look that fails says nothing.
+      () => undefined,
+    );
   }
 
   /** Ends it cleanly: nothing of it is left for others to judge. */
@@ -182,8 +206,12 @@ export class Life {
   #startHeart(): void {
     if (this.isOver) return;
     const { leaseMs } = this.holder;
-    // A beat that failed is tried again until the deadline decides; it may be one lost packet, or one thread too many.
-    const onLost = (): void => void this.#beatAgain();
+    const onLost = (): void => {
+      // Asked at once: a heart that came too late is the first to know that the machine slept.
+      if (this.isOver) return;
+      // A beat that failed is tried again until the deadline decides; it may be one lost packet, or one thread too many.
+      void this.#beatAgain();
+    };
     try {
       this.#beating = this.#ports.heart.start(this.#file, {
         everyMs: beatPart * leaseMs,

@@ -1,11 +1,10 @@
 // Publish: a file appears under its name complete and durable, or not at all.
 import { holdfastError, isHoldfastError } from "../errors.ts";
-import { randomName } from "../format/id.ts";
 import { hasErrno, isOutcomeUnknown } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import { again } from "./again.ts";
 import { parentOf, syncNames } from "./directory.ts";
-import { discard, stage, type Staging } from "./staging.ts";
+import { discard, mustStand, newTemp, stage, type Staging } from "./staging.ts";
 
 /** How often an operation whose outcome is unknown is asked for again before the caller is told so. */
 const triesMax = 3;
@@ -33,6 +32,9 @@ export async function putIfAbsent(
     // After the link and before the answer: a name that a power cut takes back was never acknowledged.
     if (won && sync) await syncParent(staging.disk, target);
     return won;
+  } catch (error) {
+    // What had that name was removed before it could be read, and it may have been ours.
+    throw hasErrno(error, "ESTALE") ? outcomeUnknown(target, error) : error;
   } finally {
     await discard(staging, temp);
   }
@@ -91,18 +93,22 @@ export async function linkOnce(
 
 /**
  * Whether `path` is there, as the server of a share knows: a second name for it can be made only if it is. An open may be answered by a client that has it open
- * already, though another machine has removed it.
+ * already, though another machine has removed it. LOCK_LOST when our own directory is gone, which says nothing about `path`.
  */
 export async function canLinkFrom(staging: Staging, path: string): Promise<boolean> {
-  const { disk, random } = staging;
-  const temp = `${await staging.directory()}/${randomName(random.bytes(16))}`;
+  const { disk } = staging;
+  const directory = await staging.directory();
+  const temp = newTemp(staging, directory);
   try {
-    await again(disk, parentOf(temp), () => disk.link(path, temp));
+    await again(disk, directory, () => disk.link(path, temp));
   } catch (error) {
     // A name of ours alone: it can only have been made by this very request, whose first answer was lost.
     if (!hasErrno(error, "EEXIST")) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return false;
-      throw error;
+      if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
+      // The same is answered when we were taken for dead and our own directory was swept. Asked after the link and of that very directory: its name is never made again, so if it
+      // is there now it was there then.
+      await mustStand(staging, directory);
+      return false;
     }
   }
   await discard(staging, temp);
@@ -143,9 +149,11 @@ async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: b
   } catch (error) {
     // Absent, or longer than ours: not ours.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
-    // What was there when it was opened was removed before it could be read. Whether that can have been ours, the caller knows.
+    // What was there when it was opened was removed before it could be read. Whether that can have been ours, the caller finds out.
     if (!inDoubt && hasErrno(error, "ESTALE")) throw error;
-    throw inDoubt || isOutcomeUnknown(error) ? outcomeUnknown(target, error) : error;
+    // The client of a share may have asked twice, and then the name is taken because we took it: who cannot look does not know.
+    const mayBeOurs = inDoubt || disk.volume.kind !== "local" || isOutcomeUnknown(error);
+    throw mayBeOurs ? outcomeUnknown(target, error) : error;
   }
 }
 

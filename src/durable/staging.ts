@@ -4,6 +4,7 @@ import { randomName } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { Random } from "../ports/random.ts";
+import { parentOf } from "./directory.ts";
 import { createOwnFile } from "./own-name.ts";
 
 export interface Staging {
@@ -11,6 +12,8 @@ export interface Staging {
   readonly random: Random;
   /** Gives `temp/<holder>` of the life that this process has now, on the same file system as every target. */
   readonly directory: () => Promise<string>;
+  /** Told when that directory is found gone: only its holder can say what ends with it. */
+  readonly onSwept?: ((directory: string) => void) | undefined;
 }
 
 export interface StageOptions {
@@ -24,13 +27,26 @@ export interface StageOptions {
  * leave nothing behind.
  */
 export async function stage(staging: Staging, bytes: Uint8Array, { sync, path }: StageOptions): Promise<string> {
-  const temp = path ?? `${await staging.directory()}/${randomName(staging.random.bytes(16))}`;
+  const temp = path ?? newTemp(staging, await staging.directory());
   try {
     await createOwnFile(staging.disk, temp, bytes, { sync });
   } catch (error) {
-    throw hasErrno(error, "ENOENT") ? swept(temp, error) : error;
+    if (!hasErrno(error, "ENOENT")) throw error;
+    staging.onSwept?.(parentOf(temp));
+    throw swept(temp, error);
   }
   return temp;
+}
+
+/** A name that nobody has in `directory`. */
+export function newTemp({ random }: Staging, directory: string): string {
+  return `${directory}/${randomName(random.bytes(16))}`;
+}
+
+/** LOCK_LOST when `directory`, which `staging` gave, is gone. By making a file in it: on a share only a change is surely answered by the server. */
+export async function mustStand(staging: Staging, directory: string): Promise<void> {
+  const path = newTemp(staging, directory);
+  await discard(staging, await stage(staging, new Uint8Array(), { sync: false, path }));
 }
 
 /** The directory of a holder goes only when it is closed or judged dead. */

@@ -5,13 +5,19 @@ import { hasErrno } from "../ports/disk-error.ts";
 import { areTwoBoots } from "../ports/host.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { GroundLayout, Holder } from "./holder.ts";
+import { findStampMs } from "./stamp.ts";
 
-const beatBytesMax = 4096;
+export const beatBytesMax = 4096;
 /** One gap between two looks counts for at most this part of the lease: my own sleep, or an outage of the server, ages nobody. */
 const gapPart = 1 / 4;
 const silentPart = 1 / 2;
-/** How many leases a heartbeat must be older than a file made now, by the server's own stamps, to convince somebody who cannot wait. */
+/** How many leases a heartbeat must be older than a file made now, by the server's own stamps, to convince somebody who cannot watch for a lease. */
 const oneShotLeases = 2;
+/** What he must have seen of the silence all the same: the server's clock may have been set ahead, and then everybody looks old until he beats again. */
+const oneShotPart = 3 / 8;
+
+/** How many are watched at once. Those who closed are never looked at again, and nobody says so. */
+const watchedMax = 10_000;
 
 export type HolderState = HolderInfo["state"];
 
@@ -40,28 +46,31 @@ export class Witness {
     const bytes = await this.#readBeat(holder);
     const before = this.#watched.get(holder.id);
     if (before === undefined || before.bytes !== bytes) {
-      this.#watched.set(holder.id, { bytes, silentMs: 0, provenAtMs: clock.monotonicMs() });
+      this.#watch(holder, { bytes, silentMs: 0, provenAtMs: clock.monotonicMs() });
       return "alive";
     }
     // Silent until I asked: while the answer was on its way the holder may have beaten. New bytes, above, count from when I had them.
     const gapMs = Math.min(Math.max(0, askedAtMs - before.provenAtMs), gapPart * holder.leaseMs);
     const silentMs = before.silentMs + gapMs;
-    this.#watched.set(holder.id, { bytes, silentMs, provenAtMs: askedAtMs });
+    // Never back: of several looks at once a slow one may come last, and the same silence would count again.
+    this.#watch(holder, { bytes, silentMs, provenAtMs: Math.max(before.provenAtMs, askedAtMs) });
     if (silentMs >= holder.leaseMs) return "dead";
     return silentMs >= silentPart * holder.leaseMs ? "silent" : "alive";
   }
 
-  /**
-   * One look by somebody who cannot watch for a lease: also dead when the heartbeat's stamp is older than that of `probe`, a file made just now beside
-   * it, by two leases. Both stamps are the server's.
-   */
+  /** One look by somebody who cannot watch for a lease: also dead when it `looksOld` and was silent for more than a beat of my own watching. */
   async lookOnce(holder: Holder, probe: string): Promise<HolderState> {
     const state = await this.look(holder);
-    if (state === "dead" || !this.#stampsAreFresh) return state;
-    const beatMs = await this.#findStamp(this.#layout.beat(holder.id));
-    const nowMs = await this.#findStamp(probe);
-    if (beatMs === undefined || nowMs === undefined) return state;
-    return nowMs - beatMs > oneShotLeases * holder.leaseMs ? "dead" : state;
+    if (state === "dead" || this.#silentMs(holder) < oneShotPart * holder.leaseMs) return state;
+    return (await this.looksOld(holder, probe)) ? "dead" : state;
+  }
+
+  /** Whether the heartbeat's stamp is older than that of `probe`, a file made just now beside it, by two leases. Both stamps are the server's. */
+  async looksOld(holder: Holder, probe: string): Promise<boolean> {
+    if (!this.#stampsAreFresh) return false;
+    const beatMs = await findStampMs(this.#ports.disk, this.#layout.beat(holder.id));
+    const nowMs = await findStampMs(this.#ports.disk, probe);
+    return beatMs !== undefined && nowMs !== undefined && nowMs - beatMs > oneShotLeases * holder.leaseMs;
   }
 
   /** When the holder last said that it lives, by its own clock: for people. */
@@ -70,8 +79,25 @@ export class Witness {
     return beat?.wallMs ?? holder.startedAtMs;
   }
 
+  /** Its bytes at the last look. */
+  beatOf({ id }: Holder): string {
+    return this.#watched.get(id)?.bytes ?? "";
+  }
+
   forget(id: string): void {
     this.#watched.delete(id);
+  }
+
+  /** Whoever was looked at last is last in the map: the first one is forgotten when there are too many, and at worst watched anew. */
+  #watch({ id }: Holder, watched: Watched): void {
+    this.#watched.delete(id);
+    this.#watched.set(id, watched);
+    const [first] = this.#watched.keys();
+    if (first !== undefined && this.#watched.size > watchedMax) this.#watched.delete(first);
+  }
+
+  #silentMs({ id }: Holder): number {
+    return this.#watched.get(id)?.silentMs ?? 0;
   }
 
   /** An SMB server may stamp a file only when its writer closes it: there a silent stamp says nothing. */
@@ -114,22 +140,6 @@ export class Witness {
     } catch (error) {
       // An absent beat is one that does not change.
       if (hasErrno(error, "ENOENT")) return "";
-      throw error;
-    }
-  }
-
-  async #findStamp(path: string): Promise<number | undefined> {
-    try {
-      // Through an open, because a plain stat is answered from a cache that may be a minute old.
-      const file = await this.#ports.disk.open(path, "read");
-      try {
-        return (await file.stat()).mtimeMs;
-      } finally {
-        await file.close();
-      }
-    } catch (error) {
-      // ESTALE: its holder has ended between the open and the stat.
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
       throw error;
     }
   }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Ground, openGround } from "../../src/durable/index.ts";
 import type { Life } from "../../src/durable/life.ts";
+import { putIfAbsent } from "../../src/durable/publish.ts";
 import { decodeBeat } from "../../src/format/beat.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { makeScratch } from "../ports/scratch.ts";
@@ -103,6 +104,15 @@ describe("a life", () => {
     expect(decodeBeat(Buffer.from(beat))?.count).toBe(0);
   });
 
+  it("that slept while the monotonic clock stood still says so with the next beat, though nobody asks", async () => {
+    const { world, life } = await begin(1000);
+    // Just after a beat: its own timer has most of the lease still to run.
+    await world.advance(leaseMs / 8);
+    world.machine("machine").wallOffsetMs += 3_600_000;
+    await world.advance(leaseMs / 4);
+    expect(life.signal.reason).toMatchObject(lost);
+  });
+
   it("that is over does not look alive to others: its heart stops", async () => {
     const { world, life } = await begin(1000);
     await world.advance(2 * leaseMs);
@@ -196,6 +206,69 @@ describe("a life", () => {
     await disk.unlink(ground.layout.beat(life.holder.id));
     await ground.close();
     expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
+  });
+});
+
+describe("a life that others took for dead while its clocks stood still", () => {
+  /** What a sweeper does. */
+  async function sweepAway({ world, ground, life }: Story): Promise<void> {
+    const { disk } = world.ports("bea");
+    await disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+    await disk.rmdir(life.temp);
+    await disk.unlink(ground.layout.beat(life.holder.id));
+  }
+
+  it("is over as soon as it wants to write, and another one begins", async () => {
+    const story = await begin(1000);
+    const { world, ground, life } = story;
+    await sweepAway(story);
+    const put = (): Promise<boolean> => putIfAbsent(ground.staging, "/file", Buffer.from("x"));
+    await expect(put()).rejects.toMatchObject({ code: "LOCK_LOST" });
+    expect(life.signal.reason).toMatchObject(lost);
+    expect(await put()).toBe(true);
+    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    await ground.close();
+    expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
+  });
+
+  it("learns of the record of its death when it is used, within a beat, though nothing of it is swept yet", async () => {
+    const { world, ground, life } = await begin(1000);
+    await world
+      .ports("bea")
+      .disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+    await world.advance(leaseMs / 4);
+    await ground.life();
+    await world.settle();
+    expect(life.signal.reason).toMatchObject(lost);
+    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+  });
+
+  it("is looked for once in a beat, and ends by nothing that is missing and by no look that fails", async () => {
+    const { world, ground, life } = await begin(1000);
+    await world.ports("bea").disk.unlink(ground.layout.record(life.holder.id));
+    await world.advance(leaseMs);
+    world.calls.length = 0;
+    const fault = { process: "ada", at: "can open", label: "EIO", lasting: false };
+    expect(
+      await world.withFault(fault, async () => {
+        for (let use = 0; use < 5; use++) await ground.life();
+        await world.settle();
+      }),
+    ).toBe(true);
+    expect(world.calls.map(({ what }) => what)).toEqual([`can open ${ground.layout.deathRecord(life.holder.id)}`]);
+    await world.advance(leaseMs);
+    expect(await ground.life()).toBe(life);
+    await world.settle();
+    expect(life.isOver).toBe(false);
+  });
+
+  it("does not end the one that has begun since", async () => {
+    const { world, ground, life } = await begin(0);
+    const slow = { ...ground.staging, directory: async () => life.temp };
+    await world.advance(leaseMs);
+    const next = await ground.life();
+    await expect(putIfAbsent(slow, "/file", Buffer.from("x"))).rejects.toMatchObject({ code: "LOCK_LOST" });
+    expect(next.isOver).toBe(false);
   });
 });
 

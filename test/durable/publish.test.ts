@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { putIfAbsent, replace } from "../../src/durable/publish.ts";
+import { canLinkFrom, putIfAbsent, replace } from "../../src/durable/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { startChild } from "./child.ts";
@@ -266,6 +266,42 @@ describe("publish over a connection that loses answers", () => {
     }
   });
 
+  // A client repeats a request whose answer was lost, and the answer to the second one is "it is there already": that it is ours only its content can tell.
+  it.each(["EMFILE", "EACCES", "ENOMEM", "ESTALE", "EIO"])(
+    "is OUTCOME_UNKNOWN when the name is taken, perhaps by ourselves, and a look fails with %s",
+    async (errno) => {
+      const world = new World({ volume: nfs });
+      const staging = await world.staging("ada");
+      const disk = changedDisk(staging.disk, (before) => ({
+        async link(from, to) {
+          await before.link(from, to);
+          throw diskError("EEXIST", "link", to);
+        },
+        async readFile(path) {
+          throw diskError(errno, "read", path);
+        },
+      }));
+      for (const put of [putIfAbsent, putForGood])
+        await expect(put({ ...staging, disk }, `/${put.name}`, bytesOf("mine"))).rejects.toMatchObject({
+          code: "OUTCOME_UNKNOWN",
+        });
+    },
+  );
+
+  it("tells the failure of the look where a taken name is always another's: on a local disk", async () => {
+    const world = new World();
+    const staging = await world.staging("ada");
+    await staging.disk.createFile("/name", bytesOf("another's"), { sync: true });
+    const disk = changedDisk(staging.disk, () => ({
+      async readFile(path) {
+        throw diskError("EACCES", "read", path);
+      },
+    }));
+    await expect(putIfAbsent({ ...staging, disk }, "/name", bytesOf("mine"))).rejects.toMatchObject({
+      code: "NO_PERMISSION",
+    });
+  });
+
   it("is OUTCOME_UNKNOWN when a lost request is followed by a refusal, which says nothing about the first", async () => {
     const place = await makeMemory();
     for (const [operation, publish] of [
@@ -335,6 +371,45 @@ describe("publish over a connection that loses answers", () => {
         cause: { code: "DISK_FULL" },
       });
     }
+  });
+});
+
+describe("a share that is asked by a link", () => {
+  it("says whether a file is there, and leaves no temp file", async () => {
+    const world = new World({ volume: nfs });
+    const staging = await world.staging("ada");
+    await staging.disk.createFile("/file", bytesOf("x"), { sync: true });
+    expect(await canLinkFrom(staging, "/file")).toBe(true);
+    expect(await canLinkFrom(staging, "/missing")).toBe(false);
+    expect(world.tree("/")).toEqual({ "//temp/": "", "//file": "x" });
+  });
+
+  // A process that had slept took every hold of others for released, because the directory into which it linked had been swept.
+  it("does not take its asker's own directory, which was swept, for the absence of the file", async () => {
+    const world = new World({ volume: nfs });
+    const swept: string[] = [];
+    const staging = { ...(await world.staging("ada")), onSwept: (path: string) => void swept.push(path) };
+    await staging.disk.createFile("/file", bytesOf("x"), { sync: true });
+    await world.ports("bea").disk.rmdir("/temp");
+    await expect(canLinkFrom(staging, "/file")).rejects.toMatchObject({ code: "LOCK_LOST" });
+    expect(swept).toEqual(["/temp"]);
+  });
+
+  it("does not do so either when its asker has another directory by the time that the link fails", async () => {
+    const world = new World({ volume: nfs });
+    const { disk, random } = await world.staging("ada");
+    await disk.mkdir("/temp-2");
+    await disk.createFile("/file", bytesOf("x"), { sync: true });
+    let directory = "/temp";
+    const slow = changedDisk(disk, (before) => ({
+      async link(from, to) {
+        directory = "/temp-2";
+        await world.ports("bea").disk.rmdir("/temp");
+        await before.link(from, to);
+      },
+    }));
+    const staging = { disk: slow, random, directory: async () => directory };
+    await expect(canLinkFrom(staging, "/file")).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 });
 

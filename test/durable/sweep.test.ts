@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Ground } from "../../src/durable/ground.ts";
 import { putIfAbsent } from "../../src/durable/publish.ts";
+import { Witness } from "../../src/durable/witness.ts";
 import { makeId } from "../../src/format/id.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { asNewerFormat } from "./newer-format.ts";
@@ -93,7 +94,44 @@ describe("a sweep", () => {
     await world.advance(1.5 * leaseMs);
     expect(await (await join(world, "early")).sweep()).toEqual([]);
     await world.advance(leaseMs);
-    expect((await (await join(world, "later")).sweep()).map(({ id }) => id)).toEqual([goneId]);
+    // Everybody comes only for a moment: the first one leaves what he saw, and the last one has what it takes.
+    for (const name of ["first", "second", "third"]) {
+      await using comer = await join(world, name);
+      expect(await comer.sweep()).toEqual([]);
+      await world.advance(leaseMs / 8);
+    }
+    const last = await join(world, "last");
+    expect((await last.sweep()).map(({ id }) => id)).toEqual([goneId]);
+    expect(foundIn(world, "/ground/holders").filter((name) => name.startsWith(goneId))).toEqual([`${goneId}.dead`]);
+  });
+
+  // Until their next beat all of the living look old when the clock of the server is set ahead: whoever opened in that moment took their locks.
+  it("by one who has only just come touches nothing of the living when the clock of the server was set ahead", async () => {
+    const world = new World({ volume: nfs });
+    const living = [await join(world, "one", "machine 1"), await join(world, "two", "machine 2")];
+    const ids = await Promise.all(living.map(idOf));
+    await world.advance(leaseMs);
+    for (const id of ids) world.server.find(`/ground/holders/${id}.beat`)!.mtimeMs -= hourMs;
+    for (const name of ["first", "second", "third", "fourth"]) {
+      await using comer = await join(world, name, "machine 3");
+      expect(await comer.sweep()).toEqual([]);
+      await world.advance(leaseMs / 8);
+    }
+    expect(await Promise.all(living.map(idOf))).toEqual(ids);
+  });
+
+  it("takes back a suspicion with its holder", async () => {
+    const world = new World({ volume: nfs });
+    const living = await join(world, "one", "machine 1");
+    const id = await idOf(living);
+    await world.advance(leaseMs);
+    world.server.find(`/ground/holders/${id}.beat`)!.mtimeMs -= hourMs;
+    const sweeper = await join(world, "sweeper", "machine 3");
+    await sweeper.sweep();
+    expect(foundIn(world, "/ground/holders")).toContain(`${id}.suspect`);
+    await living.close();
+    await sweeper.sweep();
+    expect(foundIn(world, "/ground/holders").filter((name) => name.startsWith(id))).toEqual([]);
   });
 
   it("touches nothing of one who is just joining", async () => {
@@ -167,6 +205,30 @@ describe("a sweep", () => {
     }
     expect(leftOf).toEqual([]);
     expect(steps).toBeGreaterThan(8);
+  });
+
+  it("removes an empty heartbeat that a look has made for one who was just leaving, after an hour", async () => {
+    const world = new World();
+    const sweeper = await joinForLong(world, "sweeper");
+    const ada = await joinForLong(world, "ada");
+    const { holder } = await ada.life();
+    const ports = world.ports("witness");
+    const osLock = {
+      // Between the look at the file and the question whether it is locked.
+      open: async (path: string) => {
+        await ada.close();
+        return await ports.osLock.open(path);
+      },
+    };
+    const witness = new Witness({ ...ports, osLock }, sweeper.layout);
+    expect(await witness.look(holder)).toBe("alive");
+    const beats = (): string[] => foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"));
+    expect(beats()).toHaveLength(2);
+    await sweeper.sweep();
+    expect(beats()).toHaveLength(2);
+    await world.advance(2 * hourMs);
+    await sweeper.sweep();
+    expect(beats()).toEqual([`${await idOf(sweeper)}.beat`]);
   });
 
   it("removes what somebody left who died at any step of leaving", async () => {

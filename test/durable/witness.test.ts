@@ -120,6 +120,32 @@ describe("a witness", () => {
     for (let look = 0; look < 2; look++) expect(await witness.look(holder)).toBe("alive");
   });
 
+  it("counts no time twice when an answer comes late, after those to later questions", async () => {
+    const ports = world.ports("wit");
+    const held: (() => void)[] = [];
+    let isSlow = false;
+    const slow = changedDisk(ports.disk, (disk) => ({
+      async readFile(path, bytesMax) {
+        if (isSlow) await new Promise<void>((resolve) => held.push(resolve));
+        return await disk.readFile(path, bytesMax);
+      },
+    }));
+    witness = new Witness({ ...ports, disk: slow }, layout);
+    await witness.look(holder);
+    isSlow = true;
+    const late = Array.from({ length: 4 }, () => witness.look(holder));
+    await world.settle();
+    isSlow = false;
+    world.nowMs += leaseMs / 4;
+    for (const answer of held) {
+      expect(await witness.look(holder)).toBe("alive");
+      answer();
+      await world.settle();
+    }
+    expect(await Promise.all(late)).toEqual(["alive", "alive", "alive", "alive"]);
+    expect(await witness.look(holder)).toBe("alive");
+  });
+
   it("counts the outage of the server as one gap", async () => {
     await witness.look(holder);
     await watch(leaseMs / 4, 2);
@@ -154,6 +180,24 @@ describe("a witness", () => {
     await watch(leaseMs / 4, 3);
     witness.forget(holder.id);
     expect(await watch(leaseMs / 4, 1)).toBe("alive");
+  });
+
+  it("forgets at last whom it has not looked at for longest: holders come and go for ever", async () => {
+    await witness.look(holder);
+    await watch(leaseMs / 4, 3);
+    const seen = { ...holder, id: "seen" };
+    for (let look = 0; look < 4; look++) {
+      world.nowMs += leaseMs / 4;
+      await witness.look(seen);
+    }
+    for (let other = 0; other < 9_999; other++) {
+      await witness.look({ ...holder, id: `other-${other}` });
+      if (other === 5000) await witness.look(seen);
+    }
+    world.nowMs += leaseMs / 4;
+    expect(await witness.look(seen)).toBe("dead");
+    // Then it is watched anew.
+    expect(await witness.look(holder)).toBe("alive");
   });
 
   it("tells when a holder last said that it lives; its start when it has not", async () => {
@@ -251,13 +295,28 @@ describe("somebody who cannot wait for a lease", () => {
     return await witness.lookOnce(holder, probe);
   };
 
-  it("believes a heartbeat dead that is older than two leases, by the stamps of the server", async () => {
-    world.nowMs += 2 * leaseMs + 1;
+  it("believes a heartbeat dead that is older than two leases, by the stamps of the server, and was silent for longer than a beat", async () => {
+    world.nowMs += (2 - 3 / 8) * leaseMs + 1;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
     expect(await lookOnce()).toBe("dead");
   });
 
   it("believes nothing of a younger one", async () => {
-    world.nowMs += 2 * leaseMs;
+    world.nowMs += (2 - 3 / 8) * leaseMs;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
+    expect(await lookOnce()).toBe("alive");
+  });
+
+  it("believes no stamp before it has seen the silence: the server's clock may have been set ahead", async () => {
+    world.nowMs += 100 * leaseMs;
+    expect(await lookOnce()).toBe("alive");
+    await watch(leaseMs / 8, 2);
+    await writeBeat(beat(1));
+    world.server.find(layout.beat(holder.id))!.mtimeMs -= 100 * leaseMs;
+    await world.ports("wit").disk.unlink(probe);
+    expect(await watch(leaseMs / 8, 1)).toBe("alive");
     expect(await lookOnce()).toBe("alive");
   });
 
@@ -268,6 +327,8 @@ describe("somebody who cannot wait for a lease", () => {
 
   it("believes nothing when a stamp cannot be had", async () => {
     world.nowMs += 10 * leaseMs;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
     expect(await witness.lookOnce(holder, "/ground/missing")).toBe("alive");
     await world.ports("ada").disk.unlink(layout.beat(holder.id));
     expect(await lookOnce()).toBe("alive");
@@ -278,6 +339,8 @@ describe("somebody who cannot wait for a lease", () => {
     async (type) => {
       await prepare({ kind: "network", type, mountOptions: [] });
       world.nowMs += 100 * leaseMs;
+      await witness.look(holder);
+      await watch(leaseMs / 8, 3);
       expect(await lookOnce()).toBe("alive");
     },
   );

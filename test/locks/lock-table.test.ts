@@ -1,12 +1,13 @@
 // The lock table: several tasks of one process at the same time, disks that fail, and records that somebody has made up.
 import { existsSync, readdirSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { slotKind } from "../../src/durable/epoch.ts";
 import { encodeRecord } from "../../src/format/record.ts";
 import { tableKind, type Request } from "../../src/locks/request.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
+import { nfs } from "../durable/world.ts";
 import { LocksWorld, withDisk } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -41,6 +42,22 @@ it("drops what one task has condemned, though another task's append came in betw
   await first;
   expect((await table.read()).state.requests).toEqual([]);
   await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
+});
+
+// One that had been taken for dead while it slept took every hold for released, and its next append dropped those of the living.
+it("drops nobody who holds when its own directory was swept, and goes on with another life", async () => {
+  const tamper = withDisk(() => ({ volume: nfs }));
+  const [holder, sleeper] = [await world.open({ tamper }), await world.open({ tamper })];
+  const hold = await holder.acquire("x");
+  const { ground } = sleeper.table;
+  const life = await ground.life();
+  await rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+  await rm(life.temp, { recursive: true });
+  await expect(sleeper.tryAcquire("x")).rejects.toMatchObject({ code: "LOCK_LOST" });
+  expect(life.signal.aborted).toBe(true);
+  expect(await sleeper.tryAcquire("x")).toBeUndefined();
+  await (await sleeper.acquire("y")).release();
+  await hold.assertHeld();
 });
 
 it("gives a lock that was won, though tidying up after it fails", async () => {

@@ -4,6 +4,8 @@ import { Ground } from "../../durable/ground.ts";
 import type { GroundLayout, Holder } from "../../durable/holder.ts";
 import type { Life } from "../../durable/life.ts";
 import { Witness, type HolderState } from "../../durable/witness.ts";
+import type { Staging } from "../../durable/staging.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { groundScenarios } from "../scenarios/ground.ts";
@@ -43,6 +45,19 @@ const looksUpPids: Judging["makeWitness"] = (ports: Ports) => ({
 class BelievesStamps extends Ground {
   protected override stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
     return [beat ?? temp].filter((stat) => stat !== undefined);
+  }
+}
+
+/** Takes every link that finds nothing for the absence of the file that it asks for. */
+async function blamesTheFile({ disk, directory }: Staging, path: string): Promise<boolean> {
+  try {
+    const temp = `${await directory()}/asked`;
+    await disk.link(path, temp);
+    await disk.unlink(temp);
+    return true;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return false;
+    throw error;
   }
 }
 
@@ -99,6 +114,16 @@ export const livenessMutants: readonly Mutant[] = [
       "liveness: a pid that is used again",
     ),
     breaks: /a dead holder was judged alive/,
+  },
+  {
+    name: "own directory swept, another's file taken for gone",
+    about:
+      "Whoever was taken for dead asks by a link whether another's hold stands, and its own directory is what is gone.",
+    scenario: scenarioNamed(
+      groundScenarios({ isStillThere: blamesTheFile }),
+      "ground: one who asks for another's file against a sweeper",
+    ),
+    breaks: /a file that is there was taken for gone/,
   },
   {
     name: "stamps of a file that is being made are believed",

@@ -1,7 +1,8 @@
 // Scenarios of the ground: a publisher that may sleep past its lease, and a sweeper that removes what the dead have left.
 import { Ground } from "../../durable/ground.ts";
-import { putIfAbsent } from "../../durable/publish.ts";
-import { HoldfastError } from "../../errors.ts";
+import { isStillThere, putIfAbsent } from "../../durable/publish.ts";
+import type { Staging } from "../../durable/staging.ts";
+import { HoldfastError, isHoldfastError } from "../../errors.ts";
 import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
 import { share } from "./volumes.ts";
 
@@ -25,6 +26,22 @@ const publisher: Actor = actor({
 
 export interface GroundScenarioOptions {
   readonly GroundClass?: typeof Ground;
+  readonly isStillThere?: (staging: Staging, path: string) => Promise<boolean>;
+}
+
+/** Asks for a file that stays. */
+function asker({ isStillThere: ask = isStillThere }: GroundScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => Ground.open(ports, directory, { leaseMs }),
+    run: async ({ note }, ground) => {
+      try {
+        note((await ask(ground.staging, target)) ? "there" : "gone");
+      } catch (error) {
+        if (!isHoldfastError(error, "LOCK_LOST")) throw error;
+        note("failed", error.code);
+      }
+    },
+  });
 }
 
 /** Comes while somebody sweeps. */
@@ -65,6 +82,23 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
       audit: async ({ disk }, facts) => {
         if (valuesOf(facts, "published").length === 0) return;
         mustHold(await disk.canOpen(target), "the file was acknowledged and is not there");
+      },
+    },
+    {
+      name: "ground: one who asks for another's file against a sweeper",
+      about: "A share is asked by a link into the asker's own directory, which is swept when he sleeps past his lease.",
+      tempIsShared: true,
+      volume: share,
+      beatsMax: 8,
+      pauses: { ms: 3 * leaseMs, count: 1, actors: ["ada"] },
+      setup: async ({ disk }) => await disk.createFile(target, content, { sync: true }),
+      actors: {
+        ada: { ...asker(options), machine: "m1" },
+        swe: { ...sweeper(options), machine: "m2" },
+      },
+      check: (facts) => {
+        onlySleepersFail(facts);
+        mustHold(!facts.some(({ what }) => what === "gone"), "a file that is there was taken for gone");
       },
     },
     {

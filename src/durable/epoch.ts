@@ -64,18 +64,28 @@ export async function makeEpochDirectory(
   return name;
 }
 
-/** Deletes an epoch that nobody can win in any more. False when another collector has, or when something in it cannot be removed now. */
-export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
+/** From here on no link in this directory is believed, also after a power cut. False when it is gone altogether. ESTALE may mean that `open` stands. */
+export async function sealEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
-    // First of all, and durable before anything else goes: from here on no link in this directory is believed. Only ENOENT says that it is gone: an
-    // ESTALE may mean that it stands, and deleting slots under it would let their numbers be won again.
     await again(disk, directory, () => disk.unlink(`${directory}/open`)).catch((error: unknown) => {
       if (!hasErrno(error, "ENOENT")) throw error;
     });
     await syncNames(disk, directory);
+    return true;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return false;
+    throw error;
+  }
+}
+
+/** Deletes an epoch that nobody can win in any more. False when another collector has, or when something in it cannot be removed now. */
+export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
+  try {
+    // First of all, and durable before anything else goes: slots that are deleted under an `open` that stands could be won again.
+    if (!(await sealEpochDirectory(disk, directory))) return false;
   } catch (error) {
     // ENOTDIR: a foreign file with such a name.
-    if (hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR")) return false;
+    if (hasErrno(error, "ESTALE", "ENOTDIR")) return false;
     throw error;
   }
   return await removeDirectory(disk, directory);

@@ -12,6 +12,9 @@ import { createOwnFile, makeOwnDirectory } from "./own-name.ts";
 import { getRecord } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
+/** What we make: a slot name, and 128 random bits. */
+const directoryPattern = /^[0-9]{10}-[0-9a-hjkmnp-tv-z]{26}$/;
+
 export interface Epoch<T> {
   /** Its random part is used once, so a name in it was never used before. */
   readonly directory: string;
@@ -93,8 +96,7 @@ export async function removeEpochDirectory(disk: Disk, directory: string): Promi
 
 /** The number of the epoch that a directory was made for; undefined for anything else. */
 export function findEpochOfDirectory(name: string): number | undefined {
-  const dash = name.indexOf("-");
-  return dash < 0 ? undefined : findSlotNumber(name.slice(0, dash));
+  return directoryPattern.test(name) ? findSlotNumber(name.slice(0, name.indexOf("-"))) : undefined;
 }
 
 /** Undefined when there is none, or when the epoch is gone. */
@@ -140,7 +142,7 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
 /** One name, of the kind that we make: it becomes part of a path. */
 function epochDirectoryOf(value: unknown): string {
   const name = textOf(value);
-  if (!/^[0-9]{10}-[0-9a-z]+$/.test(name)) throw new TypeError("not the name of an epoch");
+  if (!directoryPattern.test(name)) throw new TypeError("not the name of an epoch");
   return name;
 }
 

@@ -152,9 +152,9 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     const rollers = await Promise.all(range(1, 4).map(another));
     await Promise.all(rollers.map((roller, index) => add(roller, `r${index}`)));
     // And one who died before he could name his.
-    await disk.mkdir(`${directory}/${slotName(2)}-orphan`);
-    await disk.createFile(`${directory}/${slotName(2)}-orphan/open`, new Uint8Array(), { sync: false });
-    await disk.mkdir(`${directory}/${slotName(3)}-empty`);
+    await disk.mkdir(`${directory}/${slotName(2)}-${"0".repeat(26)}`);
+    await disk.createFile(`${directory}/${slotName(2)}-${"0".repeat(26)}/open`, new Uint8Array(), { sync: false });
+    await disk.mkdir(`${directory}/${slotName(3)}-${"0".repeat(26)}`);
     expect((await epochs()).filter((epoch) => epoch === 2).length).toBeGreaterThan(1);
     await addMany(chain, "b", 9);
     await chain.collect();
@@ -169,15 +169,19 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     await disk.createFile(`${directory}/README`, Buffer.from("x"), { sync: false });
     await disk.createFile(`${directory}/${slotName(1)}`, Buffer.from("x"), { sync: false });
     await disk.mkdir(`${directory}/backup-2026`);
+    const backup = `${slotName(1)}-My backup (keep)`;
+    await disk.mkdir(`${directory}/${backup}`);
+    await disk.createFile(`${directory}/${backup}/precious`, Buffer.from("x"), { sync: false });
     await disk.createFile(`${directory}/epochs/notes.txt`, Buffer.from("x"), { sync: false });
     await disk.createFile(`${directory}/${first}/Thumbs.db`, Buffer.from("x"), { sync: false });
-    await disk.mkdir(`${directory}/${slotName(1)}-other`);
-    await disk.mkdir(`${directory}/${slotName(1)}-other/sub`);
-    await disk.createFile(`${directory}/${slotName(1)}-file`, Buffer.from("x"), { sync: false });
+    await disk.mkdir(`${directory}/${slotName(1)}-${"1".repeat(26)}`);
+    await disk.mkdir(`${directory}/${slotName(1)}-${"1".repeat(26)}/sub`);
+    await disk.createFile(`${directory}/${slotName(1)}-${"2".repeat(26)}`, Buffer.from("x"), { sync: false });
     expect(await addMany(chain, "b", 9)).toEqual(range(4, 12));
     await chain.collect();
     expect(await disk.list(directory)).not.toContain(first);
     expect(await disk.list(directory)).toEqual(expect.arrayContaining(["README", slotName(1), "backup-2026"]));
+    expect(await disk.list(`${directory}/${backup}`)).toEqual(["precious"]);
     expect(await (await another()).read()).toMatchObject({ number: 12 });
   });
 

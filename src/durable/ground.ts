@@ -171,9 +171,10 @@ export class Ground implements AsyncDisposable {
     return dead;
   }
 
-  /** Whoever asks again waits for the same end. */
-  close(): Promise<void> {
-    return (this.#closing ??= this.#close());
+  async close(): Promise<void> {
+    // Whoever asks again waits for the end; why it failed was told to the first.
+    if (this.#closing !== undefined) return await this.#closing.catch(() => undefined);
+    await (this.#closing = this.#close());
   }
 
   async #close(): Promise<void> {

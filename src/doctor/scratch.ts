@@ -1,6 +1,6 @@
 // The directory in which an examination does its probing: its own, and gone afterwards.
-import { removeDirectory } from "../durable/directory.ts";
-import { holdfastError } from "../errors.ts";
+import { removeDirectory, removeTree } from "../durable/directory.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { errnoOf, hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
@@ -44,6 +44,7 @@ export async function withScratch<T>(
 ): Promise<ScratchOutcome<T>> {
   const scratch = `${directory}/.holdfast-doctor-${randomName(ports.random.bytes(16))}`;
   await makeScratch(ports.disk, directory, scratch);
+  await removeForgotten(ports.disk, directory, scratch);
   let result: T;
   try {
     result = await action(scratch);
@@ -53,6 +54,24 @@ export async function withScratch<T>(
   }
   if (await removeStubborn(ports, scratch)) return { result };
   return { result, leftBehind: leftBehind(scratch) };
+}
+
+const scratchPattern = /^\.holdfast-doctor-[0-9a-hjkmnp-tv-z]{26}$/;
+/** No examination takes so long. */
+const forgottenMs = 24 * 3_600_000;
+
+/** What runs that were killed have left, by the stamps of the server. Whatever stands in the way: it is nothing that this examination is about. */
+async function removeForgotten(disk: Disk, directory: string, scratch: string): Promise<void> {
+  try {
+    const { mtimeMs: nowMs } = await disk.stat(scratch);
+    for (const name of await disk.list(directory)) {
+      if (!scratchPattern.test(name)) continue;
+      const { kind, mtimeMs } = await disk.stat(`${directory}/${name}`);
+      if (kind === "directory" && nowMs - mtimeMs > forgottenMs) await removeTree(disk, `${directory}/${name}`);
+    }
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error;
+  }
 }
 
 async function makeScratch(disk: Disk, directory: string, scratch: string): Promise<void> {

@@ -12,6 +12,9 @@ import { createOwnFile, makeOwnDirectory } from "./own-name.ts";
 import { getRecord } from "./record-file.ts";
 import type { Staging } from "./staging.ts";
 
+/** What we make: a slot name, and 128 random bits. */
+const directoryPattern = /^[0-9]{10}-[0-9a-hjkmnp-tv-z]{26}$/;
+
 export interface Epoch<T> {
   /** Its random part is used once, so a name in it was never used before. */
   readonly directory: string;
@@ -67,18 +70,28 @@ export async function makeEpochDirectory(
   return name;
 }
 
-/** Deletes an epoch that nobody can win in any more. False when another collector has, or when something in it cannot be removed now. */
-export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
+/** From here on no link in this directory is believed, also after a power cut. False when it is gone altogether. ESTALE may mean that `open` stands. */
+export async function sealEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
-    // First of all, and durable before anything else goes: from here on no link in this directory is believed. Only ENOENT says that it is gone: an
-    // ESTALE may mean that it stands, and deleting slots under it would let their numbers be won again.
     await again(disk, directory, () => disk.unlink(`${directory}/open`)).catch((error: unknown) => {
       if (!hasErrno(error, "ENOENT")) throw error;
     });
     await syncNames(disk, directory);
+    return true;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return false;
+    throw error;
+  }
+}
+
+/** Deletes an epoch that nobody can win in any more. False when another collector has, or when something in it cannot be removed now. */
+export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
+  try {
+    // First of all, and durable before anything else goes: slots that are deleted under an `open` that stands could be won again.
+    if (!(await sealEpochDirectory(disk, directory))) return false;
   } catch (error) {
     // ENOTDIR: a foreign file with such a name.
-    if (hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR")) return false;
+    if (hasErrno(error, "ESTALE", "ENOTDIR")) return false;
     throw error;
   }
   return await removeDirectory(disk, directory);
@@ -86,8 +99,7 @@ export async function removeEpochDirectory(disk: Disk, directory: string): Promi
 
 /** The number of the epoch that a directory was made for; undefined for anything else. */
 export function findEpochOfDirectory(name: string): number | undefined {
-  const dash = name.indexOf("-");
-  return dash < 0 ? undefined : findSlotNumber(name.slice(0, dash));
+  return directoryPattern.test(name) ? findSlotNumber(name.slice(0, name.indexOf("-"))) : undefined;
 }
 
 /** Undefined when there is none, or when the epoch is gone. */
@@ -133,7 +145,7 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
 /** One name, of the kind that we make: it becomes part of a path. */
 function epochDirectoryOf(value: unknown): string {
   const name = textOf(value);
-  if (!/^[0-9]{10}-[0-9a-z]+$/.test(name)) throw new TypeError("not the name of an epoch");
+  if (!directoryPattern.test(name)) throw new TypeError("not the name of an epoch");
   return name;
 }
 

@@ -44,7 +44,7 @@ export class Ground implements AsyncDisposable {
   readonly #options: LifeOptions;
   #life: Life;
   #joining: Promise<Life> | undefined;
-  #closed = false;
+  #closing: Promise<void> | undefined;
 
   protected constructor(ports: Ports, layout: GroundLayout, id: string, life: Life, options: LifeOptions) {
     this.ports = ports;
@@ -67,12 +67,14 @@ export class Ground implements AsyncDisposable {
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
-    if (known === undefined) {
-      await ensureDirectory(ports.disk, layout.holders);
-      await ensureDirectory(ports.disk, layout.temps);
-    }
+    if (known === undefined) await makeDirectories(ports, layout);
     const options = { leaseMs: Math.round(leaseMs), name };
-    const life = await Life.begin(ports, layout, options);
+    const life = await Life.begin(ports, layout, options).catch(async (error: unknown) => {
+      // A backup may have left out what was empty.
+      if (known === undefined || !hasErrno(error, "ENOENT")) throw error;
+      await makeDirectories(ports, layout);
+      return await Life.begin(ports, layout, options);
+    });
     try {
       const { id } =
         known ?? (await decideRecord(life.staging, groundKind, layout.groundRecord, { id: life.holder.id }));
@@ -85,7 +87,7 @@ export class Ground implements AsyncDisposable {
 
   /** The life that this process has here now. When the last one is over (after a sleep, say), a new one begins: what was held in the old one is lost. */
   async life(): Promise<Life> {
-    if (this.#closed) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
+    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
     if (!this.#life.isOver) {
       this.#life.watchForDeath();
       return this.#life;
@@ -182,8 +184,12 @@ export class Ground implements AsyncDisposable {
   }
 
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
+    // Whoever asks again waits for the end; why it failed was told to the first.
+    if (this.#closing !== undefined) return await this.#closing.catch(() => undefined);
+    await (this.#closing = this.#close());
+  }
+
+  async #close(): Promise<void> {
     // Whoever asked for that life is told why it could not begin; the one before it is still to be ended.
     await this.#joining?.catch(() => undefined);
     await this.#life.end();
@@ -289,6 +295,11 @@ export class Ground implements AsyncDisposable {
     const message = `${path} says that it is of the holder ${id}: it was copied or renamed. Move it away.`;
     return holdfastError("CORRUPT", message, { path });
   }
+}
+
+async function makeDirectories({ disk }: Ports, layout: GroundLayout): Promise<void> {
+  await ensureDirectory(disk, layout.holders);
+  await ensureDirectory(disk, layout.temps);
 }
 
 const groundKind: RecordKind<{ readonly id: string }> = {

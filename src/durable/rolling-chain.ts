@@ -4,10 +4,14 @@
 // file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
 // succeeded earlier won a name that was never used. No win ever rests on a listing or on an absence; a stale one costs a lost race. (What is read, or refused, on a
 // share is as fresh as a listing is there.)
+//
+// Slots that are not synced count only until the power fails. Whoever cannot be sure that it has not (another boot id), or lives on when it does (a share), takes
+// that `open` away and goes on in the next epoch. Whoever had won saw it after his link, so he is among what is found then, also if he lives; all later ones follow.
 import { holdfastError, isHoldfastError } from "../errors.ts";
+import { randomName } from "../format/id.ts";
 import { slotName } from "../format/name.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
-import { hasErrno } from "../ports/disk-error.ts";
+import { diskError, hasErrno } from "../ports/disk-error.ts";
 import { isKnownBoot } from "../ports/host.ts";
 import { Chain, type ChainEntry } from "./chain.ts";
 import { ensureDirectory, syncNames } from "./directory.ts";
@@ -18,6 +22,7 @@ import {
   findSlot,
   makeEpochDirectory,
   removeEpochDirectory,
+  sealEpochDirectory,
   slotBytesMax,
   slotKind,
 } from "./epoch.ts";
@@ -51,8 +56,8 @@ export interface RollingChainOptions<T> {
   /** Default: 4096, and fewer when the state is so large that they would take more than 64 MB. */
   readonly slotsPerEpoch?: number | undefined;
   /**
-   * Default true. False on a local disk when nobody who saw a number survives a power cut (locks): the first one to open it under another boot then begins a
-   * new epoch, and the numbers jump. A network mount always syncs, because there the others live on.
+   * Default true. False on a local disk when nobody who saw a number survives a power cut (locks): the first one to open it under another boot id then begins a
+   * new epoch, and the numbers jump. A network mount always syncs, because there the others live on; in an epoch that somebody there has begun, everybody does.
    */
   readonly sync?: boolean | undefined;
   readonly bootId: string;
@@ -135,10 +140,11 @@ export class RollingChain<T> {
       this.#options.check?.(state, view.state);
       const isChecked = this.#options.check !== undefined;
       const bytes = encodeRecord(this.#slotKind, { id, number, state }, { isChecked, bytesMax: slotBytesMax });
-      const temp = await stage(this.staging, bytes, { sync, path });
+      const isSynced = sync || view.epoch.body.synced;
+      const temp = await stage(this.staging, bytes, { sync: isSynced, path });
       let won = false;
       try {
-        won = await this.#win({ ...view, slot: view.slot + 1, state }, { temp, bytes, id, sync });
+        won = await this.#win({ ...view, slot: view.slot + 1, state }, { temp, bytes, id, sync: isSynced });
       } finally {
         // Also when it failed: a full disk must not be filled by what did not fit.
         if (!won || keepAs === undefined) await discard(this.staging, temp);
@@ -154,10 +160,10 @@ export class RollingChain<T> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const view = await this.#advance(this.#view ?? (await this.#enter()));
       this.#view = view;
+      if (view === undefined) continue;
       // After reading, not before: a slot that was linked late into a collected epoch looks like any other.
-      if (view !== undefined && (await this.isOpen(view)))
-        return { number: view.epoch.body.from + view.slot, state: view.state };
-      this.#view = undefined;
+      if (await this.isOpen(view)) return { number: view.epoch.body.from + view.slot, state: view.state };
+      await this.#leave(view);
     }
     throw this.#damaged('has lost its "open" file');
   }
@@ -249,7 +255,7 @@ export class RollingChain<T> {
     const newest = await this.#advance(view);
     if (newest?.epoch.number === view.epoch.number && newest.slot === view.slot) {
       if (await this.isOpen(view)) return true;
-      this.#view = undefined;
+      await this.#leave(view);
     } else this.#view = newest;
     return false;
   }
@@ -261,6 +267,7 @@ export class RollingChain<T> {
     // Full: the next epoch may have begun already.
     const epoch = await this.#epochs.last();
     if (epoch === undefined || epoch.number <= view.epoch.number) return newest;
+    if (this.#mustSucceed(epoch)) return undefined;
     return await this.#advance({ epoch, slot: 0, state: epoch.body.base });
   }
 
@@ -297,6 +304,10 @@ export class RollingChain<T> {
   async #enter(): Promise<View<T>> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const epoch = await this.#epochs.last();
+      if (epoch !== undefined && this.#mustSucceed(epoch)) {
+        await this.#succeed(epoch);
+        continue;
+      }
       // Gone means collected, so a newer epoch exists, and the next look will find it.
       const view = epoch === undefined ? undefined : await this.#jump({ epoch, slot: 0, state: epoch.body.base });
       if (view !== undefined) return (this.#view = view);
@@ -307,9 +318,36 @@ export class RollingChain<T> {
   async #begin(): Promise<void> {
     const newest = await this.#epochs.last();
     if (newest === undefined) await this.#name(undefined, this.#options.initial);
-    else if (!newest.body.synced && newest.body.bootId !== this.#options.bootId)
-      // Slots of before the restart were never synced: some may be gone, their numbers free again. All of their holders are dead.
-      await this.#name(newest, await this.#highestReadableState(newest));
+    // Perhaps the machine was restarted: some slots may be gone, their numbers free again. Perhaps it was not, and others live in it: a container may have a boot id of
+    // its own.
+    else if (!newest.body.synced && newest.body.bootId !== this.#options.bootId) await this.#succeed(newest);
+  }
+
+  /** Whoever syncs, because he cannot tell a restart or lives through it, wins nothing where others do not. */
+  #mustSucceed(epoch: ChainEntry<Epoch<T>>): boolean {
+    return this.#sync && !epoch.body.synced;
+  }
+
+  /** The epoch is not open: collected long ago, or being succeeded by somebody who may be dead. */
+  async #leave({ epoch }: View<T>): Promise<void> {
+    this.#view = undefined;
+    if (!epoch.body.synced && (await this.#epochs.last())?.number === epoch.number) await this.#succeed(epoch);
+  }
+
+  /** Names the epoch after one that need not be full. Any number of processes may do it at once, with more or fewer of those who came too late: one name counts. */
+  async #succeed(epoch: ChainEntry<Epoch<T>>): Promise<void> {
+    try {
+      // Before anything is read: else somebody could win in there after we have looked. If the directory is gone altogether, nobody can either.
+      await this.seal(`${this.#directory}/${epoch.body.directory}`);
+      await this.#name(epoch, await this.#lastReadableState(epoch));
+    } catch (error) {
+      // Collected, or a handle that tells nothing: whoever comes here looks again.
+      if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
+    }
+  }
+
+  protected async seal(directory: string): Promise<void> {
+    await sealEpochDirectory(this.staging.disk, directory);
   }
 
   async #roll(view: View<T>): Promise<void> {
@@ -333,18 +371,45 @@ export class RollingChain<T> {
     return await this.#epochs.append(directory, (newest) => (newest?.number === previous?.number ? epoch : undefined));
   }
 
-  async #highestReadableState(epoch: ChainEntry<Epoch<T>>): Promise<T> {
-    const view: View<T> = { epoch, slot: 0, state: epoch.body.base };
-    for (let slot = (await findHighestSlot(this.staging.disk, this.#pathOf(view))) ?? 0; slot > 0; slot--) {
+  /** Of an epoch that is not open any more. */
+  async #lastReadableState(epoch: ChainEntry<Epoch<T>>): Promise<T> {
+    const empty: View<T> = { epoch, slot: 0, state: epoch.body.base };
+    const isLocal = this.staging.disk.volume.kind === "local";
+    for (let highest = (await findHighestSlot(this.staging.disk, this.#pathOf(empty))) ?? 0; ; highest++) {
+      const view = await this.#highestReadable({ ...empty, slot: highest });
+      // The listing of a share may be old.
+      if (isLocal || highest >= epoch.body.slots || (await this.isFree({ ...view, slot: highest + 1 })))
+        return view.state;
+      const next = this.#pathOf(view, highest + 1);
+      // The client has just been told of it, and denies it.
+      if (!(await this.staging.disk.canOpen(next))) throw diskError("ESTALE", "read", next);
+    }
+  }
+
+  async #highestReadable(view: View<T>): Promise<View<T>> {
+    for (let slot = view.slot; slot > 0; slot--) {
       try {
-        const found = await this.#findSlot(view, slot);
-        if (found !== undefined) return found.state;
+        const found = await this.#at(view, slot);
+        if (found !== undefined) return found;
       } catch (error) {
         // Torn by the power cut: an older state is only older.
         if (!isHoldfastError(error, "CORRUPT")) throw error;
       }
     }
-    return epoch.body.base;
+    return view;
+  }
+
+  /** Whether nobody has ever won this slot, nor any after it: it can be taken. What takes it changes nothing. */
+  protected async isFree(view: View<T>): Promise<boolean> {
+    const { disk, random } = this.staging;
+    const slot = { id: randomName(random.bytes(16)), number: view.epoch.body.from + view.slot, state: view.state };
+    const bytes = encodeRecord(this.#slotKind, slot);
+    const temp = await stage(this.staging, bytes, { sync: false });
+    try {
+      return await linkOnce(disk, temp, this.#pathOf(view, view.slot), bytes, { mayRepeat: true });
+    } finally {
+      await discard(this.staging, temp);
+    }
   }
 
   async #findSlot(view: View<T>, slot: number): Promise<Slot<T> | undefined> {

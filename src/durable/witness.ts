@@ -2,7 +2,6 @@
 import type { HolderInfo } from "../common.ts";
 import { decodeBeat } from "../format/beat.ts";
 import { hasErrno } from "../ports/disk-error.ts";
-import { areTwoBoots } from "../ports/host.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { GroundLayout, Holder } from "./holder.ts";
 import { findStampMs } from "./stamp.ts";
@@ -40,7 +39,7 @@ export class Witness {
 
   /** One look. "dead" is final, because the holder's own deadline is shorter than what it takes to be judged. A look that fails counts for nothing. */
   async look(holder: Holder): Promise<HolderState> {
-    if (this.#isOfAnotherBoot(holder) || (await this.#isProvenDead(holder))) return "dead";
+    if (await this.#isProvenDead(holder)) return "dead";
     const { clock } = this.#ports;
     const askedAtMs = clock.monotonicMs();
     const bytes = await this.#readBeat(holder);
@@ -105,16 +104,19 @@ export class Witness {
     return !/cifs|smb/.test(this.#ports.disk.volume.type);
   }
 
-  /** Two kernels cannot both have a disk of their own here: if both say so, the other one is gone. A client of ours would have seen a network mount. */
-  #isOfAnotherBoot({ bootId, isLocal }: Holder): boolean {
+  /**
+   * Whether a lock of its kernel would stand in my way: it is mine, or gone. Two kernels cannot both have this disk as their own; a client of ours would have seen a network mount. Boot ids
+   * that differ prove nothing, because a container may show one of its own.
+   */
+  #locksMeet({ bootId, isLocal }: Holder): boolean {
     const { disk, host } = this.#ports;
-    return isLocal && disk.volume.kind === "local" && areTwoBoots(bootId, host.bootId);
+    return bootId === host.bootId || (isLocal && disk.volume.kind === "local");
   }
 
-  /** The kernel frees a lock when its process dies. That is proof only of a process of this kernel, and of this very file. */
+  /** The kernel frees a lock when its process dies, or with itself. That is proof only where locks meet, and of this very file. */
   async #isProvenDead(holder: Holder): Promise<boolean> {
-    const { disk, host, osLock } = this.#ports;
-    if (holder.bootId !== host.bootId || holder.beatIdentity === "") return false;
+    const { disk, osLock } = this.#ports;
+    if (!this.#locksMeet(holder) || holder.beatIdentity === "") return false;
     const path = this.#layout.beat(holder.id);
     try {
       // Two mounts of one share have one boot id but not one identity, and their locks may not meet.

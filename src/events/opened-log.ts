@@ -70,7 +70,7 @@ export class OpenedLog {
       checkMode(record, directory, ports.disk.volume);
       const isSynced = durability !== "none" || record.mode === "share";
       const place = new LogPlace(ground, directory, record.id, { isSynced, segmentBytesMax });
-      const publisher = record.mode === "local" ? new LocalPublisher(place) : await SharePublisher.open(place);
+      const publisher = record.mode === "local" ? await openLocal(place, lock) : await SharePublisher.open(place);
       const log = new OpenedLog(place, publisher, lock, codec);
       try {
         await log.advance();
@@ -119,6 +119,17 @@ function checkChoice(options: LogOptions, name: "mode" | "durability", choices: 
   throw new TypeError(
     `${name} is ${choices.map((choice) => JSON.stringify(choice)).join(" or ")}, not ${chosen as string}.`,
   );
+}
+
+async function openLocal(place: LogPlace, lock: StoreLock): Promise<LocalPublisher> {
+  const publisher = new LocalPublisher(place);
+  try {
+    await publisher.settle(() => lock.tryAcquire());
+  } catch (error) {
+    await publisher.close();
+    throw error;
+  }
+  return publisher;
 }
 
 async function decide(ground: Ground, directory: string, lock: StoreLock, { mode }: LogOptions): Promise<LogRecord> {

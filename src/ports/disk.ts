@@ -46,7 +46,7 @@ export interface Disk {
    */
   createFile(path: string, bytes: Uint8Array, options: CreateFileOptions): Promise<void>;
 
-  /** The whole content as of the open; EFBIG when it is larger than `bytesMax`. ENOENT may be an old answer on a network mount. */
+  /** The whole content as of the open; EFBIG when it is larger than `bytesMax`, EISDIR, ENXIO for a FIFO and the like. ENOENT may be an old answer on a network mount. */
   readFile(path: string, bytesMax: number): Promise<Uint8Array>;
 
   /**

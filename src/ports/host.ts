@@ -11,20 +11,15 @@ export function isKnownBoot(bootId: string): boolean {
   return !bootId.startsWith(unknownBoot);
 }
 
-/** Two ids that the kernel itself gave out, and that differ, are of two boots. Derived ones may differ within one (Windows). */
-export function areTwoBoots(one: string, other: string): boolean {
-  const given = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-  return given.test(one) && given.test(other) && one.toLowerCase() !== other.toLowerCase();
-}
-
 export interface Host {
   /** For people. Not an identity: containers share or change it. */
   readonly name: string;
   /** 1 in every container. Not an identity without `bootId` and `startedAtMs`. */
   readonly pid: number;
   /**
-   * Of the running kernel: equal inside and outside containers, new after each restart. Linux: /proc/sys/kernel/random/boot_id. macOS:
-   * kern.bootsessionuuid. Windows: derived from the boot time, so that two boots within one second would be taken for one.
+   * Two processes with equal known ids run under one kernel that was not restarted in between. That they differ says nothing: systemd-nspawn and LXC show an id of
+   * their own in each container. New after each restart. Linux: /proc/sys/kernel/random/boot_id. macOS: kern.bootsessionuuid. Windows: derived from the boot time,
+   * so that two boots within one second would be taken for one.
    */
   readonly bootId: string;
   /**

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -21,6 +21,20 @@ test("the disk under the temporary directory can be trusted, and its files are l
   if (report.volume.kind === "local") expect(answers).toMatchObject({ "os-lock": "good", clock: "good" });
   expect(readdirSync(directory)).toEqual(["till-3.csv"]);
   expect(readFileSync(join(directory, "till-3.csv"), "utf8")).toBe("not yours");
+});
+
+test("what a run that was killed has left is removed when it is a day old, and nothing else", async () => {
+  const directory = makeScratch();
+  const named = (digit: string): string => `.holdfast-doctor-${digit.repeat(26)}`;
+  const names = [named("0"), named("1"), ".holdfast-doctor-notes"];
+  for (const name of names) {
+    mkdirSync(join(directory, name, "below"), { recursive: true });
+    writeFileSync(join(directory, name, "below", "file"), "");
+  }
+  const dayBefore = new Date(Date.now() - 25 * 3_600_000);
+  for (const name of [named("0"), ".holdfast-doctor-notes"]) utimesSync(join(directory, name), dayBefore, dayBefore);
+  await doctor(directory);
+  expect(readdirSync(directory).sort()).toEqual([named("1"), ".holdfast-doctor-notes"]);
 });
 
 test("a directory can be named in any way", async () => {

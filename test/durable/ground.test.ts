@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -36,6 +36,27 @@ describe("a ground on the real disk", () => {
     const grounds = await Promise.all(Array.from({ length: 8 }, () => open(directory)));
     expect(new Set(grounds.map(({ id }) => id)).size).toBe(1);
     expect(await grounds[0]!.look()).toHaveLength(8);
+  });
+
+  it.each([["holders"], ["temp"], ["holders", "temp"]])(
+    "is joined also when a backup has left out what was empty: %s",
+    async (...names) => {
+      const directory = join(makeScratch(), "ground");
+      const first = await open(directory);
+      await first.close();
+      for (const name of names) rmdirSync(join(directory, name));
+      const restored = await open(directory);
+      expect(restored.id).toBe(first.id);
+      expect(await restored.look()).toHaveLength(1);
+    },
+  );
+
+  it("is closed when its close resolves, for everybody who asked", async () => {
+    const directory = join(makeScratch(), "ground");
+    const ground = await open(directory);
+    void ground.close();
+    await ground.close();
+    expect(holdersIn(directory)).toEqual([]);
   });
 
   it("takes a file: URL for the path that it stands for", async () => {

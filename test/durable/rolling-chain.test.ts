@@ -152,9 +152,9 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     const rollers = await Promise.all(range(1, 4).map(another));
     await Promise.all(rollers.map((roller, index) => add(roller, `r${index}`)));
     // And one who died before he could name his.
-    await disk.mkdir(`${directory}/${slotName(2)}-orphan`);
-    await disk.createFile(`${directory}/${slotName(2)}-orphan/open`, new Uint8Array(), { sync: false });
-    await disk.mkdir(`${directory}/${slotName(3)}-empty`);
+    await disk.mkdir(`${directory}/${slotName(2)}-${"0".repeat(26)}`);
+    await disk.createFile(`${directory}/${slotName(2)}-${"0".repeat(26)}/open`, new Uint8Array(), { sync: false });
+    await disk.mkdir(`${directory}/${slotName(3)}-${"0".repeat(26)}`);
     expect((await epochs()).filter((epoch) => epoch === 2).length).toBeGreaterThan(1);
     await addMany(chain, "b", 9);
     await chain.collect();
@@ -169,15 +169,19 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     await disk.createFile(`${directory}/README`, Buffer.from("x"), { sync: false });
     await disk.createFile(`${directory}/${slotName(1)}`, Buffer.from("x"), { sync: false });
     await disk.mkdir(`${directory}/backup-2026`);
+    const backup = `${slotName(1)}-My backup (keep)`;
+    await disk.mkdir(`${directory}/${backup}`);
+    await disk.createFile(`${directory}/${backup}/precious`, Buffer.from("x"), { sync: false });
     await disk.createFile(`${directory}/epochs/notes.txt`, Buffer.from("x"), { sync: false });
     await disk.createFile(`${directory}/${first}/Thumbs.db`, Buffer.from("x"), { sync: false });
-    await disk.mkdir(`${directory}/${slotName(1)}-other`);
-    await disk.mkdir(`${directory}/${slotName(1)}-other/sub`);
-    await disk.createFile(`${directory}/${slotName(1)}-file`, Buffer.from("x"), { sync: false });
+    await disk.mkdir(`${directory}/${slotName(1)}-${"1".repeat(26)}`);
+    await disk.mkdir(`${directory}/${slotName(1)}-${"1".repeat(26)}/sub`);
+    await disk.createFile(`${directory}/${slotName(1)}-${"2".repeat(26)}`, Buffer.from("x"), { sync: false });
     expect(await addMany(chain, "b", 9)).toEqual(range(4, 12));
     await chain.collect();
     expect(await disk.list(directory)).not.toContain(first);
     expect(await disk.list(directory)).toEqual(expect.arrayContaining(["README", slotName(1), "backup-2026"]));
+    expect(await disk.list(`${directory}/${backup}`)).toEqual(["precious"]);
     expect(await (await another()).read()).toMatchObject({ number: 12 });
   });
 
@@ -362,6 +366,69 @@ describe("a rolling chain without syncs, after a restart of the machine", () => 
       await addMany(await openList(place.staging, directory, { sync, bootId: "boot-1" }), "a", 2);
       expect(await add(await openList(place.staging, directory, { sync, bootId: "boot-2" }), "b")).toBe(3);
     }
+  });
+
+  it.each(places.slice(0, 3))(
+    "loses nothing of those who live under the other boot id: no restart, but a container that has its own, on %s",
+    async (_, make) => {
+      const place = await make();
+      const directory = `${place.directory}/chain`;
+      const host = await openList(place.staging, directory, unsynced("boot-1"));
+      await addMany(host, "h", 2);
+      const container = await openList(place.staging, directory, unsynced("boot-2"));
+      await add(host, "h3");
+      await add(container, "c1");
+      await add(host, "h4");
+      const ids = ["h1", "h2", "h3", "c1", "h4"];
+      expect((await host.read()).state.ids).toEqual(ids);
+      expect((await container.read()).state.ids).toEqual(ids);
+      // Nobody names an epoch for each change of hands.
+      expect(await epochDirectories(place.staging.disk, directory)).toEqual([1, 2]);
+    },
+  );
+
+  it("goes on also when the one who took over has died in the middle of it", async () => {
+    const place = await places[1]![1]();
+    const { disk } = place.staging;
+    const directory = `${place.directory}/chain`;
+    for (const look of ["append", "refusal", "read"] as const) {
+      const host = await openList(place.staging, directory, unsynced("boot-1"));
+      await add(host, look);
+      const newest = (await disk.list(directory))
+        .filter((name) => name !== "epochs")
+        .sort()
+        .at(-1);
+      await disk.unlink(`${directory}/${newest}/open`);
+      if (look === "append") await add(host, "more");
+      if (look === "refusal") expect(await host.append("x", () => undefined)).toBe(undefined);
+      expect((await host.read()).state.ids).toContain(look);
+    }
+  });
+
+  it("leaves an epoch without syncs as soon as somebody takes part who lives through a power cut, and then everybody syncs", async () => {
+    const place = await places[1]![1]();
+    const directory = `${place.directory}/chain`;
+    const synced: string[] = [];
+    const watched = withDisk(place, (disk) => ({
+      async createFile(path, bytes, options) {
+        if (options.sync) synced.push("file");
+        await disk.createFile(path, bytes, options);
+      },
+      async syncDirectory(path) {
+        synced.push("names");
+        await disk.syncDirectory(path);
+      },
+    }));
+    const onServer = await openList(watched.staging, directory, unsynced("boot-1"));
+    await add(onServer, "s1");
+    const volume = { kind: "network", type: "nfs4", mountOptions: [] } as const;
+    const client = await openList(withDisk(place, () => ({ volume })).staging, directory, unsynced("boot-2"));
+    expect(await add(client, "c1")).toBe(101);
+    await add(onServer, "s2");
+    synced.length = 0;
+    await add(onServer, "s3");
+    expect(synced).toEqual(["file", "names"]);
+    expect((await client.read()).state.ids).toEqual(["s1", "c1", "s2", "s3"]);
   });
 
   it("syncs neither files nor names for an append, and with syncs both", async () => {

@@ -5,7 +5,7 @@ import { Witness } from "../../src/durable/witness.ts";
 import { encodeBeat } from "../../src/format/beat.ts";
 import type { Volume } from "../../src/ports/disk.ts";
 import { changedDisk } from "./places.ts";
-import { nfs, World } from "./world.ts";
+import { local, nfs, World } from "./world.ts";
 
 const leaseMs = 8000;
 const layout = new GroundLayout("/ground");
@@ -225,13 +225,23 @@ describe("proof of death", () => {
     expect(await witness.look(holder)).toBe("dead");
   });
 
-  it("is had of an earlier boot on a local disk, but not of one that came to it over the network", async () => {
-    const bootId = "01234567-89ab-4def-8123-456789abcdef";
-    expect(await witness.look({ ...holder, bootId, isLocal: false })).toBe("alive");
-    expect(await witness.look({ ...holder, bootId: "derived-1700000000", isLocal: true })).toBe("alive");
-    const local = new World();
-    const here = new Witness(local.ports("here"), layout);
-    expect(await here.look({ ...holder, bootId, isLocal: true })).toBe("dead");
+  it("is had of an earlier boot on a local disk, whose kernel has taken its locks along", async () => {
+    await prepare(local);
+    world.kill("ada");
+    expect(await witness.look(holder)).toBe("dead");
+  });
+
+  it("is not had of another boot id on a local disk while its process lives: a container may show an id of its own", async () => {
+    await prepare(local);
+    for (let look = 0; look < 3; look++) expect(await witness.look(holder)).toBe("alive");
+    // Nor of one who could not lock his beat.
+    expect(await witness.look({ ...holder, beatIdentity: "" })).toBe("alive");
+  });
+
+  it("is not had of one that came to a local disk over the network", async () => {
+    await prepare(local);
+    world.kill("ada");
+    expect(await witness.look({ ...holder, isLocal: false })).toBe("alive");
   });
 
   it("is not had of another boot: a lock may not reach to another kernel", async () => {

@@ -2,7 +2,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, readlinkSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { openNodeHost, parseProcessStat } from "../../src/ports/node/host.ts";
+import { isKnownBoot } from "../../src/ports/host.ts";
+import { givenBootId, openNodeHost, parseProcessStat } from "../../src/ports/node/host.ts";
 import { asOrdinaryUser } from "./scratch.ts";
 
 function start(command: string, ...args: string[]): ChildProcess & { pid: number } {
@@ -26,6 +27,16 @@ describe("the real host", () => {
   it.runIf(process.platform === "linux")("has the kernel's boot id, equal for every process", async () => {
     const { bootId } = await openNodeHost();
     expect(bootId).toBe(readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
+  });
+
+  it("takes nothing but a UUID for a boot id: what a sandbox puts in its place may be the same after a restart", () => {
+    const given = "77ca91a9-5cd0-49d7-af83-a67b82c278f7";
+    expect(givenBootId(`${given}\n`)).toBe(given);
+    expect(isKnownBoot(givenBootId(given.toUpperCase()))).toBe(true);
+    for (const text of ["", "\n", "none", `${given}0`]) {
+      expect(isKnownBoot(givenBootId(text))).toBe(false);
+      expect(givenBootId(text)).not.toBe(givenBootId(text));
+    }
   });
 
   it.runIf(process.platform === "linux")("tells the start of another process apart from its own", async () => {

@@ -2,6 +2,7 @@
 //
 // What is beyond the head is in doubt: somebody died before he could publish it, or his sync failed. Nothing in doubt is believed where it stands (a failed
 // sync can leave it in the page cache alone); it is copied into a new segment and synced, or left behind. Nothing is truncated or overwritten.
+import type { Hold } from "../../common.ts";
 import { syncNames } from "../../durable/directory.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
@@ -19,6 +20,10 @@ import { emptyTip, type Tip } from "./tip.ts";
 export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
   readonly #head: HeadFile;
+  /** The head as it was when this process first looked. */
+  #first: { readonly head: Head | undefined } | undefined;
+  /** As long as somebody has the gate, and the head is the one that was there before. */
+  #tryGate: (() => Promise<Hold | undefined>) | undefined;
   #isReplaced = false;
   /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
   #room = 0;
@@ -36,12 +41,33 @@ export class LocalPublisher implements Publisher {
 
   async tip(): Promise<Tip> {
     this.#mustBeInPlace();
-    const head = await this.#head.find();
-    if (head !== undefined && this.#isOfThisBoot(head.boot)) return head.tip;
+    if (this.#tryGate !== undefined) await this.settle(this.#tryGate);
+    const head = await this.#findHead();
+    if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return head.tip;
     const tip = await this.#tipAfterRestart(head);
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
-    const now = await this.#head.find();
-    return now !== undefined && this.#isOfThisBoot(now.boot) ? now.tip : tip;
+    const now = await this.#findHead();
+    return now !== undefined && this.#isBelieved(now) ? now.tip : tip;
+  }
+
+  /**
+   * To be called before the first `tip`: makes a head that may be of before a restart one of now. Perhaps there was no restart, and a writer under another boot id is at work (a container may show
+   * its own): what stands beyond the head is then his, so it is not looked at without the gate. While he has it, the head alone counts: it is his, or he is about to write it anew.
+   */
+  async settle(tryGate: () => Promise<Hold | undefined>): Promise<void> {
+    this.#tryGate = undefined;
+    const head = await this.#findHead();
+    if (head === undefined || this.#isBelieved(head)) return;
+    const gate = await tryGate();
+    if (gate === undefined && head.isSynced) this.#tryGate = tryGate;
+    try {
+      if (gate !== undefined) await this.#recoveredTip();
+    } catch (error) {
+      // Who may only read can still read.
+      if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+    } finally {
+      await gate?.release();
+    }
   }
 
   async begin(): Promise<Tenure> {
@@ -133,8 +159,8 @@ export class LocalPublisher implements Publisher {
   }
 
   async #recoveredTip(): Promise<Tip> {
-    const head = await this.#head.find();
-    if (head !== undefined && this.#isOfThisBoot(head.boot)) {
+    const head = await this.#findHead();
+    if (head !== undefined && this.#isBelieved(head)) {
       this.#room = head.room;
       return head.tip;
     }
@@ -143,8 +169,8 @@ export class LocalPublisher implements Publisher {
     // A power cut may have left any part of what was being written there, the first byte or not.
     const file = await this.segment(tip.segment);
     this.#room = (await isRoomFrom(file, tip.length)) ? (await file.stat()).size : 0;
-    // It came from the disk, unless this machine cannot tell its boots apart.
-    if (!isKnownBoot(this.place.bootId)) await file.sync();
+    // It came from the disk, or from somebody under another boot id who died before his sync.
+    await file.sync();
     await this.#head.ensure();
     // Before anything else: a reader must not parse what is written from now on.
     await this.publishHead(tip);
@@ -224,8 +250,16 @@ export class LocalPublisher implements Publisher {
     await open?.file.close().catch(() => undefined);
   }
 
-  #isOfThisBoot(boot: string): boolean {
-    return boot === this.place.bootId && isKnownBoot(boot);
+  async #findHead(): Promise<Head | undefined> {
+    const head = await this.#head.find();
+    this.#first ??= { head };
+    return head;
+  }
+
+  /** Of this boot by its id, or because it was written while this process lives: then there was no restart since, whatever the writer's boot id is. */
+  #isBelieved(head: Head): boolean {
+    const { bootId } = this.place;
+    return (head.boot === bootId && isKnownBoot(bootId)) || (this.#first !== undefined && head !== this.#first.head);
   }
 }
 

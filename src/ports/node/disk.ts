@@ -56,6 +56,7 @@ export class NodeDisk implements Disk {
         return this.#closing(fd, async () => {
           const { kind, size } = fileStatOf(await this.#calls.fstat(fd));
           if (kind === "directory") throw diskError("EISDIR", "read", path);
+          if (kind !== "file") throw diskError("ENXIO", "read", path);
           if (size > bytesMax) throw diskError("EFBIG", "read", path);
           // No further than the size of just after the open: a file that grows meanwhile cannot make this read endless.
           return readUpTo(this.#calls, fd, 0, size);

@@ -43,9 +43,36 @@ const namesPerCall = 1024;
 // A number loses the low bits of an inode above 2^53 (XFS, ReFS, some servers), and two files look like one. The whole costs 0.2 µs of 2.
 const exact = { bigint: true } as const;
 
+/**
+ * To open a FIFO for reading waits for somebody who writes, for ever; with this it does not, and for a file it means nothing. A file that the server in this machine has lent to a client
+ * (a lease) says EAGAIN to it instead of waiting: then it is opened without.
+ */
+export const forReading: number = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
+
+async function openPooled(path: string, flags: string | number, mode = fileMode): Promise<number> {
+  const open = promisify(fs.open);
+  if (flags !== "r") return await open(path, flags, mode);
+  try {
+    return await open(path, forReading);
+  } catch (error) {
+    if (findErrno(error) !== "EAGAIN") throw error;
+    return await open(path, flags);
+  }
+}
+
+function openBlocking(path: string, flags: string | number, mode = fileMode): number {
+  if (flags !== "r") return fs.openSync(path, flags, mode);
+  try {
+    return fs.openSync(path, forReading);
+  } catch (error) {
+    if (findErrno(error) !== "EAGAIN") throw error;
+    return fs.openSync(path, flags);
+  }
+}
+
 /** Never blocks the event loop: on a share one call was measured to hang for 14 s. */
 export const pooledCalls: FileCalls = {
-  open: (path, flags, mode = fileMode) => promisify(fs.open)(path, flags, mode),
+  open: openPooled,
   close: promisify(fs.close),
   read: async (fd, into, position) => (await promisify(fs.read)(fd, into, 0, into.length, position)).bytesRead,
   write: async (fd, from, position) => (await promisify(fs.write)(fd, from, 0, from.length, position)).bytesWritten,
@@ -56,7 +83,7 @@ export const pooledCalls: FileCalls = {
   // An open is asked of the server; a stat is answered from a cache.
   isThere: async (path) => {
     try {
-      await promisify(fs.close)(await promisify(fs.open)(path, "r"));
+      await promisify(fs.close)(await openPooled(path, "r"));
       return true;
     } catch (error) {
       if (isAbsence(error)) return false;
@@ -103,7 +130,7 @@ const blockingBytesMax = 256 * 1024;
 
 /** Two to three times as fast as the pool for small operations on a local disk; what waits for the device goes to the pool all the same. */
 export const blockingCalls: FileCalls = {
-  open: (path, flags, mode = fileMode) => fs.openSync(path, flags, mode),
+  open: openBlocking,
   close: (fd) => fs.closeSync(fd),
   read: (fd, into, position) =>
     into.length > blockingBytesMax

@@ -28,17 +28,21 @@ export function warn(message: string): void {
 /** macOS and Windows are written from their documentation and were not run. */
 async function findBootId(platform: NodeJS.Platform): Promise<string> {
   try {
-    if (platform === "linux") return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-    if (platform === "darwin") {
-      const { stdout } = await promisify(execFile)("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"]);
-      if (stdout.trim() !== "") return stdout.trim();
-    }
+    if (platform === "linux") return givenBootId(readFileSync("/proc/sys/kernel/random/boot_id", "utf8"));
+    if (platform === "darwin")
+      return givenBootId((await promisify(execFile)("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"])).stdout);
     // Two processes can round to neighbouring seconds. That costs them only the quick proof of death, which needs equal ids.
     if (platform === "win32") return `${hostname()}-${Math.round(Date.now() / 1000 - uptime())}`;
   } catch {
     // A sandbox that hides it; an id that nobody else has claims nothing.
   }
   return unknownBootId(randomUUID());
+}
+
+/** What a sandbox put in its place may be anything, and the same after a restart. */
+export function givenBootId(text: string): string {
+  const id = text.trim();
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id) ? id : unknownBootId(randomUUID());
 }
 
 /** `pid:[4026531836]`: the number of a pid namespace, which no other living one of this kernel has. */

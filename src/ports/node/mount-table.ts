@@ -2,6 +2,9 @@
 import type { Volume } from "../disk.ts";
 
 export interface Mount {
+  /** Of the mount, and of the one that its mount point is in; only where the table tells (Linux). */
+  readonly id?: string;
+  readonly parentId?: string;
   readonly mountPoint: string;
   readonly type: string;
   readonly options: readonly string[];
@@ -9,12 +12,44 @@ export interface Mount {
 
 /** The mount that `realPath` (absolute, without symbolic links) is on. */
 export function volumeAt(realPath: string, mounts: readonly Mount[]): Volume | undefined {
-  let best: Mount | undefined;
+  const above = mounts.filter(({ mountPoint }) => contains(mountPoint, realPath));
+  const found = above.some(({ parentId }) => parentId !== undefined) ? reachedBy(above) : longestOf(above);
+  return found && { kind: kindOfType(found.type), type: found.type, mountOptions: found.options };
+}
+
+/**
+ * Goes down from mount to mount as the kernel does: of those that are mounted in one, the nearest is entered first, and hides the rest. Neither length nor order tells: a mount on a directory
+ * hides those that were made below it before, and a mount can be moved.
+ */
+function reachedBy(above: readonly Mount[]): Mount | undefined {
+  const ids = new Set(above.map(({ id }) => id));
+  // What is above a chroot is not in the table.
+  let next = nearestOf(above.filter(({ id, parentId }) => id === parentId || !ids.has(parentId)));
+  let reached: Mount | undefined;
+  // Each is entered once, also if a table that was read while it changed has a circle.
+  for (const entered = new Set<Mount>(); next !== undefined && !entered.has(next);) {
+    reached = next;
+    entered.add(reached);
+    const { id } = reached;
+    next = nearestOf(above.filter((mount) => mount.parentId === id && mount.id !== id));
+  }
+  return reached;
+}
+
+function nearestOf(mounts: readonly Mount[]): Mount | undefined {
+  let nearest: Mount | undefined;
+  for (const mount of mounts)
+    if (nearest === undefined || mount.mountPoint.length < nearest.mountPoint.length) nearest = mount;
+  return nearest;
+}
+
+function longestOf(mounts: readonly Mount[]): Mount | undefined {
+  let longest: Mount | undefined;
   for (const mount of mounts) {
     // Of two mounts on one point the later one hides the earlier: an automount and the share that it brought, for example.
-    if (contains(mount.mountPoint, realPath) && mount.mountPoint.length >= (best?.mountPoint.length ?? 0)) best = mount;
+    if (mount.mountPoint.length >= (longest?.mountPoint.length ?? 0)) longest = mount;
   }
-  return best && { kind: kindOfType(best.type), type: best.type, mountOptions: best.options };
+  return longest;
 }
 
 /** /proc/self/mountinfo: `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/sda rw,errors=continue`. */
@@ -23,11 +58,11 @@ export function parseMountinfo(text: string): Mount[] {
   for (const line of text.split("\n")) {
     // Optional fields, in any number, end with a lone "-"; the fields are escaped, so that no other " - " can occur.
     const [before, after] = line.split(" - ");
-    const [, , , , mountPoint, mountOptions] = before?.split(" ") ?? [];
+    const [id, parentId, , , mountPoint, mountOptions] = before?.split(" ") ?? [];
     const [type, , superOptions] = after?.split(" ") ?? [];
-    if (mountPoint === undefined || type === undefined) continue;
+    if (id === undefined || parentId === undefined || mountPoint === undefined || type === undefined) continue;
     const options = [mountOptions, superOptions].flatMap((list) => list?.split(",") ?? []);
-    mounts.push({ mountPoint: unescape(mountPoint), type, options: [...new Set(options)] });
+    mounts.push({ id, parentId, mountPoint: unescape(mountPoint), type, options: [...new Set(options)] });
   }
   return mounts;
 }

@@ -5,9 +5,9 @@
 // is free was measured to stay blocked for 45 s. A Linux client asks for no delegation when a file is opened for direct I/O, which for a small file costs nothing.
 import { constants } from "node:fs";
 import { findErrno } from "./errno.ts";
-import { isAbsence, pooledCalls, type FileCalls } from "./file-calls.ts";
+import { forReading, isAbsence, pooledCalls, type FileCalls } from "./file-calls.ts";
 
-const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
+const { O_RDWR, O_CREAT, O_EXCL } = constants;
 const noDelegation = constants.O_DIRECT ?? 0;
 /** Those that read; what is only written is never delegated. Also what a machine makes and writes itself would be. */
 const readingFlags: Readonly<Record<string, number>> = { "r+": O_RDWR, "wx+": O_RDWR | O_CREAT | O_EXCL };
@@ -33,10 +33,10 @@ export const nfsCalls: FileCalls = {
 
 async function openForReading(path: string): Promise<number> {
   try {
-    return await pooledCalls.open(path, O_RDONLY | noDelegation);
+    return await pooledCalls.open(path, forReading | noDelegation);
   } catch (error) {
     // A directory, which is never delegated.
     if (findErrno(error) !== "EINVAL") throw error;
-    return await pooledCalls.open(path, O_RDONLY);
+    return await pooledCalls.open(path, "r");
   }
 }

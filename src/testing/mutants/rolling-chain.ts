@@ -15,6 +15,7 @@ import {
   rollingScenario,
   type RollingScenarioOptions,
 } from "../scenarios/rolling-chain.ts";
+import { twoBootsScenarios } from "../scenarios/two-boots.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes a link, or what it read, without asking whether the epoch is still open. */
@@ -50,6 +51,20 @@ class ChainTrustingStaleHandles<T> extends RollingChain<T> {
   protected override async removeEpoch(directory: string): Promise<boolean> {
     await unlinkIfThere(this.staging.disk, `${directory}/open`);
     return await removeDirectory(this.staging.disk, directory);
+  }
+}
+
+/** Succeeds an epoch of another boot as if all of its holders were dead. */
+class ChainBelievingInRestarts<T> extends RollingChain<T> {
+  protected override async seal(): Promise<void> {
+    // As if another boot id meant that nobody lives.
+  }
+}
+
+/** Takes what a share lists for all that was won in an epoch. */
+class ChainBelievingListings<T> extends RollingChain<T> {
+  protected override async isFree(): Promise<boolean> {
+    return true;
   }
 }
 
@@ -122,6 +137,24 @@ export const rollingChainMutants: readonly Mutant[] = [
     scenario: scenarioNamed(
       rollingChainScenarios({ ChainClass: ChainTrustingEpochNames }),
       "chain: an epoch that is named but not durable, power cuts (weak)",
+    ),
+    breaks: /is lost/,
+  },
+  {
+    name: "another boot id taken for a restart",
+    about: "A container has a boot id of its own, and the one before it is alive and goes on in its epoch.",
+    scenario: scenarioNamed(
+      twoBootsScenarios({ ChainClass: ChainBelievingInRestarts }),
+      "chain: two boot ids that are alive at once",
+    ),
+    breaks: /is lost/,
+  },
+  {
+    name: "listing of a share believed when an epoch is succeeded",
+    about: "What somebody on the server itself has won is not in the client's cache yet.",
+    scenario: scenarioNamed(
+      twoBootsScenarios({ ChainClass: ChainBelievingListings }),
+      "chain: on the server itself, and on another machine with old caches",
     ),
     breaks: /is lost/,
   },

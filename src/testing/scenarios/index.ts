@@ -14,6 +14,7 @@ import { publishScenarios } from "./publish.ts";
 import { redoScenarios } from "./redo.ts";
 import { rollingChainScenarios } from "./rolling-chain.ts";
 import { semaphoreScenarios } from "./semaphore.ts";
+import { twoBootsScenarios } from "./two-boots.ts";
 
 /** Explored by `npm run explore` only: minutes each. */
 const large: ReadonlySet<string> = new Set([
@@ -44,6 +45,7 @@ export function allScenarios(): ListedScenario[] {
     ...publishScenarios(),
     ...chainScenarios(),
     ...rollingChainScenarios(),
+    ...twoBootsScenarios(),
     ...livenessScenarios(),
     ...groundScenarios(),
     ...gateScenarios(),

@@ -16,7 +16,7 @@ import {
 import { addOne, countId, counterOptions, type Counter } from "./counter.ts";
 import { share } from "./volumes.ts";
 
-const table = "/table";
+export const table = "/table";
 
 export interface RollingScenarioOptions {
   readonly slotsPerEpoch?: number;
@@ -52,11 +52,11 @@ export function appender(times: number, options: RollingScenarioOptions, patienc
   });
 }
 
-async function appendOne(
+export async function appendOne(
   { name, note }: ActorContext,
   chain: RollingChain<Counter>,
   count: number,
-  patience: Patience,
+  patience: Patience = "anything",
 ): Promise<void> {
   try {
     const entry = await chain.append(countId(name, count), (state) => addOne(state, name));
@@ -385,7 +385,11 @@ function halfCollected(options: RollingScenarioOptions): Scenario {
 }
 
 /** Who appends after a restart gets a number that nobody had before. */
-async function noNumberComesBack(ports: Ports, facts: readonly Fact[], options: RollingScenarioOptions): Promise<void> {
+export async function noNumberComesBack(
+  ports: Ports,
+  facts: readonly Fact[],
+  options: RollingScenarioOptions,
+): Promise<void> {
   const chain = await openChain(ports, "auditor", options);
   const entry = await chain.append(countId("auditor", 1), (state) => addOne(state, "auditor"));
   for (const { number } of valuesOf<Won>(facts, "won"))

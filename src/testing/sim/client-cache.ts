@@ -3,7 +3,7 @@ import { diskError } from "../../ports/disk-error.ts";
 import type { DirectoryNode, FileNode, Place, TreeNode } from "../../ports/memory/tree.ts";
 import { nameOf, parentOf, prefixesOf } from "./paths.ts";
 import { RememberedFiles } from "./remembered-files.ts";
-import type { SimServer, UnsentWrite } from "./server.ts";
+import type { Quirks, SimServer, UnsentWrite } from "./server.ts";
 
 /** How an operation finds what its paths mean. */
 export interface Lookup {
@@ -15,6 +15,7 @@ export interface Lookup {
 
 export class ClientCache {
   readonly #server: SimServer;
+  readonly #quirks: Quirks;
   /** What each directory looked like when this machine last listed it. */
   readonly #listings = new Map<string, readonly string[]>();
   /** Names that were absent when this machine last looked. */
@@ -29,16 +30,17 @@ export class ClientCache {
   /** Whether it can be wrong at all. */
   readonly mayBeOld: boolean;
 
-  constructor(server: SimServer) {
-    const { staleListings, staleAbsence, stalePresence, directoryHandles, fileHandles } = server.quirks;
+  constructor(server: SimServer, quirks: Quirks = server.quirks) {
+    const { staleListings, staleAbsence, stalePresence, directoryHandles, fileHandles } = quirks;
     this.#server = server;
-    this.files = new RememberedFiles(server);
+    this.#quirks = quirks;
+    this.files = new RememberedFiles(server, quirks);
     this.mayBeOld = Boolean(staleListings || staleAbsence || stalePresence || directoryHandles || fileHandles);
   }
 
   /** Asks the server, and remembers which directories it found. */
   fresh(operation: string): Lookup {
-    return new FreshLookup(operation, this.#server, this.#directories);
+    return new FreshLookup(operation, this.#server, this.#quirks.directoryHandles ? this.#directories : undefined);
   }
 
   /** Acts in `old`, the directory that was once found under `under`, without asking what is there now. */
@@ -61,19 +63,19 @@ export class ClientCache {
 
   /** The directory that this machine still takes for the one under `path`, though another is there now, or none. */
   findOldDirectory(path: string): DirectoryNode | undefined {
-    if (!this.#server.quirks.directoryHandles) return undefined;
+    if (!this.#quirks.directoryHandles) return undefined;
     const remembered = this.#directories.get(path);
     return remembered === undefined || remembered === this.#server.find(path) ? undefined : remembered;
   }
 
   /** Whether this machine may say, without asking, that `path` is absent although it is there. */
   isWronglyAbsent(path: string): boolean {
-    if (!this.#server.quirks.staleAbsence || this.#server.find(path) === undefined) return false;
+    if (!this.#quirks.staleAbsence || this.#server.find(path) === undefined) return false;
     return prefixesOf(path).some((prefix) => this.#absences.has(prefix));
   }
 
   opened(path: string): void {
-    if (this.#server.quirks.stalePresence) this.#opened.add(path);
+    if (this.#quirks.stalePresence) this.#opened.add(path);
   }
 
   /** Whether this machine may say, without asking, that `path` is there although it is gone. */
@@ -83,7 +85,7 @@ export class ClientCache {
 
   /** A request that needed these names, or made those, was answered: from now on this machine believes what was true then. */
   learn(needed: readonly string[], made: readonly string[]): void {
-    if (!this.#server.quirks.staleAbsence) return;
+    if (!this.#quirks.staleAbsence) return;
     for (const path of needed) {
       const missing = this.#believePresent(path);
       if (missing !== undefined) this.#absences.add(missing);
@@ -95,7 +97,7 @@ export class ClientCache {
   /** The names of a directory as this machine saw them before, if they are different now. */
   findOldListing(path: string): readonly string[] | undefined {
     const remembered = this.#listings.get(path);
-    if (!this.#server.quirks.staleListings || remembered === undefined) return undefined;
+    if (!this.#quirks.staleListings || remembered === undefined) return undefined;
     const found = this.#server.find(path);
     // If the directory is gone, its old listing is what a cache still shows.
     const isTrue = found?.kind === "directory" && [...found.entries.keys()].sort().join("/") === remembered.join("/");
@@ -103,7 +105,7 @@ export class ClientCache {
   }
 
   listed(path: string, names: readonly string[]): void {
-    if (this.#server.quirks.staleListings) this.#listings.set(path, names);
+    if (this.#quirks.staleListings) this.#listings.set(path, names);
     // A fresh listing also renews what the client believes of each name in it.
     for (const name of names) this.#absences.delete(path === "/" ? `/${name}` : `${path}/${name}`);
   }
@@ -169,9 +171,9 @@ export class ClientCache {
 class FreshLookup implements Lookup {
   readonly #operation: string;
   readonly #server: SimServer;
-  readonly #directories: Map<string, DirectoryNode>;
+  readonly #directories: Map<string, DirectoryNode> | undefined;
 
-  constructor(operation: string, server: SimServer, directories: Map<string, DirectoryNode>) {
+  constructor(operation: string, server: SimServer, directories: Map<string, DirectoryNode> | undefined) {
     this.#operation = operation;
     this.#server = server;
     this.#directories = directories;
@@ -193,7 +195,7 @@ class FreshLookup implements Lookup {
   }
 
   #remember(path: string): void {
-    if (!this.#server.quirks.directoryHandles) return;
+    if (this.#directories === undefined) return;
     const now = this.#server.find(path);
     if (now?.kind === "directory") this.#directories.set(path, now);
     else this.#directories.delete(path);

@@ -40,7 +40,7 @@ export class SimDisk implements Disk {
   }
 
   get volume(): Disk["volume"] {
-    return this.#server.volume;
+    return this.#options.machine.volumeOf(this.#server);
   }
 
   async createFile(path: string, bytes: Uint8Array, { sync }: CreateFileOptions): Promise<void> {

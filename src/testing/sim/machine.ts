@@ -1,7 +1,11 @@
 // One simulated machine: its clock, its boot, and the file system client through which all of its processes reach the server.
 import { createHash } from "node:crypto";
+import type { Volume } from "../../ports/disk.ts";
 import { ClientCache } from "./client-cache.ts";
 import type { SimServer } from "./server.ts";
+
+/** The machine that the disk is in: to its own processes it is a local one, of which nothing is remembered wrongly. */
+export const serverMachine = "server";
 
 export class Machine {
   readonly name: string;
@@ -17,9 +21,17 @@ export class Machine {
 
   /** What this machine remembers of `server`; one for all of its processes. */
   cacheOf(server: SimServer): ClientCache {
-    this.#mounted ??= { server, cache: new ClientCache(server) };
+    this.#mounted ??= { server, cache: new ClientCache(server, this.#isServer ? {} : server.quirks) };
     if (this.#mounted.server !== server) throw new Error(`${this.name} has another disk mounted already`);
     return this.#mounted.cache;
+  }
+
+  volumeOf({ volume }: SimServer): Volume {
+    return this.#isServer ? { kind: "local", type: "ext4", mountOptions: [] } : volume;
+  }
+
+  get #isServer(): boolean {
+    return this.name === serverMachine;
   }
 
   describeCaches(): string {

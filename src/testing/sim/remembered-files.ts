@@ -1,18 +1,20 @@
 // The files that the client of one machine has found under their names, and goes on to act on until it asks for their directory anew.
 import type { FileNode, TreeNode } from "../../ports/memory/tree.ts";
 import { parentOf } from "./paths.ts";
-import type { SimServer } from "./server.ts";
+import type { Quirks, SimServer } from "./server.ts";
 
 export class RememberedFiles {
   readonly #server: SimServer;
+  readonly #quirks: Quirks;
   readonly #files = new Map<string, FileNode>();
 
-  constructor(server: SimServer) {
+  constructor(server: SimServer, quirks: Quirks) {
     this.#server = server;
+    this.#quirks = quirks;
   }
 
   found(path: string, node: TreeNode | undefined): void {
-    if (this.#server.quirks.fileHandles && node?.kind === "file") this.#files.set(path, node);
+    if (this.#quirks.fileHandles && node?.kind === "file") this.#files.set(path, node);
   }
 
   forget(path: string): void {

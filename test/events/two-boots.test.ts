@@ -1,0 +1,71 @@
+// A container may show a boot id of its own (systemd-nspawn, LXC) or none at all, and share a folder with its host: to each the head of the log then looked like one of before
+// a restart, so that everything beyond it was taken for durable, also what a living writer had not published yet.
+import { randomUUID } from "node:crypto";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { plainCodec } from "../../src/events/codec.ts";
+import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/line.ts";
+import { LocalPublisher } from "../../src/events/log/local-publisher.ts";
+import { OpenedLog } from "../../src/events/opened-log.ts";
+import { unknownBootId } from "../../src/ports/host.ts";
+import { openNodePorts } from "../../src/ports/node/ports.ts";
+import { makeScratch } from "../ports/scratch.ts";
+
+const time = "2026-11-16T08:00:00.000Z";
+
+async function openUnder(directory: string, bootId: string): Promise<OpenedLog> {
+  const ports = await openNodePorts(directory);
+  const log = await OpenedLog.open({ ...ports, host: { ...ports.host, bootId } }, directory, plainCodec, {});
+  onTestFinished(() => log.close());
+  return log;
+}
+
+async function append(log: OpenedLog, id: string): Promise<number> {
+  const heads = [{ type: "Counted", tags: [], id }];
+  const content = encodeContent({ events: heads, payload: ['{"data":1}'] });
+  return (await log.appender.append({ content, heads, bodies: [{ data: 1 }], timeoutMs: 5000 })).last;
+}
+
+const segmentOf = async ({ publisher }: OpenedLog): Promise<number> => (await publisher.tip()).segment;
+const positionOf = async ({ publisher }: OpenedLog): Promise<number> => (await publisher.tip()).position;
+
+describe.each([
+  ["has its own boot id", () => randomUUID()],
+  ["has no boot id", () => unknownBootId(randomUUID())],
+])("a log of a host and of a container that %s", (_, bootIdOf) => {
+  it("shows nobody what a living writer has not published", async () => {
+    const directory = makeScratch();
+    const host = await openUnder(directory, randomUUID());
+    await append(host, "a");
+    const gate = await host.lock.acquire();
+    const { published: tip } = await host.publisher.begin();
+    const events = [{ type: "Counted", tags: [], id: "b" }];
+    const line = encodeLine(encodeContent({ events, payload: ['{"data":2}'] }), tip.position + 1, time, tip.crc);
+    if (!(host.publisher instanceof LocalPublisher)) throw new Error("not a local log");
+    await host.publisher.write(tip, Buffer.from(line.text));
+    const container = await openUnder(directory, bootIdOf());
+    expect(await positionOf(container)).toBe(1);
+    await host.publisher.publishHead(tipAfter(tip, { events }, line));
+    expect(await positionOf(container)).toBe(2);
+    await gate.release();
+    expect(await append(container, "c")).toBe(3);
+    expect(await append(host, "d")).toBe(4);
+    for (const log of [host, container]) expect(await positionOf(log)).toBe(4);
+  });
+
+  it("counts what somebody has left who died before he could publish it, once and for all of them", async () => {
+    const directory = makeScratch();
+    const host = await openUnder(directory, randomUUID());
+    await append(host, "a");
+    const { published: tip } = await host.publisher.begin();
+    const events = [{ type: "Counted", tags: [], id: "b" }];
+    const line = encodeLine(encodeContent({ events, payload: ['{"data":2}'] }), tip.position + 1, time, tip.crc);
+    if (!(host.publisher instanceof LocalPublisher)) throw new Error("not a local log");
+    await host.publisher.write(tip, Buffer.from(line.text));
+    const container = await openUnder(directory, bootIdOf());
+    expect([await positionOf(container), await positionOf(host)]).toEqual([2, 2]);
+    expect(await append(host, "c")).toBe(3);
+    expect(await append(container, "d")).toBe(4);
+    expect(await segmentOf(container)).toBe(1);
+    for (const log of [host, container]) expect(await positionOf(log)).toBe(4);
+  });
+});

@@ -330,7 +330,7 @@ describe("events verify", () => {
     appendFileSync(join(directory, "segments/0000000001.ndjson"), "torn");
     const { exitCode, stdout, stderr } = await run(["verify", directory], { isTTY: true });
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/^note +\S+, byte \d+\n +4 bytes stand beyond[^]*\nok: 4 event\(s\) checked\.\n$/);
+    expect(stdout).toMatch(/^note +\S+, byte \d+\n +\d+ bytes stand beyond[^]*\nok: 4 event\(s\) checked\.\n$/);
     expect(stderr).toMatch(/^\rverified bytes: [^]*100 % \((\d+) of \1\)\r +\r$/);
     expect((await run(["verify", directory, "--json"], { isTTY: true })).stderr).toBe("");
   });

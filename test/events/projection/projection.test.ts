@@ -179,7 +179,13 @@ test("what a process wrote before it was killed does not count, and the next one
           await ports.disk.link(from, to);
         },
       }),
-      heart: { start: () => ({ lastBeat: () => ({ monotonicMs: 0, wallMs: 0 }), stop: async () => undefined }) },
+      // It does not know that nobody hears it.
+      heart: {
+        start: () => ({
+          lastBeat: () => ({ monotonicMs: ports.clock.monotonicMs(), wallMs: ports.clock.wallMs() }),
+          stop: async () => undefined,
+        }),
+      },
     }),
   });
   const next = await world.open<ShopEvent>({ leaseMs: 300 });

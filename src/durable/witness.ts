@@ -119,19 +119,25 @@ export class Witness {
     if (!this.#locksMeet(holder) || holder.beatIdentity === "") return false;
     const path = this.#layout.beat(holder.id);
     try {
-      // Two mounts of one share have one boot id but not one identity, and their locks may not meet.
-      if ((await disk.stat(path)).identity !== holder.beatIdentity) return false;
+      if (!(await this.#isItsBeat(holder))) return false;
       const lock = await osLock.open(path);
       try {
         // "Cannot be locked" is no proof of life: a stopped process holds its lock too.
-        return (await lock.tryLock()) && (await disk.stat(path)).identity === holder.beatIdentity;
+        return (await lock.tryLock()) && (await this.#isItsBeat(holder));
       } finally {
         await lock.close();
       }
-    } catch {
-      // No proof to be had; the bytes decide.
-      return false;
+    } catch (error) {
+      // The beat is there before the record and goes after it: a power cut left them so, or nothing is left by now. Elsewhere an absence may be an old answer. What else there is gives no proof, and
+      // the bytes decide.
+      return disk.volume.kind === "local" && holder.isLocal && hasErrno(error, "ENOENT");
     }
+  }
+
+  /** Whether the beat is the file that it locked. Two mounts of one share have one boot id but not one identity, and their locks may not meet; a restart may number files anew. */
+  async #isItsBeat({ id, bootId, beatIdentity }: Holder): Promise<boolean> {
+    const { identity } = await this.#ports.disk.stat(this.#layout.beat(id));
+    return identity === beatIdentity || bootId !== this.#ports.host.bootId;
   }
 
   async #readBeat(holder: Holder): Promise<string> {

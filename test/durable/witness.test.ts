@@ -238,6 +238,17 @@ describe("proof of death", () => {
     expect(await witness.look({ ...holder, beatIdentity: "" })).toBe("alive");
   });
 
+  it("is had after a restart that numbers files anew, and of a beat that a power cut took", async () => {
+    await prepare(local);
+    expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("alive");
+    world.kill("ada");
+    expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("dead");
+    await world.ports("neighbour").disk.unlink(layout.beat(holder.id));
+    expect(await witness.look(holder)).toBe("dead");
+    // Over the network an absence may be an old answer.
+    expect(await witness.look({ ...holder, isLocal: false })).toBe("alive");
+  });
+
   it("is not had of one that came to a local disk over the network", async () => {
     await prepare(local);
     world.kill("ada");

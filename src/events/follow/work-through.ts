@@ -21,7 +21,10 @@ export interface Work {
   readonly query: Query;
   /** Events at a time. */
   readonly batch: number;
-  /** Does what is to be done with these events, and then moves the checkpoint to `position`. False when that did not count. */
+  /**
+   * Does what is to be done with these events, and then moves the checkpoint to `position`. False when that did not count. It may put it off while a batch is full: then it is called again, at last
+   * without events.
+   */
   readonly commit: (events: readonly SequencedEvent[], position: number) => Promise<boolean>;
   /** Ends when it has come to the head. Default: it stays. */
   readonly untilHead?: boolean;
@@ -90,6 +93,13 @@ export async function workThrough(
     }
   };
 
+  /** It was stopped: what was gathered, or passed over, need not be gone through again. */
+  const finish = async (): Promise<Outcome> => {
+    if (hold.signal.aborted) return "lost";
+    if (!stopping.aborted || lettingGo.aborted || position === tenure.saved.position) return "over";
+    return (await commit([], position)) ?? "over";
+  };
+
   try {
     while (!stopping.aborted) {
       if (hold.signal.aborted || (await work.isWanted?.()) === false) break;
@@ -100,14 +110,14 @@ export async function workThrough(
         outcome = await commit([], position);
         savedMs = clock.monotonicMs();
       } else if (work.untilHead) return "over";
+      if (outcome === "over") break;
       if (outcome !== undefined) return outcome;
     }
   } catch (error) {
-    if (stopping.aborted && error === stopping.reason) return "over";
     if (hold.signal.aborted && error === hold.signal.reason) return "lost";
-    throw error;
+    if (!stopping.aborted || error !== stopping.reason) throw error;
   }
-  return hold.signal.aborted ? "lost" : "over";
+  return await finish();
 }
 
 /**

@@ -1,4 +1,4 @@
-// Folds a batch of events into the documents that they touch, in memory; each document is loaded and given back once.
+// Folds events into the documents that they touch, in memory; each document is loaded and given back once.
 import type { SequencedEvent } from "../../common.ts";
 import type { EventSource } from "../follow/work-through.ts";
 import { itemsOf, matches, type Items } from "../query.ts";
@@ -15,33 +15,52 @@ export interface FoldOptions {
 }
 
 interface Draft {
-  /** Whether it was there before the batch. */
+  /** Whether it was there before. */
   readonly wasThere: boolean;
   state: unknown;
   position: number;
   seen: readonly SeenQuery[];
 }
 
-/** The documents that were changed, as they are after the last event. */
-export async function fold(events: readonly SequencedEvent[], options: FoldOptions): Promise<Document[]> {
-  const { definition, find } = options;
-  const drafts = new Map<string, Draft>();
-  for (const event of events)
-    for (const key of definition.keysOf(event)) {
-      const draft = drafts.get(key) ?? draftOf(await find(key));
-      drafts.set(key, draft);
-      await applyRelated(draft, event, key, options);
-      apply(draft, event, key, options);
-      draft.position = event.position;
-    }
-  // What came and went within the batch was never there.
-  return [...drafts]
-    .filter(([, { wasThere, state }]) => wasThere || state !== undefined)
-    .map(([key, { state, position, seen }]) =>
-      state === undefined
-        ? { key, position, tags: [], seen: [] }
-        : { key, position, state, tags: definition.tagsOf(state), seen },
-    );
+export class Fold {
+  readonly #options: FoldOptions;
+  #drafts = new Map<string, Draft>();
+
+  constructor(options: FoldOptions) {
+    this.#options = options;
+  }
+
+  /** How many documents were touched. */
+  get size(): number {
+    return this.#drafts.size;
+  }
+
+  async add(events: readonly SequencedEvent[]): Promise<void> {
+    const { definition, find } = this.#options;
+    for (const event of events)
+      for (const key of definition.keysOf(event)) {
+        const draft = this.#drafts.get(key) ?? draftOf(await find(key));
+        this.#drafts.set(key, draft);
+        await applyRelated(draft, event, key, this.#options);
+        apply(draft, event, key, this.#options);
+        draft.position = event.position;
+      }
+  }
+
+  /** The documents that were changed, as they are after the last event. Begins anew. */
+  take(): Document[] {
+    const { definition } = this.#options;
+    const drafts = [...this.#drafts];
+    this.#drafts = new Map();
+    // What came and went meanwhile was never there.
+    return drafts
+      .filter(([, { wasThere, state }]) => wasThere || state !== undefined)
+      .map(([key, { state, position, seen }]) =>
+        state === undefined
+          ? { key, position, tags: [], seen: [] }
+          : { key, position, state, tags: definition.tagsOf(state), seen },
+      );
+  }
 }
 
 function draftOf(document: Document | undefined): Draft {

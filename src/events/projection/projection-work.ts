@@ -8,11 +8,14 @@ import { underLease, workThrough, type EventSource, type Outcome, type Work } fr
 import type { Catalog, GenerationFacts } from "./catalog.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import { DocumentWriter } from "./document-writer.ts";
-import { fold } from "./fold.ts";
+import { Fold } from "./fold.ts";
 import { openGeneration, type Generation, type ProjectionPlace } from "./generation.ts";
 
-/** Events that are folded in memory before their documents are written. */
+/** Events that are read and folded at a time. */
 const batch = 1000;
+/** While there are more, documents are written only when so many have changed, or after so long: of those that change with every batch it saves all writes but the last. */
+const documentsMax = 5000;
+const foldMsMax = 5000;
 /** After so many crashes the list of those who were cut off is as large as a document: a new generation begins without it. */
 const cutOffMax = 1000;
 
@@ -182,10 +185,17 @@ export class ProjectionWork {
     const writer = new DocumentWriter(this.#place.disk, directory, tenure);
     const source = this.#source;
     const definition = this.#definition;
+    const { clock } = this.#place.access.ports;
+    const fold = new Fold({ definition, source, find: (key) => writer.find(key) });
+    let writtenMs = clock.monotonicMs();
     const commit = async (events: readonly SequencedEvent[], position: number): Promise<boolean> => {
       const isCommitted = await tenure.orLost(async () => {
-        const documents = await fold(events, { definition, source, find: (key) => writer.find(key) });
-        return await writer.commit(documents, position);
+        await fold.add(events);
+        const isEnough = fold.size >= documentsMax || clock.monotonicMs() - writtenMs >= foldMsMax;
+        // If that was all there is, it is asked for again without events. If it is stopped before that, the next one folds them again.
+        if (events.length === batch && !isEnough) return true;
+        writtenMs = clock.monotonicMs();
+        return await writer.commit(fold.take(), position);
       });
       if (isCommitted) onProgress?.(position, await source.head());
       return isCommitted;

@@ -134,6 +134,25 @@ test("a rebuild that was broken off goes on where it was", async () => {
   expect(await projection.get("sku 1")).toEqual({ count: 100, events: 100 });
 });
 
+test("a rebuild writes a document that changes with every batch once, and not once for each batch", async () => {
+  const world = await LogWorld.make();
+  let written = 0;
+  const store = await world.open<ShopEvent>({
+    tamper: (ports) =>
+      withDisk(ports, {
+        createFile: async (path, bytes, options) => {
+          if (/projections\/shelves\/\d+\/(?!checkpoint)/.test(path)) written++;
+          await ports.disk.createFile(path, bytes, options);
+        },
+      }),
+  });
+  for (let round = 0; round < 5; round++) await store.append(stock(1000));
+  const projection = await openProjection(store, shelves());
+  await projection.rebuild();
+  expect(written).toBe(50);
+  expect(await projection.get("sku 1")).toEqual({ count: 100, events: 100 });
+});
+
 test("two who rebuild at the same time share one generation", async () => {
   const world = await LogWorld.make();
   const [store, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];

@@ -12,6 +12,8 @@ import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 export const segmentBytesMax: number = 8 * 1024 * 1024;
 
 const headerBytesMax = 64 * 1024;
+/** Of all that were ever seen. */
+const headerBytesMostly = 1024;
 const suffix = ".ndjson";
 
 export interface SegmentHeader {
@@ -70,7 +72,9 @@ export async function readHeader(disk: Disk, directory: string, segment: number)
   const path = segmentPath(directory, segment);
   const file = await disk.open(path, "read");
   try {
-    const start = await file.read(0, headerBytesMax);
+    // All of them are read when a log is opened.
+    let start = await file.read(0, headerBytesMostly);
+    if (!start.includes(10)) start = await file.read(0, headerBytesMax);
     const end = start.indexOf(10) + 1;
     const bytes = start.subarray(0, end);
     const header = decodeRecord(headerKind, bytes, path);

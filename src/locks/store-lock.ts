@@ -31,6 +31,7 @@ export interface StoreLock extends AsyncDisposable {
   /** LOCK_TIMEOUT naming path, time and option. */
   acquire(options?: Waiting): Promise<StoreHold>;
   withLock<T>(work: (hold: StoreHold) => Promise<T>, options?: Waiting): Promise<T>;
+  /** Whoever waits is told CLOSED. On one machine a hold of this object is waited for, so release it before: closing under it would let another process in beside its work. Between machines it is let go. */
   close(): Promise<void>;
 }
 

@@ -6,6 +6,7 @@ import { runCommandLine } from "../../src/cli/program.ts";
 import { openPathLocks, openStoreLock, type HeldLock, type PathLocks } from "../../src/locks/index.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
+import { keep } from "../locks/keep.ts";
 
 interface Finished {
   readonly exitCode: number;
@@ -35,8 +36,8 @@ describe("locks list", () => {
   test("tells people who holds what, since when and what for, and who waits", async () => {
     const { root, locks } = await newLocks();
     await using other = await openPathLocks(root);
-    await locks.acquire("stock/report.csv", { tag: "nightly" });
-    await locks.acquire("archive", { mode: "tree", shared: true });
+    await keep(locks.acquire("stock/report.csv", { tag: "nightly" }));
+    await keep(locks.acquire("archive", { mode: "tree", shared: true }));
     const waiting = other.acquire("stock", { mode: "tree", timeoutMs: 60_000 }).catch(() => undefined);
     await vi.waitFor(async () => expect((await locks.list()).some(({ waiting }) => waiting.length > 0)).toBe(true));
     const { exitCode, stdout, stderr } = await run("list", root);
@@ -78,7 +79,7 @@ describe("locks list", () => {
 
   test("shows with PATH what is locked there and below", async () => {
     const { root, locks } = await newLocks();
-    for (const path of ["a/b", "ab", "c"]) await locks.acquire(path);
+    for (const path of ["a/b", "ab", "c"]) await keep(locks.acquire(path));
     const pathsUnder = async (path: string): Promise<string[]> =>
       (JSON.parse((await run("list", root, path, "--json")).stdout) as { locks: HeldLock[] }).locks.map(
         (lock) => lock.path,
@@ -97,7 +98,7 @@ describe("locks list", () => {
 
   test("lets nothing through that would move the cursor", async () => {
     const { root, locks } = await newLocks();
-    await locks.acquire("a\u001b[2Jb", { tag: "one\ntwo\u202e" });
+    await keep(locks.acquire("a\u001b[2Jb", { tag: "one\ntwo\u202e" }));
     const { stdout } = await run("list", root);
     expect(stdout).toContain("a\\u{1b}[2Jb ");
     expect(stdout).toMatch(/one\\u\{a\}two\\u\{202e\}\n$/);
@@ -124,7 +125,7 @@ describe("locks list", () => {
 
   test("ends with 5 when the table is damaged, and does not take it for empty", async () => {
     const { root, locks } = await newLocks();
-    await locks.acquire("a");
+    await keep(locks.acquire("a"));
     writeFileSync(join(root, ".holdfast", "ground.json"), "garbage");
     expect(await run("list", root)).toMatchObject({ exitCode: 5, stdout: "" });
   });

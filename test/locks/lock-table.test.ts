@@ -9,6 +9,7 @@ import { tableKind, type Request } from "../../src/locks/request.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { nfs } from "../durable/world.ts";
 import { LocksWorld, withDisk } from "./locks-world.ts";
+import { keep } from "./keep.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {
@@ -69,7 +70,7 @@ it("gives a lock that was won, though tidying up after it fails", async () => {
     },
   }));
   const [other, locks] = [await world.open(), await world.open({ tamper })];
-  for (let count = 0; count < 31; count++) await other.acquire(`f${count}`);
+  for (let count = 0; count < 31; count++) await keep(other.acquire(`f${count}`));
   fails = true;
   const hold = await locks.acquire("x");
   fails = false;
@@ -128,7 +129,7 @@ it("still owes what came to be owed while an older append was cleaning up", asyn
         }))(tamper(ports)),
     }),
   ];
-  await other.acquire("y");
+  await keep(other.acquire("y"));
   const { requests } = (await locks.table.read()).state;
   holdsUp = true;
   const dropping = locks.table.drop(requests);

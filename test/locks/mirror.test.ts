@@ -3,6 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { foreignBlocker, foreignLock, MirrorSite, tokenAt } from "./mirror-site.ts";
+import { keep } from "./keep.ts";
 
 const token = /^holdfast\.[0-9a-z]{12}\.[0-9a-z]{26}:\d{19}:[ET]$/;
 const shortLeaseMs = 1500;
@@ -61,12 +62,12 @@ describe("the mirror of a hold", () => {
     const [locks, other] = [await site.open(), await site.open()];
     await expect(locks.withLock("a", () => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
     expect(site.lockFiles()).toEqual([]);
-    await locks.acquire("a");
+    await keep(locks.acquire("a"));
     await other.break("a");
     await soon(() => expect(site.lockFiles()).toEqual([]));
-    await locks.acquire("a", { idleMs: 20 });
+    await keep(locks.acquire("a", { idleMs: 20 }));
     await soon(() => expect(site.lockFiles()).toEqual([]));
-    await locks.acquireAll(["a", "b", { path: "dir", mode: "tree" }]);
+    await keep(locks.acquireAll(["a", "b", { path: "dir", mode: "tree" }]));
     expect(site.lockFiles()).toHaveLength(3);
     await locks.close();
     expect(site.lockFiles()).toEqual([]);

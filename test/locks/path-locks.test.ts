@@ -10,6 +10,7 @@ import type { PathHold } from "../../src/locks/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path-locks.ts";
 import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
 import { LocksWorld } from "./locks-world.ts";
+import { keep } from "./keep.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;
@@ -82,7 +83,7 @@ describe("a hold", () => {
   });
 
   it("is taken at once or refused at once when nobody wants to wait, and the refusal says who, since when and where", async () => {
-    await a.acquire("dir", { mode: "tree", tag: "nightly import" });
+    await keep(a.acquire("dir", { mode: "tree", tag: "nightly import" }));
     const error = (await failureOf(b.acquire("dir/file"))) as HoldfastErrorOf<"LOCK_TIMEOUT">;
     expect(error).toMatchObject({ code: "LOCK_TIMEOUT", path: "dir/file", waitedMs: 0 });
     expect(error.blockedBy).toMatchObject([

@@ -1,6 +1,7 @@
 // How long a caller waits over all the places where it has to: its own process's line, and the table.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { LocksWorld } from "./locks-world.ts";
+import { keep } from "./keep.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {
@@ -10,7 +11,7 @@ afterEach(() => world.end());
 
 it("a caller that waited behind another one of its process is told how long it waited in all", async () => {
   const [a, b] = [await world.open(), await world.open()];
-  await a.acquire("x");
+  await keep(a.acquire("x"));
   const begin = performance.now();
   const first = b.acquire("x", { timeoutMs: 250 }).catch((error: unknown) => error);
   const second = b.acquire("x", { timeoutMs: 400 }).catch((error: unknown) => error);

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { Hold } from "../../src/common.ts";
 import { createStoreLock, type StoreLock } from "../../src/locks/store-lock.ts";
 import { nfs, World } from "../durable/world.ts";
+import { keep } from "./keep.ts";
 
 let world: World;
 
@@ -73,7 +74,7 @@ describe("between machines, a store lock", () => {
 
   it("is free within moments when its holder on the same machine was killed", async () => {
     const [ada, bob] = [await open("ada", "one"), await open("bob", "one")];
-    await ada.acquire();
+    await keep(ada.acquire());
     const waiting = follow(bob.acquire());
     await world.advance(1000);
     expect(waiting).toEqual({});
@@ -85,7 +86,7 @@ describe("between machines, a store lock", () => {
 
   it("is free after a lease when its holder on another machine was killed, and not before", async () => {
     const [ada, bob] = [await open("ada", "one"), await open("bob", "two")];
-    await ada.acquire();
+    await keep(ada.acquire());
     const waiting = follow(bob.acquire({ timeoutMs: 600_000 }));
     await world.advance(60_000);
     expect(waiting).toEqual({});
@@ -127,7 +128,7 @@ describe("between machines, a store lock", () => {
 
   it("is let go of when it is closed, and nothing of its holder stays", async () => {
     const [ada, bob] = [await open("ada", "one"), await open("bob", "two")];
-    await ada.acquire();
+    await keep(ada.acquire());
     const waiting = follow(bob.acquire());
     await world.advance(100);
     await ada.close();

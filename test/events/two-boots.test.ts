@@ -25,6 +25,16 @@ async function append(log: OpenedLog, id: string): Promise<number> {
   return (await log.appender.append({ content, heads, bodies: [{ data: 1 }], timeoutMs: 5000 })).last;
 }
 
+/** A line beyond the head, as one leaves it who is about to publish it, or dies; what is given back publishes it. */
+async function writeUnpublished({ publisher }: OpenedLog, id: string): Promise<() => Promise<void>> {
+  if (!(publisher instanceof LocalPublisher)) throw new Error("not a local log");
+  const { published: tip } = await publisher.begin();
+  const events = [{ type: "Counted", tags: [], id }];
+  const line = encodeLine(encodeContent({ events, payload: ['{"data":2}'] }), tip.position + 1, time, tip.crc);
+  await publisher.write(tip, Buffer.from(line.text));
+  return () => publisher.publishHead(tipAfter(tip, { events }, line));
+}
+
 const segmentOf = async ({ publisher }: OpenedLog): Promise<number> => (await publisher.tip()).segment;
 const positionOf = async ({ publisher }: OpenedLog): Promise<number> => (await publisher.tip()).position;
 
@@ -37,14 +47,10 @@ describe.each([
     const host = await openUnder(directory, randomUUID());
     await append(host, "a");
     const gate = await host.lock.acquire();
-    const { published: tip } = await host.publisher.begin();
-    const events = [{ type: "Counted", tags: [], id: "b" }];
-    const line = encodeLine(encodeContent({ events, payload: ['{"data":2}'] }), tip.position + 1, time, tip.crc);
-    if (!(host.publisher instanceof LocalPublisher)) throw new Error("not a local log");
-    await host.publisher.write(tip, Buffer.from(line.text));
+    const publish = await writeUnpublished(host, "b");
     const container = await openUnder(directory, bootIdOf());
     expect(await positionOf(container)).toBe(1);
-    await host.publisher.publishHead(tipAfter(tip, { events }, line));
+    await publish();
     expect(await positionOf(container)).toBe(2);
     await gate.release();
     expect(await append(container, "c")).toBe(3);
@@ -56,11 +62,7 @@ describe.each([
     const directory = makeScratch();
     const host = await openUnder(directory, randomUUID());
     await append(host, "a");
-    const { published: tip } = await host.publisher.begin();
-    const events = [{ type: "Counted", tags: [], id: "b" }];
-    const line = encodeLine(encodeContent({ events, payload: ['{"data":2}'] }), tip.position + 1, time, tip.crc);
-    if (!(host.publisher instanceof LocalPublisher)) throw new Error("not a local log");
-    await host.publisher.write(tip, Buffer.from(line.text));
+    await writeUnpublished(host, "b");
     const container = await openUnder(directory, bootIdOf());
     expect([await positionOf(container), await positionOf(host)]).toEqual([2, 2]);
     expect(await append(host, "c")).toBe(3);

@@ -1,3 +1,4 @@
+// What is no file and stands where one should be, a FIFO for instance: it is refused, and nobody waits for it.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -136,6 +136,37 @@ test.each(kinds)(
   },
 );
 
+test('what is appended after the call comes after "head", also when the look at the head takes long', async () => {
+  const world = await LogWorld.make();
+  let isSlow = false;
+  const tamper = (ports: Ports): Ports =>
+    withDisk(ports, {
+      open: async (path, mode) => {
+        const file = await ports.disk.open(path, mode);
+        if (!path.endsWith("/head")) return file;
+        const read = file.read.bind(file);
+        file.read = async (offset, length) => {
+          if (isSlow) {
+            isSlow = false;
+            await ports.clock.sleep(50);
+          }
+          return await read(offset, length);
+        };
+        return file;
+      },
+    });
+  const store = await world.open<Counted>({ tamper });
+  await append(store, 1, 3);
+  isSlow = true;
+  const seen: number[] = [];
+  await using consumer = store.consume("mailer", "all", async ([event]) => void seen.push(event!.position), {
+    from: "head",
+  });
+  await append(store, 4, 4);
+  await consumer.waitUntilProcessed(4);
+  expect(seen).toEqual([4]);
+});
+
 test('a new name starts where it is told; "head" means when it was called', async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();

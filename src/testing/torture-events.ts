@@ -170,7 +170,7 @@ class Worker {
     });
     if (again !== undefined && !(again.repeated && again.first === this.#acknowledged))
       throw new Error(
-        `append ${this.#count} was acknowledged with ${this.#acknowledged}, and again: ${JSON.stringify(again)}`,
+        `append ${this.#count} was acknowledged with ${this.#acknowledged} and is lost: made again, it says ${JSON.stringify(again)}`,
       );
   }
 

@@ -85,6 +85,8 @@ describe("an event log", () => {
   test("whose lock excludes only those of its own process is found out", async () => {
     const result = await torture({ part: "events", seconds: 10, processes, seed: 10, sabotage: true });
     // By the audit; or before it by the log itself, which refuses what somebody else has written without the gate: after that nobody goes on, and there may be nothing left to audit.
-    expect(result.violations.join("\n")).toMatch(/won twice|is lost|refused for no reason|cannot be read|code: 'CORRUPT'/);
+    expect(result.violations.join("\n")).toMatch(
+      /won twice|is lost|refused for no reason|cannot be read|code: 'CORRUPT'/,
+    );
   });
 });

@@ -4,43 +4,21 @@
 // file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
 // succeeded earlier won a name that was never used. No win ever rests on a listing or on an absence; a stale one costs a lost race. (What is read, or refused, on a
 // share is as fresh as a listing is there.)
-//
-// Slots that are not synced count only until the power fails. Whoever cannot be sure that it has not (another boot id), or lives on when it does (a share), takes
-// that `open` away and goes on in the next epoch. Whoever had won saw it after his link, so he is among what is found then, also if he lives; all later ones follow.
 import { holdfastError, isHoldfastError } from "../errors.ts";
-import { randomName } from "../format/id.ts";
-import { slotName } from "../format/name.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
-import { diskError, hasErrno } from "../ports/disk-error.ts";
+import { hasErrno } from "../ports/disk-error.ts";
 import { isKnownBoot } from "../ports/host.ts";
-import { Chain, type ChainEntry } from "./chain.ts";
+import { Chain } from "./chain.ts";
 import { ensureDirectory, syncNames } from "./directory.ts";
-import {
-  epochKind,
-  findEpochOfDirectory,
-  findHighestSlot,
-  findSlot,
-  makeEpochDirectory,
-  removeEpochDirectory,
-  sealEpochDirectory,
-  slotBytesMax,
-  slotKind,
-} from "./epoch.ts";
+import { epochKind, findEpochOfDirectory, removeEpochDirectory, slotBytesMax, slotKind } from "./epoch.ts";
 import type { Epoch, Slot, View } from "./epoch.ts";
 import { canLinkFrom, linkOnce } from "./publish.ts";
+import { Slots } from "./slots.ts";
 import { discard, stage, type Staging } from "./staging.ts";
+import { Succession, type SuccessionParts } from "./succession.ts";
 
 /** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
-
-/** What the slots of one epoch may take on the disk, about: each holds the whole state. */
-const epochBytes = 64 * 1024 * 1024;
-const slotsMax = 4096;
-const slotsMin = 64;
-
-function slotsFor(state: unknown): number {
-  return Math.max(slotsMin, Math.min(slotsMax, Math.floor(epochBytes / JSON.stringify(state).length)));
-}
 
 export interface RollingChainOptions<T> {
   /** Of the state. */
@@ -91,6 +69,8 @@ export class RollingChain<T> {
   readonly #sync: boolean;
   readonly #slotKind: RecordKind<Slot<T>>;
   readonly #epochs: Chain<Epoch<T>>;
+  readonly #slots: Slots<T>;
+  readonly #succession: Succession<T>;
   #view: View<T> | undefined;
 
   protected constructor(staging: Staging, directory: string, options: RollingChainOptions<T>) {
@@ -101,6 +81,14 @@ export class RollingChain<T> {
     this.#sync = options.sync !== false || staging.disk.volume.kind !== "local" || !isKnownBoot(options.bootId);
     this.#slotKind = slotKind(options.kind);
     this.#epochs = new Chain(staging, `${directory}/epochs`, epochKind(options.kind));
+    this.#slots = new Slots(staging.disk, directory, this.#slotKind);
+    const { bootId, slotsPerEpoch } = options;
+    const parts = { staging, directory, epochs: this.#epochs, slots: this.#slots, slotKind: this.#slotKind };
+    this.#succession = this.newSuccession({ ...parts, sync: this.#sync, bootId, slotsPerEpoch });
+  }
+
+  protected newSuccession(parts: SuccessionParts<T>): Succession<T> {
+    return new Succession(parts);
   }
 
   /** Makes the chain if there is none. */
@@ -110,7 +98,7 @@ export class RollingChain<T> {
       throw new RangeError(`slotsPerEpoch must be a whole number from 1, not ${slotsPerEpoch}.`);
     await ensureDirectory(staging.disk, `${directory}/epochs`);
     const chain = new this(staging, directory, options);
-    await chain.#begin();
+    await chain.#succession.begin(options.initial);
     return chain;
   }
 
@@ -187,7 +175,7 @@ export class RollingChain<T> {
 
   /** Whether everything in this epoch still counts. Only "yes" proves anything. */
   protected async isOpen(view: View<T>): Promise<boolean> {
-    const path = `${this.#pathOf(view)}/open`;
+    const path = `${this.#slots.pathOf(view)}/open`;
     const { disk } = this.staging;
     return disk.volume.kind === "local" ? await disk.canOpen(path) : await canLinkFrom(this.staging, path);
   }
@@ -198,12 +186,12 @@ export class RollingChain<T> {
    */
   protected async makeDurable(view: View<T>, sync: boolean): Promise<void> {
     await this.#epochs.makeDurable(view.epoch.number);
-    if (sync) await syncNames(this.staging.disk, this.#pathOf(view));
+    if (sync) await syncNames(this.staging.disk, this.#slots.pathOf(view));
   }
 
   /** Whether the slot of `next` is ours for good. */
   async #win(next: View<T>, { temp, bytes, id, sync }: Attempt): Promise<boolean> {
-    const path = this.#pathOf(next, next.slot);
+    const path = this.#slots.pathOf(next, next.slot);
     let linked = false;
     try {
       linked = await linkOnce(this.staging.disk, temp, path, bytes, { mayRepeat: true });
@@ -246,8 +234,8 @@ export class RollingChain<T> {
       return newest === before ? undefined : newest;
     }
     // From that slot on: a listing of a share may not have it yet.
-    const found = await this.#findSlot(view, view.slot);
-    return found === undefined ? undefined : await this.#advance({ ...view, state: found.state });
+    const found = await this.#slots.at(view, view.slot);
+    return found === undefined ? undefined : await this.#advance(found);
   }
 
   /** A refusal is an answer that somebody acts on: it must rest on the newest state, and on one that counts. */
@@ -262,167 +250,39 @@ export class RollingChain<T> {
 
   /** Goes to the end of the chain as far as it can be seen; undefined when the epoch is gone. */
   async #advance(view: View<T>): Promise<View<T> | undefined> {
-    const newest = this.staging.disk.volume.kind === "local" ? await this.#walk(view) : await this.#jump(view);
+    const newest = await this.#slots.advance(view);
     if (newest === undefined || newest.slot < view.epoch.body.slots) return newest;
     // Full: the next epoch may have begun already.
     const epoch = await this.#epochs.last();
     if (epoch === undefined || epoch.number <= view.epoch.number) return newest;
-    if (this.#mustSucceed(epoch)) return undefined;
+    if (this.#succession.isDue(epoch)) return undefined;
     return await this.#advance({ epoch, slot: 0, state: epoch.body.base });
-  }
-
-  /** By names alone, in growing steps and then in halves: slots have no gaps, a look costs no round trip here, and only the last one has to be read. */
-  async #walk(view: View<T>): Promise<View<T> | undefined> {
-    const isThere = (slot: number): Promise<boolean> => this.staging.disk.canOpen(this.#pathOf(view, slot));
-    let highest = view.slot;
-    let absent = view.epoch.body.slots + 1;
-    for (let step = 1; highest + step < absent; step *= 2) {
-      if (await isThere(highest + step)) highest += step;
-      else absent = highest + step;
-    }
-    while (highest + 1 < absent) {
-      const middle = Math.floor((highest + absent) / 2);
-      if (await isThere(middle)) highest = middle;
-      else absent = middle;
-    }
-    return highest === view.slot ? view : await this.#at(view, highest);
-  }
-
-  /** By a listing: on a network mount each name that was looked for in vain would be remembered as absent. */
-  async #jump(view: View<T>): Promise<View<T> | undefined> {
-    const slot = await findHighestSlot(this.staging.disk, this.#pathOf(view));
-    if (slot === undefined || slot <= view.slot) return slot === undefined ? undefined : view;
-    return await this.#at(view, slot);
-  }
-
-  /** Undefined when the epoch is gone. */
-  async #at(view: View<T>, slot: number): Promise<View<T> | undefined> {
-    const found = await this.#findSlot(view, slot);
-    return found === undefined ? undefined : { ...view, slot, state: found.state };
   }
 
   async #enter(): Promise<View<T>> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const epoch = await this.#epochs.last();
-      if (epoch !== undefined && this.#mustSucceed(epoch)) {
-        await this.#succeed(epoch);
+      if (epoch !== undefined && this.#succession.isDue(epoch)) {
+        await this.#succession.succeed(epoch);
         continue;
       }
       // Gone means collected, so a newer epoch exists, and the next look will find it.
-      const view = epoch === undefined ? undefined : await this.#jump({ epoch, slot: 0, state: epoch.body.base });
+      const view = epoch === undefined ? undefined : await this.#slots.jump({ epoch, slot: 0, state: epoch.body.base });
       if (view !== undefined) return (this.#view = view);
     }
     throw this.#damaged("is missing");
   }
 
-  async #begin(): Promise<void> {
-    const newest = await this.#epochs.last();
-    if (newest === undefined) await this.#name(undefined, this.#options.initial);
-    // Perhaps the machine was restarted: some slots may be gone, their numbers free again. Perhaps it was not, and others live in it: a container may have a boot id of
-    // its own.
-    else if (!newest.body.synced && newest.body.bootId !== this.#options.bootId) await this.#succeed(newest);
-  }
-
-  /** Whoever syncs, because he cannot tell a restart or lives through it, wins nothing where others do not. */
-  #mustSucceed(epoch: ChainEntry<Epoch<T>>): boolean {
-    return this.#sync && !epoch.body.synced;
-  }
-
   /** The epoch is not open: collected long ago, or being succeeded by somebody who may be dead. */
   async #leave({ epoch }: View<T>): Promise<void> {
     this.#view = undefined;
-    if (!epoch.body.synced && (await this.#epochs.last())?.number === epoch.number) await this.#succeed(epoch);
-  }
-
-  /** Names the epoch after one that need not be full. Any number of processes may do it at once, with more or fewer of those who came too late: one name counts. */
-  async #succeed(epoch: ChainEntry<Epoch<T>>): Promise<void> {
-    try {
-      // Before anything is read: else somebody could win in there after we have looked. If the directory is gone altogether, nobody can either.
-      await this.seal(`${this.#directory}/${epoch.body.directory}`);
-      await this.#name(epoch, await this.#lastReadableState(epoch));
-    } catch (error) {
-      // Collected, or a handle that tells nothing: whoever comes here looks again.
-      if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
-    }
-  }
-
-  protected async seal(directory: string): Promise<void> {
-    await sealEpochDirectory(this.staging.disk, directory);
+    if (!epoch.body.synced && (await this.#epochs.last())?.number === epoch.number)
+      await this.#succession.succeed(epoch);
   }
 
   async #roll(view: View<T>): Promise<void> {
-    const epoch = await this.#name(view.epoch, view.state);
+    const epoch = await this.#succession.name(view.epoch, view.state);
     this.#view = epoch === undefined ? undefined : { epoch, slot: 0, state: epoch.body.base };
-  }
-
-  /** Names the epoch after `previous`; undefined when somebody else has. */
-  async #name(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
-    const directory = await makeEpochDirectory(this.staging, this.#directory, (previous?.number ?? 0) + 1);
-    if (directory === undefined) return undefined;
-    const epoch: Epoch<T> = {
-      directory,
-      bootId: this.#options.bootId,
-      synced: this.#sync,
-      from: previous === undefined ? 0 : previous.body.from + previous.body.slots,
-      slots: this.#options.slotsPerEpoch ?? slotsFor(base),
-      base,
-    };
-    // The directory of a loser is named nowhere and never will be: it is collected with its epoch's number.
-    return await this.#epochs.append(directory, (newest) => (newest?.number === previous?.number ? epoch : undefined));
-  }
-
-  /** Of an epoch that is not open any more. */
-  async #lastReadableState(epoch: ChainEntry<Epoch<T>>): Promise<T> {
-    const empty: View<T> = { epoch, slot: 0, state: epoch.body.base };
-    const isLocal = this.staging.disk.volume.kind === "local";
-    for (let highest = (await findHighestSlot(this.staging.disk, this.#pathOf(empty))) ?? 0; ; highest++) {
-      const view = await this.#highestReadable({ ...empty, slot: highest });
-      // The listing of a share may be old.
-      if (isLocal || highest >= epoch.body.slots || (await this.isFree({ ...view, slot: highest + 1 })))
-        return view.state;
-      const next = this.#pathOf(view, highest + 1);
-      // The client has just been told of it, and denies it.
-      if (!(await this.staging.disk.canOpen(next))) throw diskError("ESTALE", "read", next);
-    }
-  }
-
-  async #highestReadable(view: View<T>): Promise<View<T>> {
-    for (let slot = view.slot; slot > 0; slot--) {
-      try {
-        const found = await this.#at(view, slot);
-        if (found !== undefined) return found;
-      } catch (error) {
-        // Torn by the power cut: an older state is only older.
-        if (!isHoldfastError(error, "CORRUPT")) throw error;
-      }
-    }
-    return view;
-  }
-
-  /** Whether nobody has ever won this slot, nor any after it: it can be taken. What takes it changes nothing. */
-  protected async isFree(view: View<T>): Promise<boolean> {
-    const { disk, random } = this.staging;
-    const slot = { id: randomName(random.bytes(16)), number: view.epoch.body.from + view.slot, state: view.state };
-    const bytes = encodeRecord(this.#slotKind, slot);
-    const temp = await stage(this.staging, bytes, { sync: false });
-    try {
-      return await linkOnce(disk, temp, this.#pathOf(view, view.slot), bytes, { mayRepeat: true });
-    } finally {
-      await discard(this.staging, temp);
-    }
-  }
-
-  async #findSlot(view: View<T>, slot: number): Promise<Slot<T> | undefined> {
-    const path = this.#pathOf(view, slot);
-    const found = await findSlot(this.staging.disk, this.#slotKind, path);
-    if (found === undefined || found.number === view.epoch.body.from + slot) return found;
-    const message = `${path} says that it is number ${found.number}: it was copied or renamed. Restore it from a backup.`;
-    throw holdfastError("CORRUPT", message, { path });
-  }
-
-  #pathOf(view: View<T>, slot?: number): string {
-    const directory = `${this.#directory}/${view.epoch.body.directory}`;
-    return slot === undefined ? directory : `${directory}/${slotName(slot)}`;
   }
 
   #damaged(what: string): Error {

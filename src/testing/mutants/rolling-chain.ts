@@ -3,6 +3,7 @@ import { removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
 import { Chain } from "../../durable/chain.ts";
 import type { View } from "../../durable/epoch.ts";
 import { RollingChain } from "../../durable/rolling-chain.ts";
+import { Succession, type SuccessionParts } from "../../durable/succession.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { actor, mustHold, valuesOf } from "../explorer/scenario.ts";
 import { chainScenarios } from "../scenarios/chain.ts";
@@ -56,6 +57,12 @@ class ChainTrustingStaleHandles<T> extends RollingChain<T> {
 
 /** Succeeds an epoch of another boot as if all of its holders were dead. */
 class ChainBelievingInRestarts<T> extends RollingChain<T> {
+  protected override newSuccession(parts: SuccessionParts<T>): Succession<T> {
+    return new SuccessionBelievingInRestarts(parts);
+  }
+}
+
+class SuccessionBelievingInRestarts<T> extends Succession<T> {
   protected override async seal(): Promise<void> {
     // As if another boot id meant that nobody lives.
   }
@@ -63,6 +70,12 @@ class ChainBelievingInRestarts<T> extends RollingChain<T> {
 
 /** Takes what a share lists for all that was won in an epoch. */
 class ChainBelievingListings<T> extends RollingChain<T> {
+  protected override newSuccession(parts: SuccessionParts<T>): Succession<T> {
+    return new SuccessionBelievingListings(parts);
+  }
+}
+
+class SuccessionBelievingListings<T> extends Succession<T> {
   protected override async isFree(): Promise<boolean> {
     return true;
   }

@@ -1,0 +1,64 @@
+// Slots: what was won in the epochs of a rolling chain, found again by whoever comes later.
+import { holdfastError } from "../errors.ts";
+import { slotName } from "../format/name.ts";
+import type { RecordKind } from "../format/record.ts";
+import type { Disk } from "../ports/disk.ts";
+import { findHighestSlot, findSlot, type Slot, type View } from "./epoch.ts";
+
+export class Slots<T> {
+  readonly #disk: Disk;
+  /** Where the directories of the epochs are. */
+  readonly #directory: string;
+  readonly #kind: RecordKind<Slot<T>>;
+
+  constructor(disk: Disk, directory: string, kind: RecordKind<Slot<T>>) {
+    this.#disk = disk;
+    this.#directory = directory;
+    this.#kind = kind;
+  }
+
+  /** Of the directory of an epoch, or of a slot in it. */
+  pathOf({ epoch }: View<T>, slot?: number): string {
+    const directory = `${this.#directory}/${epoch.body.directory}`;
+    return slot === undefined ? directory : `${directory}/${slotName(slot)}`;
+  }
+
+  /** The end of this epoch as far as it can be seen, from `view` on; undefined when the epoch is gone. */
+  async advance(view: View<T>): Promise<View<T> | undefined> {
+    return this.#disk.volume.kind === "local" ? await this.#walk(view) : await this.jump(view);
+  }
+
+  /** By a listing: on a network mount each name that was looked for in vain would be remembered as absent. */
+  async jump(view: View<T>): Promise<View<T> | undefined> {
+    const slot = await findHighestSlot(this.#disk, this.pathOf(view));
+    if (slot === undefined || slot <= view.slot) return slot === undefined ? undefined : view;
+    return await this.at(view, slot);
+  }
+
+  /** By names alone, in growing steps and then in halves: slots have no gaps, a look costs no round trip here, and only the last one has to be read. */
+  async #walk(view: View<T>): Promise<View<T> | undefined> {
+    const isThere = (slot: number): Promise<boolean> => this.#disk.canOpen(this.pathOf(view, slot));
+    let highest = view.slot;
+    let absent = view.epoch.body.slots + 1;
+    for (let step = 1; highest + step < absent; step *= 2) {
+      if (await isThere(highest + step)) highest += step;
+      else absent = highest + step;
+    }
+    while (highest + 1 < absent) {
+      const middle = Math.floor((highest + absent) / 2);
+      if (await isThere(middle)) highest = middle;
+      else absent = middle;
+    }
+    return highest === view.slot ? view : await this.at(view, highest);
+  }
+
+  /** Undefined when there is no such slot, or when the epoch is gone. */
+  async at(view: View<T>, slot: number): Promise<View<T> | undefined> {
+    const path = this.pathOf(view, slot);
+    const found = await findSlot(this.#disk, this.#kind, path);
+    if (found === undefined) return undefined;
+    if (found.number === view.epoch.body.from + slot) return { ...view, slot, state: found.state };
+    const message = `${path} says that it is number ${found.number}: it was copied or renamed. Restore it from a backup.`;
+    throw holdfastError("CORRUPT", message, { path });
+  }
+}

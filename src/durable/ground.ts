@@ -5,20 +5,17 @@ import { objectOf, textOf } from "../format/decoding.ts";
 import { isId } from "../format/id.ts";
 import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
-import type { FileStat } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
-import { again } from "./again.ts";
-import { ensureDirectory, removeDirectory, unlinkIfThere } from "./directory.ts";
+import { ensureDirectory } from "./directory.ts";
 import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
 import { decideRecord, findDecision, findRecord } from "./record-file.ts";
-import { discard, stage, type Staging } from "./staging.ts";
+import { Remains } from "./remains.ts";
+import { withProbe } from "./stamp.ts";
+import type { Staging } from "./staging.ts";
 import { isConfirmed } from "./suspicion.ts";
 import { mustTrustMount } from "./trusted-mount.ts";
 import { Witness, type HolderState } from "./witness.ts";
-
-/** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
-const unjoinedMsMax = 3_600_000;
 
 /** As far as timers reach. */
 const leaseMsMax = 2 ** 31 - 1;
@@ -41,6 +38,7 @@ export class Ground implements AsyncDisposable {
   /** Of the ground itself; put if absent, never changed. */
   readonly id: string;
   readonly witness: Witness;
+  readonly #remains: Remains;
   readonly #options: LifeOptions;
   #life: Life;
   #joining: Promise<Life> | undefined;
@@ -51,8 +49,13 @@ export class Ground implements AsyncDisposable {
     this.layout = layout;
     this.id = id;
     this.witness = new Witness(ports, layout);
+    this.#remains = this.newRemains();
     this.#life = life;
     this.#options = options;
+  }
+
+  protected newRemains(): Remains {
+    return new Remains(this.ports, this.layout);
   }
 
   /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses writes, before anything is written. */
@@ -126,7 +129,9 @@ export class Ground implements AsyncDisposable {
       this.witness.forget(id);
       return "dead";
     }
-    return once ? await this.#withProbe((probe) => this.#lookOnce(holder, probe)) : await this.witness.look(holder);
+    return once
+      ? await withProbe(this.staging, (probe) => this.#lookOnce(holder, probe))
+      : await this.witness.look(holder);
   }
 
   async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
@@ -134,7 +139,7 @@ export class Ground implements AsyncDisposable {
     // and what was left would be there for ever.
     if (this.ports.disk.volume.kind === "local")
       return await this.#deadBy(holders, (holder) => this.witness.look(holder));
-    return await this.#withProbe((probe) => this.#deadBy(holders, (holder) => this.#lookOnce(holder, probe)));
+    return await withProbe(this.staging, (probe) => this.#deadBy(holders, (holder) => this.#lookOnce(holder, probe)));
   }
 
   async #deadBy(holders: readonly Holder[], look: (holder: Holder) => Promise<HolderState>): Promise<Holder[]> {
@@ -143,20 +148,11 @@ export class Ground implements AsyncDisposable {
     return dead;
   }
 
+  /** By somebody who cannot watch for a lease: dead also when it looks so and somebody has seen the silence, himself a while ago or another. */
   async #lookOnce(holder: Holder, probe: string): Promise<HolderState> {
-    const state = await this.witness.lookOnce(holder, probe);
+    const state = await this.witness.look(holder);
     if (state === "dead" || !(await this.witness.looksOld(holder, probe))) return state;
     return (await isConfirmed(this, holder, this.witness.beatOf(holder), probe)) ? "dead" : state;
-  }
-
-  /** A file of now, by the stamps of the server. */
-  async #withProbe<T>(action: (probe: string) => Promise<T>): Promise<T> {
-    const probe = await stage(this.staging, new Uint8Array(), { sync: false });
-    try {
-      return await action(probe);
-    } finally {
-      await discard(this.staging, probe);
-    }
   }
 
   /** A holder as people want to know it, also when it is dead; undefined when it has ended and left nothing. */
@@ -178,8 +174,11 @@ export class Ground implements AsyncDisposable {
   async sweep(): Promise<Holder[]> {
     const others = (await this.#holders()).filter(({ id }) => id !== this.#life.holder.id);
     const dead = others.length === 0 ? [] : await this.#deadOf(others);
-    for (const holder of dead) await this.#declareDead(holder);
-    await this.#removeRemains();
+    for (const holder of dead) {
+      await this.#remains.declareDead(holder);
+      this.witness.forget(holder.id);
+    }
+    await this.#remains.remove(this.staging, this.#life.holder);
     return dead;
   }
 
@@ -204,7 +203,7 @@ export class Ground implements AsyncDisposable {
     this.#life = await Life.begin(this.ports, this.layout, this.#options);
     await before.abandon();
     // Nobody knows better that it is over; else every night in which a laptop sleeps would leave something. Whatever stands in the way: then others find it.
-    await this.#bury(before.holder).catch(() => undefined);
+    await this.#remains.bury(before.holder).catch(() => undefined);
     return this.#life;
   }
 
@@ -221,74 +220,6 @@ export class Ground implements AsyncDisposable {
       holders.push(holder);
     }
     return holders;
-  }
-
-  /** Final, and known to all before anything of it is removed: its record becomes its death record. */
-  async #declareDead(holder: Holder): Promise<void> {
-    const { disk } = this.ports;
-    const { holders } = this.layout;
-    try {
-      await again(disk, holders, () => disk.rename(this.layout.record(holder.id), this.layout.deathRecord(holder.id)));
-    } catch (error) {
-      // Somebody else has declared it.
-      if (!hasErrno(error, "ENOENT")) throw error;
-    }
-    this.witness.forget(holder.id);
-  }
-
-  async #removeRemains(): Promise<void> {
-    const { disk } = this.ports;
-    const names = new Set(await disk.list(this.layout.holders));
-    const idsOf = (suffix: string): string[] =>
-      [...names].filter((name) => name.endsWith(suffix)).map((name) => name.slice(0, -suffix.length));
-    // Of one who is dead or has closed: it says nothing any more.
-    for (const id of idsOf(".suspect").filter((each) => isId(each) && !names.has(`${each}.json`)))
-      await unlinkIfThere(disk, this.layout.suspicion(id));
-    for (const id of new Set([...(await disk.list(this.layout.temps)), ...idsOf(".beat")])) {
-      // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
-      if (!isId(id) || names.has(`${id}.json`) || id === this.#life.holder.id) continue;
-      if (!names.has(`${id}.dead`) && !(await this.#isOld(id))) continue;
-      await this.#removeTraces(id);
-    }
-  }
-
-  async #bury(holder: Holder): Promise<void> {
-    await this.#declareDead(holder);
-    await this.#removeTraces(holder.id);
-  }
-
-  async #removeTraces(id: string): Promise<void> {
-    await removeDirectory(this.ports.disk, this.layout.temp(id));
-    await unlinkIfThere(this.ports.disk, this.layout.beat(id));
-  }
-
-  async #isOld(id: string): Promise<boolean> {
-    return await this.#withProbe(async (probe) => {
-      // In this order: his directory is there before his beat.
-      const beat = await this.#findStat(this.layout.beat(id));
-      const temp = await this.#findStat(this.layout.temp(id));
-      const now = await this.#findStat(probe);
-      const stamps = this.stampsOf(temp, beat).map(({ mtimeMs }) => mtimeMs);
-      return now !== undefined && stamps.length > 0 && now.mtimeMs - Math.max(...stamps) > unjoinedMsMax;
-    });
-  }
-
-  /**
-   * What tells how long ago somebody began to join. A beat in which nothing is written yet does not: on NFS a file that is just being made may look decades old. But whoever makes
-   * it has made his directory before: without one it is of nobody, made by a look at one who was just leaving.
-   */
-  protected stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
-    const isBeingMade = beat?.size === 0 && temp !== undefined;
-    return [temp, isBeingMade ? undefined : beat].filter((stat) => stat !== undefined);
-  }
-
-  async #findStat(path: string): Promise<FileStat | undefined> {
-    try {
-      return await this.ports.disk.stat(path);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
-      throw error;
-    }
   }
 
   #copied(id: string, path: string): Error {

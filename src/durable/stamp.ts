@@ -1,6 +1,7 @@
 // When a file was last written, by the clock of its server.
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
+import { discard, stage, type Staging } from "./staging.ts";
 
 /** Undefined when it is not there. */
 export async function findStampMs(disk: Disk, path: string): Promise<number | undefined> {
@@ -16,5 +17,15 @@ export async function findStampMs(disk: Disk, path: string): Promise<number | un
     // ESTALE: it was removed between the open and the stat.
     if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
     throw error;
+  }
+}
+
+/** With a file of now, to compare stamps with. */
+export async function withProbe<T>(staging: Staging, action: (probe: string) => Promise<T>): Promise<T> {
+  const probe = await stage(staging, new Uint8Array(), { sync: false });
+  try {
+    return await action(probe);
+  } finally {
+    await discard(staging, probe);
   }
 }

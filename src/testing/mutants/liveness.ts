@@ -1,6 +1,7 @@
 // Known-wrong ways to tell who is alive.
 import { decodeBeat, encodeBeat } from "../../format/beat.ts";
 import { Ground } from "../../durable/ground.ts";
+import { Remains } from "../../durable/remains.ts";
 import type { GroundLayout, Holder } from "../../durable/holder.ts";
 import type { Life } from "../../durable/life.ts";
 import { Witness, type HolderState } from "../../durable/witness.ts";
@@ -43,6 +44,12 @@ const looksUpPids: Judging["makeWitness"] = (ports: Ports) => ({
 
 /** Takes the stamp of a beat for the time at which it was made. */
 class BelievesStamps extends Ground {
+  protected override newRemains(): Remains {
+    return new RemainsByStamps(this.ports, this.layout);
+  }
+}
+
+class RemainsByStamps extends Remains {
   protected override stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
     return [beat ?? temp].filter((stat) => stat !== undefined);
   }

@@ -8,16 +8,16 @@ import { ensureDirectory, unlinkIfThere, unlinkOwn } from "../durable/directory.
 import type { Ground } from "../durable/ground.ts";
 import { isStillThere } from "../durable/publish.ts";
 import { RollingChain, type AppendOptions, type RollingEntry } from "../durable/rolling-chain.ts";
-import { discard, stage } from "../durable/staging.ts";
 import type { HolderState } from "../durable/witness.ts";
 import { isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
-import { hasErrno } from "../ports/disk-error.ts";
 import { Debts } from "./debts.ts";
+import { isLapsed } from "./lapse.ts";
 import { findLeftovers, removeLeftovers } from "./leftovers.ts";
 import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
 import { checkTable, emptyTable, tableKind, type Request, type Table } from "./request.ts";
+import { Verdicts } from "./verdicts.ts";
 
 /** Beyond twice as many requests as were found standing last time, and so many more, all of them are looked at. */
 const untidyMax = 32;
@@ -50,13 +50,8 @@ export class LockTable {
   readonly place: RedoPlace;
   readonly #holds: string;
   #chain!: RollingChain<Table>;
-  /** Requests that are over: their hold files are gone. Left out of the list with the next append. */
-  readonly #gone = new Set<string>();
-  /** Requests that the next append drops, because their holders are dead or somebody broke them, by the change that was judged: what was handed over since is another's. */
-  readonly #condemned = new Map<string, string>();
-  /** Redos that are done. Left out with the next append. */
-  readonly #done = new Set<string>();
   readonly #debts: Debts;
+  readonly #verdicts: Verdicts;
   #tidyAt = untidyMax;
   #requests = 0;
 
@@ -66,7 +61,11 @@ export class LockTable {
     this.place = { ports: ground.ports, root, directory };
     this.#holds = `${directory}/holds`;
     const append = (): Promise<unknown> => this.append((table) => table);
-    this.#debts = new Debts(ground.ports.clock, append, () => this.#condemned.size > 0);
+    this.#debts = new Debts(ground.ports.clock, append, () => this.#verdicts.hasCondemned);
+    this.#verdicts = new Verdicts(
+      (request) => this.judgedIn(request),
+      (id) => this.#debts.has(id),
+    );
   }
 
   static async open(
@@ -112,9 +111,9 @@ export class LockTable {
     const entry = await this.#chain.append(
       id,
       (newest, number) => {
-        dropped = newest.requests.filter((request) => this.#isCondemned(request));
+        dropped = newest.requests.filter((request) => this.#verdicts.isCondemned(request));
         owed = this.#debts.ids;
-        return change(this.#known(newest), { fence: number, change: id });
+        return change(this.#verdicts.leaveOut(newest), { fence: number, change: id });
       },
       options,
     );
@@ -122,7 +121,7 @@ export class LockTable {
     // They are not in the list now and never will be. What has come to be owed since may be in it.
     this.#debts.settle(owed);
     for (const request of dropped) await this.#cleanUp(request, entry.state);
-    this.#forgetWhatLeft(entry.state);
+    this.#verdicts.forgetWhatLeft(entry.state);
     return entry;
   }
 
@@ -164,12 +163,12 @@ export class LockTable {
   /** Lets go of what is ours: one operation, which cannot lose a race. */
   async release(id: string): Promise<void> {
     // Known before it is done: whatever comes of the unlink, we will not act under it again.
-    this.#gone.add(id);
+    this.#verdicts.noteOver(id);
     try {
       await unlinkOwn(this.ground.ports.disk, this.holdFile(id));
     } catch (error) {
       // It may stand, and only an append can end it now: the next one of this process, whoever makes it.
-      this.#gone.delete(id);
+      this.#verdicts.takeBackOver(id);
       this.#debts.add(id);
       try {
         await this.append((table) => table);
@@ -189,9 +188,9 @@ export class LockTable {
   }
 
   async isOver(id: string): Promise<boolean> {
-    if (this.#gone.has(id)) return true;
+    if (this.#verdicts.isOver(id)) return true;
     if (await isStillThere(this.ground.staging, this.holdFile(id))) return false;
-    this.#gone.add(id);
+    this.#verdicts.noteOver(id);
     return true;
   }
 
@@ -201,12 +200,12 @@ export class LockTable {
     // One look for all that a holder has.
     const states = new Map<string, HolderState>();
     for (const request of await this.standing(requests)) {
-      if (this.#isCondemned(request)) continue;
+      if (this.#verdicts.isCondemned(request)) continue;
       const { holder } = request;
       if (request.transfer === undefined && !states.has(holder))
         states.set(holder, await this.ground.stateOf(holder, options));
       const isOrphan = request.transfer === undefined ? states.get(holder) === "dead" : await this.isLapsed(request);
-      if (isOrphan) this.#condemned.set(request.id, this.judgedIn(request));
+      if (isOrphan) this.#verdicts.condemn(request);
       else left.push(request);
     }
     return left;
@@ -214,7 +213,7 @@ export class LockTable {
 
   /** Drops requests, whoever owns them; what was committed under them is completed. */
   async drop(requests: readonly Request[]): Promise<void> {
-    for (const request of requests) this.#condemned.set(request.id, this.judgedIn(request));
+    for (const request of requests) this.#verdicts.condemn(request);
     try {
       await this.append((table) => table);
     } catch (error) {
@@ -228,7 +227,7 @@ export class LockTable {
     await this.#complete(request.id, table);
     const { disk } = this.ground.ports;
     await unlinkIfThere(disk, this.holdFile(request.id));
-    this.#gone.add(request.id);
+    this.#verdicts.noteOver(request.id);
     // In nobody's way if it stays: it says nothing about a request that is over.
     if (request.transfer !== undefined) await disk.unlink(this.transferFile(request.id)).catch(() => undefined);
   }
@@ -240,9 +239,9 @@ export class LockTable {
   }
 
   async complete(redo: Redo): Promise<void> {
-    if (this.#done.has(redo.id)) return;
+    if (this.#verdicts.isDone(redo.id)) return;
     await this.apply(redo);
-    this.#done.add(redo.id);
+    this.#verdicts.noteDone(redo.id);
   }
 
   /** Ends what the dead have left: their requests, what they committed, and files that never became part of the list. */
@@ -252,7 +251,7 @@ export class LockTable {
     const { state } = await this.read();
     await this.judge(state.requests, { once: true });
     const leftovers = await findLeftovers(ground);
-    if (this.#condemned.size === 0 && leftovers.length === 0 && state.redos.length === 0) return;
+    if (!this.#verdicts.hasCondemned && leftovers.length === 0 && state.redos.length === 0) return;
     // Also when there is nothing to drop: only what our own append says is surely the newest.
     const entry = await this.append((table) => table);
     if (entry !== undefined) await removeLeftovers(this, entry.state, leftovers);
@@ -282,19 +281,8 @@ export class LockTable {
     await applyRedo(this.place, redo);
   }
 
-  #isCondemned(request: Request): boolean {
-    return this.#debts.has(request.id) || this.#condemned.get(request.id) === this.judgedIn(request);
-  }
-
   #newName(): string {
     return randomName(this.ground.ports.random.bytes(16));
-  }
-
-  #known({ requests, redos }: Table): Table {
-    return {
-      requests: requests.filter((request) => !this.#gone.has(request.id) && !this.#isCondemned(request)),
-      redos: redos.filter(({ id, request }) => !this.#done.has(id) && !this.#gone.has(request)),
-    };
   }
 
   /** Order: what it committed is done, then its hold file goes. Others take a file that is gone for the end of all its effects. */
@@ -311,14 +299,6 @@ export class LockTable {
     for (const redo of redos) if (redo.request === request) await this.complete(redo);
   }
 
-  #forgetWhatLeft({ requests, redos }: Table): void {
-    const listed = new Set([...requests, ...redos].map(({ id }) => id));
-    for (const set of [this.#gone, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
-    // Dropped by now, or changed since it was judged. What another task has condemned after this append was made is still to be dropped.
-    const standing = new Map(requests.map((request) => [request.id, this.judgedIn(request)]));
-    for (const [id, judged] of this.#condemned) if (standing.get(id) !== judged) this.#condemned.delete(id);
-  }
-
   /** Processes that ended leave requests that nobody else may ever meet: now and then all are looked at. */
   async #tidy({ requests }: Table): Promise<void> {
     if (requests.length < this.#tidyAt) return;
@@ -330,20 +310,9 @@ export class LockTable {
     }
   }
 
-  /** Whether nobody came for what was to be handed over: by two stamps of the server. */
+  /** Whether nobody came for what was to be handed over. */
   async isLapsed({ id, transfer }: Request): Promise<boolean> {
-    if (transfer === undefined) return false;
-    const { disk } = this.ground.ports;
-    const probe = await stage(this.ground.staging, new Uint8Array(), { sync: false });
-    try {
-      const thenMs = (await disk.stat(this.transferFile(id))).mtimeMs;
-      return (await disk.stat(probe)).mtimeMs - thenMs > transfer.expiresMs;
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return true;
-      throw error;
-    } finally {
-      await discard(this.ground.staging, probe);
-    }
+    return transfer !== undefined && (await isLapsed(this.ground.staging, this.transferFile(id), transfer.expiresMs));
   }
 
   /** Its stamp tells since when a request waits to be taken over. */

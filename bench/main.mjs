@@ -1,7 +1,4 @@
 // Measures the mechanisms against named peers in one run: medians of interleaved rounds, ratios, and disk operations per call.
-//   npm run bench                        all groups
-//   npm run bench -- publish             one of them
-//   npm run bench -- locks               all whose names begin with "locks:"
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { measure } from "./measure.mjs";
@@ -24,8 +21,19 @@ const groups = {
   "events:rebuild": async () => (await import("./events/rebuild.mjs")).rebuildGroup,
 };
 const names = Object.keys(groups);
+if (process.argv.includes("--help") || process.argv.includes("-h")) {
+  console.log(`Measures Holdfast against named peers in one run: ratios, and disk operations per call.
+
+  npm run bench                        all groups
+  npm run bench -- publish             one of them
+  npm run bench -- locks               all whose names begin with "locks:"
+
+Groups: ${names.join(", ")}.
+HOLDFAST_BENCH_EVENTS=10000000 makes the log of events:scale a large one; it takes some minutes and 3 GB.`);
+  process.exit(0);
+}
 const meant = (name, wish) => name === wish || name.startsWith(`${wish}:`);
-const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
+const wanted = process.argv.slice(2);
 const unknown = wanted.filter((wish) => !names.some((name) => meant(name, wish)));
 if (unknown.length > 0) {
   console.error(`There is no group ${unknown.join(", ")}; there are: ${names.join(", ")}.`);

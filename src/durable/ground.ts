@@ -148,9 +148,9 @@ export class Ground implements AsyncDisposable {
     return dead;
   }
 
-  /** By somebody who cannot watch for a lease: dead also when it looks so and somebody has seen the silence, himself a while ago or another. */
+  /** By somebody who cannot watch for a lease. Who has seen some of the silence himself needs no suspicion on the disk, and no second look to confirm it. */
   async #lookOnce(holder: Holder, probe: string): Promise<HolderState> {
-    const state = await this.witness.look(holder);
+    const state = await this.witness.lookOnce(holder, probe);
     if (state === "dead" || !(await this.witness.looksOld(holder, probe))) return state;
     return (await isConfirmed(this, holder, this.witness.beatOf(holder), probe)) ? "dead" : state;
   }

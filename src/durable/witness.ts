@@ -10,8 +10,10 @@ export const beatBytesMax = 4096;
 /** One gap between two looks counts for at most this part of the lease: my own sleep, or an outage of the server, ages nobody. */
 const gapPart = 1 / 4;
 const silentPart = 1 / 2;
-/** How many leases a heartbeat must be older than a file made now, by the server's own stamps, to look dead. */
-const oldLeases = 2;
+/** How many leases a heartbeat must be older than a file made now, by the server's own stamps, to convince somebody who cannot watch for a lease. */
+const oneShotLeases = 2;
+/** What he must have seen of the silence all the same: the server's clock may have been set ahead, and then everybody looks old until he beats again. */
+const oneShotPart = 3 / 8;
 
 /** How many are watched at once. Those who closed are never looked at again, and nobody says so. */
 const watchedMax = 10_000;
@@ -55,12 +57,19 @@ export class Witness {
     return silentMs >= silentPart * holder.leaseMs ? "silent" : "alive";
   }
 
-  /** Whether the heartbeat's stamp is older than that of `probe`, a file made just now beside it, by two leases. Both stamps are the server's, and alone prove nothing: see suspicion.ts. */
+  /** One look by somebody who cannot watch for a lease: also dead when it `looksOld` and was silent for more than a beat of my own watching. */
+  async lookOnce(holder: Holder, probe: string): Promise<HolderState> {
+    const state = await this.look(holder);
+    if (state === "dead" || this.#silentMs(holder) < oneShotPart * holder.leaseMs) return state;
+    return (await this.looksOld(holder, probe)) ? "dead" : state;
+  }
+
+  /** Whether the heartbeat's stamp is older than that of `probe`, a file made just now beside it, by two leases. Both stamps are the server's. */
   async looksOld(holder: Holder, probe: string): Promise<boolean> {
     if (!this.#stampsAreFresh) return false;
     const beatMs = await findStampMs(this.#ports.disk, this.#layout.beat(holder.id));
     const nowMs = await findStampMs(this.#ports.disk, probe);
-    return beatMs !== undefined && nowMs !== undefined && nowMs - beatMs > oldLeases * holder.leaseMs;
+    return beatMs !== undefined && nowMs !== undefined && nowMs - beatMs > oneShotLeases * holder.leaseMs;
   }
 
   /** When the holder last said that it lives, by its own clock: for people. */
@@ -84,6 +93,10 @@ export class Witness {
     this.#watched.set(id, watched);
     const [first] = this.#watched.keys();
     if (first !== undefined && this.#watched.size > watchedMax) this.#watched.delete(first);
+  }
+
+  #silentMs({ id }: Holder): number {
+    return this.#watched.get(id)?.silentMs ?? 0;
   }
 
   /** An SMB server may stamp a file only when its writer closes it: there a silent stamp says nothing. */

@@ -309,36 +309,60 @@ describe("proof of death", () => {
   });
 });
 
-describe("a heartbeat looks old", () => {
+describe("somebody who cannot wait for a lease", () => {
   const probe = "/ground/probe";
-  const looksOld = async (): Promise<boolean> => {
+  const lookOnce = async (): Promise<string> => {
     await world.ports("wit").disk.createFile(probe, new Uint8Array(), { sync: false });
-    return await witness.looksOld(holder, probe);
+    return await witness.lookOnce(holder, probe);
   };
 
-  it("when it is older than two leases by the stamps of the server, and no sooner", async () => {
-    world.nowMs += 2 * leaseMs;
-    expect(await looksOld()).toBe(false);
-    world.nowMs += 1;
-    await world.ports("wit").disk.unlink(probe);
-    expect(await looksOld()).toBe(true);
+  it("believes a heartbeat dead that is older than two leases, by the stamps of the server, and was silent for longer than a beat", async () => {
+    world.nowMs += (2 - 3 / 8) * leaseMs + 1;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
+    expect(await lookOnce()).toBe("dead");
   });
 
-  it("by no clock of any machine", async () => {
-    world.machine("machine of wit").wallOffsetMs += 86_400_000;
-    expect(await looksOld()).toBe(false);
+  it("believes nothing of a younger one", async () => {
+    world.nowMs += (2 - 3 / 8) * leaseMs;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
+    expect(await lookOnce()).toBe("alive");
   });
 
-  it("only when both stamps can be had", async () => {
-    world.nowMs += 10 * leaseMs;
-    expect(await witness.looksOld(holder, "/ground/missing")).toBe(false);
-    await world.ports("ada").disk.unlink(layout.beat(holder.id));
-    expect(await looksOld()).toBe(false);
-  });
-
-  it.each(["cifs", "smb3", "smbfs"])("not on %s, where stamps may come only with the close", async (type) => {
-    await prepare({ kind: "network", type, mountOptions: [] });
+  it("believes no stamp before it has seen the silence: the server's clock may have been set ahead", async () => {
     world.nowMs += 100 * leaseMs;
-    expect(await looksOld()).toBe(false);
+    expect(await lookOnce()).toBe("alive");
+    await watch(leaseMs / 8, 2);
+    await writeBeat(beat(1));
+    world.server.find(layout.beat(holder.id))!.mtimeMs -= 100 * leaseMs;
+    await world.ports("wit").disk.unlink(probe);
+    expect(await watch(leaseMs / 8, 1)).toBe("alive");
+    expect(await lookOnce()).toBe("alive");
   });
+
+  it("asks no clock of any machine", async () => {
+    world.machine("machine of wit").wallOffsetMs += 86_400_000;
+    expect(await lookOnce()).toBe("alive");
+  });
+
+  it("believes nothing when a stamp cannot be had", async () => {
+    world.nowMs += 10 * leaseMs;
+    await witness.look(holder);
+    await watch(leaseMs / 8, 3);
+    expect(await witness.lookOnce(holder, "/ground/missing")).toBe("alive");
+    await world.ports("ada").disk.unlink(layout.beat(holder.id));
+    expect(await lookOnce()).toBe("alive");
+  });
+
+  it.each(["cifs", "smb3", "smbfs"])(
+    "believes no stamps of %s, where they may come only with the close",
+    async (type) => {
+      await prepare({ kind: "network", type, mountOptions: [] });
+      world.nowMs += 100 * leaseMs;
+      await witness.look(holder);
+      await watch(leaseMs / 8, 3);
+      expect(await lookOnce()).toBe("alive");
+    },
+  );
 });

@@ -25,6 +25,23 @@ function runAsUser(program: string, ...args: string[]): string {
   return execFileSync(process.execPath, [path, ...args], { encoding: "utf8", timeout: 30_000 });
 }
 
+describe.each(["docs/locks.md", "docs/events.md"])("the programs in %s", (page) => {
+  const text = readFileSync(join(root, page), "utf8");
+  const programs = [...text.matchAll(/^```js\n(.*?)^```\n\n```text\n(.*?)^```$/gms)];
+
+  it.each(programs.map(([, program = "", output = ""], index) => [index + 1, program, output] as const))(
+    "print what stands below them: %i",
+    (_, program, output) => {
+      expect(runAsUser(program, mkdtempSync(join(scratch, "folder-")))).toBe(output);
+    },
+  );
+
+  it("are all there is", () => {
+    expect(programs.length).toBeGreaterThan(3);
+    expect(blocksOf(page, "js")).toHaveLength(programs.length);
+  });
+});
+
 describe("the README", () => {
   it("has an example that sells one ticket after the other", () => {
     const [example = ""] = blocksOf("README.md", "js");

@@ -102,7 +102,7 @@ function tableOf(explorations: readonly Exploration[]): string {
     ...[states, schedules, crashStates].map(String),
     (ms / 1000).toFixed(1),
     exhausted ? "yes" : "no",
-    violation === undefined ? "holds" : "BROKEN",
+    violation !== undefined ? "BROKEN" : exhausted ? "holds" : "held so far",
   ]);
   return formatTable([head, ...rows]);
 }

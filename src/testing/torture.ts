@@ -163,11 +163,12 @@ class Torture {
     return found;
   }
 
-  /** How many appends of each may have happened without our knowing: one for each end, and for each doubt that it reported itself. */
+  /** How many appends of each may have happened without our knowing: one for each end that was not its own, and for each doubt that it reported itself. */
   #unknown(): Counter {
     const unknown: Record<string, number> = {};
     const add = (name: string): void => void (unknown[name] = (unknown[name] ?? 0) + 1);
-    for (const { child } of this.#crew.endings) add(child);
+    // Who finished when he was told to has told all that he did.
+    for (const { child, code } of this.#crew.endings) if (code !== 0) add(child);
     for (const { from, report } of this.#crew.history)
       if (report.kind === "unknown" || report.kind === "lifeOver") add(from);
     return unknown;

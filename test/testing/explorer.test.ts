@@ -208,6 +208,84 @@ describe("the explorer", () => {
     expect(exhausted).toBe(false);
   });
 
+  it("carries out what an actor has begun and not waited for", async () => {
+    const careless: Scenario = {
+      name: "careless",
+      about: "One acknowledges a file, and then removes it without waiting for that.",
+      actors: {
+        ada: {
+          run: async ({ ports: { disk } }) => {
+            await disk.createFile("/order", Buffer.from("1"), { sync: true });
+            void disk.unlink("/order");
+          },
+        },
+      },
+      audit: async ({ disk }) => void (await disk.readFile("/order", 100)),
+    };
+    expect((await explore(careless)).violation?.message).toMatch(/ENOENT/);
+  });
+
+  it("says so when a name goes that the scenario calls permanent, also if the actor does not care", async () => {
+    const swallowed: Scenario = {
+      name: "swallowed",
+      about: "One removes what is said to stay, and catches whatever comes of it.",
+      setup: ({ disk }) => disk.createFile("/order", Buffer.from("1"), { sync: true }),
+      isPermanent: (path) => path === "/order",
+      actors: { ada: { run: ({ ports: { disk } }) => disk.unlink("/order").catch(() => undefined) } },
+    };
+    expect((await explore(swallowed)).violation?.message).toMatch(/permanent/);
+  });
+
+  it("cuts the power in random schedules too", async () => {
+    const unsynced: Scenario = {
+      name: "unsynced",
+      about: "One acknowledges what is not durable.",
+      powerCuts: true,
+      actors: {
+        ada: {
+          run: async ({ ports: { disk }, note }) => {
+            await disk.createFile("/order", Buffer.from("1"), { sync: false });
+            note("acknowledged");
+            await disk.list("/");
+          },
+        },
+      },
+      audit: async ({ disk }, facts) => {
+        if (valuesOf(facts, "acknowledged").length > 0) await disk.readFile("/order", 100);
+      },
+    };
+    const { violation, crashStates } = await explore(unsynced, { random: { seed: 1, runs: 5 } });
+    expect(violation?.message).toMatch(/after a power cut/);
+    expect(crashStates).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ["ada", "bob"],
+    ["bob", "ada"],
+  ])("finds with a bound on preemptions what is within it, also with %s first", async (...order) => {
+    const all: Record<string, Actor> = {
+      // Two steps, between which the other must come.
+      ada: {
+        run: async ({ ports: { disk } }) => {
+          await disk.mkdir("/half");
+          await disk.rmdir("/half");
+        },
+      },
+      bob: { run: async ({ ports: { disk }, note }) => note("saw", await disk.list("/")) },
+    };
+    const peek: Scenario = {
+      name: "peek",
+      about: "One looks while another is halfway.",
+      actors: Object.fromEntries(order.map((name) => [name, all[name]!])),
+      check: (facts) =>
+        mustHold(
+          valuesOf<string[]>(facts, "saw").every((names) => !names.includes("half")),
+          "seen",
+        ),
+    };
+    expect((await explore(peek, { preemptionsMax: 1 })).violation?.message).toBe("seen");
+  });
+
   it("refuses a scenario that looks into a temp directory which it calls private", async () => {
     const nosy: Scenario = {
       name: "nosy",

@@ -4,7 +4,7 @@ import { hashOf } from "./hash.ts";
 export function describeValue(value: unknown): string {
   if (value === undefined) return "ok";
   if (value instanceof Uint8Array) return `${value.length} bytes ${hashOf(Buffer.from(value).toString("latin1"))}`;
-  if (Array.isArray(value)) return `[${value.join(" ")}]`;
+  if (Array.isArray(value)) return JSON.stringify(value);
   if (typeof value === "object" && value !== null) return "identity" in value ? JSON.stringify(value) : "ok";
   return JSON.stringify(value);
 }

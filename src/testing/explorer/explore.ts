@@ -195,6 +195,7 @@ class Search {
         if (news === undefined) return;
         ({ untried, asleep } = news);
       }
+      if (pick !== undefined && !(await this.#survivesPowerCuts(world, trace, taken))) return;
       if (allowed.length === 0) break;
       if (!replaying && (trace.length >= this.#depthMax || (!onward && allowed.length > 1))) return;
       let index = untried[0] ?? 0;
@@ -263,7 +264,7 @@ class Search {
     }: { trace: TraceRow[]; taken: number[]; preemptions: number; asleep: SleepSet },
     allowed: readonly Choice[],
   ): Promise<{ untried: number[]; asleep: SleepSet } | undefined> {
-    const key = world.key();
+    const key = this.#options.preemptionsMax === undefined ? world.key() : `${world.key()}${world.lastActor}`;
     const cost =
       this.#depthMax < Infinity ? trace.length : this.#options.preemptionsMax === undefined ? 0 : preemptions;
     const visit = this.#visits.get(key);

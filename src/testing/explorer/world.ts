@@ -144,6 +144,7 @@ export class World {
       beatsMax: this.scenario.beatsMax ?? 0,
       errors: this.scenario.errors,
       isPermanent: this.scenario.isPermanent,
+      onImpermanence: (what) => (this.violation ??= what),
       processState: (pid, startMark) => this.#processState(state, pid, startMark),
       observed: (what) => (state.history = hashOf(state.history + what)),
       // What it started in the background goes on when the scenario begins.
@@ -176,8 +177,12 @@ export class World {
     await settled();
   }
 
+  /** Also what an actor has begun and not waited for happens before its process ends. */
   get isOver(): boolean {
-    return this.violation !== undefined || this.#actors.every((actor) => actor.status !== "running");
+    if (this.violation !== undefined) return true;
+    return this.#actors.every(
+      ({ status, parked }) => status === "killed" || (status === "done" && parked.every(({ call }) => call.background)),
+    );
   }
 
   /** What may happen next; the actor that moved last comes first. Empty when the run is over. */
@@ -202,6 +207,11 @@ export class World {
   /** Who could have gone on instead of `choice`: a switch away from it is a preemption. */
   isPreemption(choice: Choice, choices: readonly Choice[]): boolean {
     return choice.actor !== this.#lastActor && choices.some((other) => other.actor === this.#lastActor);
+  }
+
+  /** Who moved last: with a bound on preemptions it decides what is one. */
+  get lastActor(): string {
+    return this.#lastActor;
   }
 
   async take(choice: Choice): Promise<string> {

@@ -245,7 +245,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
         cleo: declarer(options),
       },
       // Unlike elsewhere, a record changes.
-      isPermanent: (path) => !path.startsWith("/ground/holders/") && isPermanent(path, false, false),
+      isPermanent: (path) => isPermanent(path, { hearts: true, sleeps: true, isCollected: false }),
       isUnseen: (_operation, path) => path.startsWith("/ground/temp/"),
       audit: logTells,
     }),

@@ -126,16 +126,24 @@ export function neverTogether(facts: readonly Fact[]): void {
  * A hold file is known to its maker alone until it is linked, what is staged until it is committed, and what is in a temp directory for ever. Where no heart beats and
  * nobody sweeps, the files of the holders do not change.
  */
-function isUnseen(operation: string, path: string, hearts: boolean): boolean {
-  if (!hearts && path.startsWith(`${ground}/holders/`)) return true;
+function isUnseen(operation: string, path: string, holdersChange: boolean): boolean {
+  if (!holdersChange && path.startsWith(`${ground}/holders/`)) return true;
   const isMaking = ["create", "write", "mkdir", "sync", "sync directory"].includes(operation);
   return path.startsWith(`${ground}/temp/`) || (isMaking && /^\/ground\/(holds|redo)\/./.test(path));
 }
 
-/** Nobody sweeps in these scenarios; and where no heart beats, beats do not change. */
-export function isPermanent(path: string, hearts: boolean, isCollected: boolean): boolean {
+interface Surroundings {
+  /** Hearts beat, and change what is in their files. */
+  readonly hearts: boolean;
+  /** Somebody may sleep past his lease: then he begins a new life, and buries the old one. */
+  readonly sleeps: boolean;
+  readonly isCollected: boolean;
+}
+
+/** Nobody sweeps in these scenarios. */
+export function isPermanent(path: string, { hearts, sleeps, isCollected }: Surroundings): boolean {
   if ([ground, root, `${ground}/table`].includes(path)) return true;
-  if (path.startsWith(`${ground}/holders/`)) return path.endsWith(".json") || !hearts;
+  if (path.startsWith(`${ground}/holders/`)) return !sleeps && (path.endsWith(".json") || !hearts);
   return `${path}/`.startsWith(isCollected ? `${ground}/table/epochs/` : `${ground}/table/`);
 }
 
@@ -144,13 +152,15 @@ export function lockScenario(
   scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>,
   { isCollected = false }: { readonly isCollected?: boolean } = {},
 ): Scenario {
+  const hearts = scenario.beatsMax !== undefined;
+  const sleeps = scenario.pauses !== undefined;
   return {
     setup: async ({ disk }) => {
       await disk.mkdir(ground);
       await disk.mkdir(root);
     },
-    isPermanent: (path) => isPermanent(path, scenario.beatsMax !== undefined, isCollected),
-    isUnseen: (operation, path) => isUnseen(operation, path, scenario.beatsMax !== undefined),
+    isPermanent: (path) => isPermanent(path, { hearts, sleeps, isCollected }),
+    isUnseen: (operation, path) => isUnseen(operation, path, hearts || sleeps),
     check: neverTogether,
     ...scenario,
   };

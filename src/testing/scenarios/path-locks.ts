@@ -86,7 +86,8 @@ function rolling(scenario: Scenario): Scenario {
     name: `${name}, rolling and collected`,
     about: `${about} Meanwhile old epochs of the table are deleted.`,
     actors: { ...actors, col: collector({}) },
-    isPermanent: (path) => isPermanent(path, rest.beatsMax !== undefined, true),
+    isPermanent: (path) =>
+      isPermanent(path, { hearts: rest.beatsMax !== undefined, sleeps: rest.pauses !== undefined, isCollected: true }),
   });
 }
 

@@ -111,9 +111,10 @@ export function rollingScenario(
         await chain.append(countId("setup", count), (state) => addOne(state, "setup"));
     },
     ...(options.entriesMeanwhile === undefined ? {} : { meanwhile: (ports: Ports) => moveOn(ports, options) }),
-    // Epochs always are; without a collector everything is.
+    // Epochs always are; without a collector everything is, but for an `open` that its maker makes again because the answer was lost.
     isPermanent: (path) =>
-      path === table || `${path}/`.startsWith(options.collected ? `${table}/epochs/` : `${table}/`),
+      path === table ||
+      (!path.endsWith("/open") && `${path}/`.startsWith(options.collected ? `${table}/epochs/` : `${table}/`)),
     check: noNumberTwice,
     audit: async (ports, facts) => {
       const { state } = await (await openChain(ports, "auditor", options)).read();

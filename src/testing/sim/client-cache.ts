@@ -146,16 +146,12 @@ export class ClientCache {
     return { ...node, bytes };
   }
 
-  /** Equal for caches that can give the same old answers. */
+  /** Equal for caches that can give the same old answers, now or later. */
   describe(): string {
     const listings = [...this.#listings].map(([path, names]) => `${path}=${names.join()}`).sort();
-    const directories = [...this.#directories.keys()]
-      .map((path) => [path, this.findOldDirectory(path)] as const)
-      .flatMap(([path, old]) => (old === undefined ? [] : [`${path}=${this.#server.nameOf(old) ?? ""}`]))
-      .sort();
-    const opened = [...this.#opened].filter((path) => this.isWronglyPresent(path));
-    const parts = [listings.join(";"), [...this.#absences].sort().join(), directories.join(), opened.sort().join()];
-    return [...parts, this.files.describe()].join("|");
+    const directories = [...this.#directories].map(([path, { ino }]) => `${path}=${ino}`).sort();
+    const parts = [listings.join(";"), [...this.#absences].sort().join(), directories.join()];
+    return [...parts, [...this.#opened].sort().join(), this.files.describe()].join("|");
   }
 
   /** Forgets that anything on the way to `path` was absent, as far as it is there; returns the first that is not. */
@@ -197,7 +193,7 @@ class FreshLookup implements Lookup {
   #remember(path: string): void {
     if (this.#directories === undefined) return;
     const now = this.#server.find(path);
-    if (now?.kind === "directory") this.#directories.set(path, now);
+    if (now?.kind === "directory") this.#directories.set(path, this.#server.identify(now));
     else this.#directories.delete(path);
   }
 }

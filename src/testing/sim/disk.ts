@@ -17,6 +17,8 @@ export interface SimDiskOptions {
   readonly errors?: InjectedErrors | undefined;
   /** Names that are never removed or replaced once they are there. It is an error of the scenario if one is. */
   readonly isPermanent?: ((path: string) => boolean) | undefined;
+  /** Told of such an error: the code that runs into it may well swallow it. */
+  readonly onImpermanence?: ((what: string) => void) | undefined;
 }
 
 export type { InjectedErrors } from "./disk-call.ts";
@@ -225,7 +227,7 @@ export class SimDisk implements Disk {
       detail: path,
       touches: [this.#looks(path)],
       needs: [path],
-      run: (at) => statOf(this.#cache.seen(at.node(path))),
+      run: (at) => statOf(this.#cache.seen(this.#server.identify(at.node(path)))),
     });
   }
 
@@ -297,8 +299,10 @@ export class SimDisk implements Disk {
   }
 
   #mustNotBePermanent(path: string): void {
-    if (this.#options.isPermanent?.(path))
-      throw new Error(`The scenario says that ${path} is permanent, but it is removed or replaced.`);
+    if (!this.#options.isPermanent?.(path)) return;
+    const what = `The scenario says that ${path} is permanent, but it is removed or replaced.`;
+    this.#options.onImpermanence?.(what);
+    throw new Error(what);
   }
 
   #looks(path: string): Touch {

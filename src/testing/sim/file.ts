@@ -67,7 +67,10 @@ export class SimFile implements DiskFile {
   }
 
   async stat(): Promise<FileStat> {
-    return await this.#take("stat", false, () => statOf(this.#seen));
+    return await this.#take("stat", false, () => {
+      this.#server.identify(this.node);
+      return statOf(this.#seen);
+    });
   }
 
   /** Registers somebody who goes on using it by himself: `close` calls `end` and waits for it. */

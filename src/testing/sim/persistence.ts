@@ -1,11 +1,12 @@
 // What a power cut may leave of the simulated disk: the durable image, what is pending on top of it, and every state that a profile allows.
 import { Tree, type DirectoryNode, type FileNode, type TreeNode } from "../../ports/memory/tree.ts";
+import { contentAfter, fatesOf, type Write } from "./torn-writes.ts";
 
 /**
  * - `ext4-ordered`: names become durable in the order in which they were changed, and any sync makes all earlier name changes durable.
  * - `weak`: each name becomes durable by itself, in any order; a rename may be half there; a synced file may still lack its name.
  * - `share`: names are durable at once (the server answers after its own sync); only unsynced content can be lost.
- * In all of them unsynced content may be there, be missing, be torn, or read as zeros.
+ * In all of them each unsynced write may be there, be missing, be torn, or read as zeros, whatever became of those before it.
  */
 export type Profile = "ext4-ordered" | "weak" | "share";
 
@@ -14,10 +15,6 @@ export interface EntryChange {
   readonly name: string;
   /** Undefined: the name was removed. */
   readonly node: TreeNode | undefined;
-}
-interface Write {
-  readonly offset: number;
-  readonly bytes: Uint8Array;
 }
 /** Writes to one file that share their fate: "pending" may still be synced, "lost" never will be, "synced" lie on top of lost ones. */
 interface Layer {
@@ -165,7 +162,7 @@ type Contents = Map<FileNode, Uint8Array>;
 /** One independent question that a power cut answers by chance. */
 interface Choice {
   readonly count: number;
-  readonly apply: (index: number, entries: Entries, contents: Contents) => void;
+  readonly apply: (index: number, entries: Entries, contents: Contents) => unknown;
 }
 
 /** Of changes that become durable in order, the first few did. */
@@ -194,40 +191,17 @@ function nameChoice(changes: readonly EntryChange[], durable: TreeNode | undefin
 function wholeContent(file: FileNode, writes: readonly Write[]): Choice {
   return {
     count: 1,
-    apply: (_index, _entries, contents) => {
-      let bytes = contents.get(file) ?? nothing;
-      for (const { offset, bytes: part } of writes) bytes = written(bytes, offset, part);
-      contents.set(file, bytes);
-    },
+    apply: (_index, _entries, contents) => contents.set(file, contentAfter(contents.get(file) ?? nothing, writes, [])),
   };
 }
 
-/** The first few writes are there, the next may be torn, or all of it reads as zeros. */
 function contentChoice(file: FileNode, writes: readonly Write[]): Choice {
-  const zeros = 2 * writes.length + 1;
+  const fates = fatesOf(writes.length);
   return {
-    count: zeros + 1,
-    apply: (index, _entries, contents) => {
-      let bytes = contents.get(file) ?? nothing;
-      if (index === zeros)
-        for (const { offset, bytes: part } of writes) bytes = written(bytes, offset, new Uint8Array(part.length));
-      else {
-        const whole = Math.floor(index / 2);
-        for (const { offset, bytes: part } of writes.slice(0, whole)) bytes = written(bytes, offset, part);
-        const torn = writes[whole];
-        if (index % 2 === 1 && torn !== undefined)
-          bytes = written(bytes, torn.offset, torn.bytes.slice(0, Math.ceil(torn.bytes.length / 2)));
-      }
-      contents.set(file, bytes);
-    },
+    count: fates.length,
+    apply: (index, _entries, contents) =>
+      contents.set(file, contentAfter(contents.get(file) ?? nothing, writes, fates[index] ?? [])),
   };
-}
-
-function written(bytes: Uint8Array, offset: number, part: Uint8Array): Uint8Array {
-  const result = new Uint8Array(Math.max(bytes.length, offset + part.length));
-  result.set(bytes);
-  result.set(part, offset);
-  return result;
 }
 
 function applyChange(entries: Entries, { directory, name, node }: EntryChange): void {

@@ -35,6 +35,7 @@ export interface SimProcessOptions {
   readonly beatsMax: number;
   readonly errors?: InjectedErrors | undefined;
   readonly isPermanent?: ((path: string) => boolean) | undefined;
+  readonly onImpermanence?: ((what: string) => void) | undefined;
 }
 
 export function createSimPorts(options: SimProcessOptions): Ports {

@@ -14,7 +14,7 @@ export class RememberedFiles {
   }
 
   found(path: string, node: TreeNode | undefined): void {
-    if (this.#quirks.fileHandles && node?.kind === "file") this.#files.set(path, node);
+    if (this.#quirks.fileHandles && node?.kind === "file") this.#files.set(path, this.#server.identify(node));
   }
 
   forget(path: string): void {
@@ -32,11 +32,10 @@ export class RememberedFiles {
     return remembered === undefined || remembered === this.#server.find(path) ? undefined : remembered;
   }
 
-  /** Equal for those that can give the same old answers. */
+  /** Equal for those that can give the same old answers, now or later. */
   describe(): string {
-    const old = [...this.#files.keys()].filter((path) => this.findOld(path) !== undefined);
-    return old
-      .map((path) => `${path}=${this.#server.nameOf(this.findOld(path)) ?? ""}`)
+    return [...this.#files]
+      .map(([path, { ino }]) => `${path}=${ino}`)
       .sort()
       .join();
   }

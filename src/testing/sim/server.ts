@@ -85,6 +85,7 @@ export class SimServer {
   readonly handles: Set<Handle> = new Set();
   readonly #options: ServerOptions;
   readonly #persistence: Persistence;
+  readonly #identified = new WeakSet<TreeNode>();
 
   constructor(options: ServerOptions, tree?: Tree) {
     this.#options = options;
@@ -274,6 +275,12 @@ export class SimServer {
     );
   }
 
+  /** Somebody was told which file this is, or remembers it: from now on it is not the same as another with the same name and content. */
+  identify<T extends TreeNode>(node: T): T {
+    this.#identified.add(node);
+    return node;
+  }
+
   /** Equal for equal states: names, contents, hard links, open handles and, when asked, what a power cut could lose. */
   fingerprint(withDurability: boolean): string {
     const names = new Map<TreeNode, string>();
@@ -281,19 +288,20 @@ export class SimServer {
       const known = names.get(node);
       if (known !== undefined) return known;
       names.set(node, `#${names.size}`);
-      if (node.kind === "file") return `${names.get(node)}${contentHash(node.bytes)}@${node.mtimeMs}`;
+      const identity = this.#identified.has(node) ? `=${node.ino}` : "";
+      if (node.kind === "file") return `${names.get(node)}${identity}${contentHash(node.bytes)}@${node.mtimeMs}`;
       const entries = [...node.entries].sort(([a], [b]) => (a < b ? -1 : 1));
-      return `{${entries.map(([name, child]) => `${name}:${walk(child)}`).join()}}@${node.mtimeMs}`;
+      return `{${entries.map(([name, child]) => `${name}:${walk(child)}`).join()}}${identity}@${node.mtimeMs}`;
     };
     const tree = walk(this.tree.root);
-    const open = [...this.handles]
-      .map(({ process, file, unsent }) => {
-        const writes = unsent.map(({ offset, bytes }) => `${offset}:${contentHash(bytes)}`);
-        return `${process}>${walk(file)}~${writes.join("+")}`;
-      })
-      .sort();
+    // Those of one process in the order in which it opened them: which of its variables is which.
+    const open = new Map<string, string>();
+    for (const { process, file, unsent } of this.handles) {
+      const writes = unsent.map(({ offset, bytes }) => `${offset}:${contentHash(bytes)}`);
+      open.set(process, `${open.get(process) ?? process}>${walk(file)}~${writes.join("+")}`);
+    }
     const pending = withDurability ? this.#persistence.describe(walk, contentHash) : "";
-    return hashOf(`${tree}|${open.join()}|${pending}`);
+    return hashOf(`${tree}|${[...open.values()].sort().join()}|${pending}`);
   }
 
   #mustNotBeBusy(at: Place, operation: string): void {

@@ -1,5 +1,5 @@
 // A semaphore whose disk fails, or whose process dies, at each call in turn: errors have a type, and nobody is locked out for good.
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
@@ -249,6 +249,22 @@ describe("a lock file", () => {
       expect(await asOrdinaryUser(() => semaphore.status())).toEqual({ locked: true, stale: false, mine: false });
       expect(await asOrdinaryUser(() => semaphore.tryAcquire())).toBe(undefined);
       expect(existsSync(path)).toBe(true);
+    },
+  );
+
+  it.skipIf(process.platform === "win32" || process.geteuid?.() !== 0)(
+    "of another user in a directory with other things in it is no lock, and no force moves that away",
+    async () => {
+      const path = join(makeScratch(), "data");
+      mkdirSync(path, { mode: 0o755 });
+      writeFileSync(join(path, "owner"), "ada\n", { mode: 0o600 });
+      writeFileSync(join(path, "precious"), "1");
+      chmodSync(join(path, ".."), 0o777);
+      const semaphore = new Semaphore(path, { form: "directory" });
+      await expect(asOrdinaryUser(() => semaphore.release({ force: true }))).rejects.toMatchObject({
+        code: "INVALID_PATH",
+      });
+      expect(existsSync(join(path, "precious"))).toBe(true);
     },
   );
 });

@@ -75,7 +75,7 @@ export function isSame(before: Taken, now: Sight): boolean {
 
 async function lookInside(disk: Disk, path: string): Promise<Sight> {
   const sight = await lookAtRecordInside(disk, path);
-  if (sight.kind === "free" || sight.record !== undefined || sight.isHidden) return sight;
+  if (sight.kind === "free" || sight.record !== undefined) return sight;
   return (await hasOthersInside(disk, path)) ? { ...sight, contents: "data" } : sight;
 }
 

@@ -33,6 +33,14 @@ describe("a HoldfastError", () => {
     expect(error).toMatchObject({ path: "/a", expected: "1", found: "2", cause });
   });
 
+  it("keeps its own name, whatever was wrong: INVALID_NAME once put the bad name in its place", () => {
+    type KeysOfEach<T> = T extends unknown ? keyof T : never;
+    expectTypeOf<KeysOfEach<errors.ErrorFacts[errors.ErrorCode]> & keyof HoldfastError>().toBeNever();
+    const error = holdfastError("INVALID_NAME", "The name is empty.", { invalidName: "" });
+    expect(String(error)).toBe("HoldfastError: The name is empty.");
+    expect(error.toJSON()).toMatchObject({ name: "HoldfastError", invalidName: "" });
+  });
+
   it("has no cause at all when it was given none", () => {
     expect("cause" in holdfastError("CLOSED", "closed", {})).toBe(false);
     expect("cause" in holdfastError("CLOSED", "closed", {}, undefined)).toBe(false);

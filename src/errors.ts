@@ -3,11 +3,11 @@ import type { BlockingLock, HolderInfo, SequencedEvent } from "./common.ts";
 
 export type ErrorAction = "retry" | "reopen" | "fix-caller" | "fix-data" | "report";
 
-/** The closed set of codes, each with the facts that its errors carry as own properties. */
+/** The closed set of codes, each with the facts that its errors carry as own properties, and so never under a name that an error has already. */
 export interface ErrorFacts {
   // any part
   INVALID_PATH: { readonly path: string };
-  INVALID_NAME: { readonly name: string };
+  INVALID_NAME: { readonly invalidName: string };
   TOO_LARGE: { readonly limit: number; readonly actual: number };
   NOT_A_STORE: { readonly path: string };
   WRONG_STORE: { readonly path: string; readonly expected: string; readonly found: string };

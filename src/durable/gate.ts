@@ -177,7 +177,7 @@ export class Gate implements AsyncDisposable {
 
   #timedOut(waitedMs: number): Error {
     const path = this.#options.lockPath;
-    const message = `${path} is held by another process; waited ${waitedMs} ms (option timeoutMs).`;
+    const message = `${path} is held, and an OS lock does not tell by whom; waited ${waitedMs} ms (option timeoutMs).`;
     return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [] });
   }
 }

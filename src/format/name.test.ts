@@ -58,7 +58,7 @@ describe("a file name", () => {
   it.each(["", "x".repeat(121), "X".repeat(41), "\ud800"])("of %j is refused with INVALID_NAME", (name) => {
     const error = refusalOf(name);
     expect(isHoldfastError(error, "INVALID_NAME")).toBe(true);
-    expect(error).toMatchObject({ name, action: "fix-caller" });
+    expect(error).toMatchObject({ name: "HoldfastError", invalidName: name, action: "fix-caller" });
   });
 
   it("that is refused leaves a short message, however long it is", () => {

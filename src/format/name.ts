@@ -38,7 +38,9 @@ function hex(character: string): string {
 
 function invalidName(name: string, fault: string): Error {
   const shown = name.length <= fileNameLengthMax ? name : `${name.slice(0, fileNameLengthMax)}…`;
-  return holdfastError("INVALID_NAME", `The name ${JSON.stringify(shown)} cannot be used: ${fault}.`, { name });
+  return holdfastError("INVALID_NAME", `The name ${JSON.stringify(shown)} cannot be used: ${fault}.`, {
+    invalidName: name,
+  });
 }
 
 const slotDigits = 10;

@@ -5,6 +5,7 @@ import { checkTimeout } from "../durable/deadline.ts";
 import { Ground } from "../durable/ground.ts";
 import { decideGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
 import type { Ports } from "../ports/ports.ts";
+import { KnownGate, OwnStoreHolds } from "./own-store-holds.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
 import { workUnder } from "./work-under.ts";
 
@@ -28,7 +29,7 @@ export interface StoreLock extends AsyncDisposable {
   /** How it excludes here. Recorded in the directory, so that all processes of all machines use the same; who cannot, refuses (UNSUPPORTED_DISK). */
   readonly gate: GateKind;
   tryAcquire(): Promise<StoreHold | undefined>;
-  /** LOCK_TIMEOUT naming path, time and option. */
+  /** LOCK_TIMEOUT naming path, time and option; who has it as well, if that is this process or the gate is a table. Not re-entrant. */
   acquire(options?: Waiting): Promise<StoreHold>;
   withLock<T>(work: (hold: StoreHold) => Promise<T>, options?: Waiting): Promise<T>;
   /** Whoever waits is told CLOSED. On one machine a hold of this object is waited for, so release it before: closing under it would let another process in beside its work. Between machines it is let go. */
@@ -44,9 +45,10 @@ export async function createStoreLock(
   ports: Ports,
   directory: string,
   { timeoutMs = 5000, leaseMs }: StoreLockOptions = {},
+  ownHolds: OwnStoreHolds = new OwnStoreHolds(),
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
-  const { gate, excluder } = await openExcluder(ports, directory, leaseMs);
+  const { gate, excluder } = await openExcluder(ports, directory, leaseMs, ownHolds);
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();
@@ -65,17 +67,19 @@ async function openExcluder(
   ports: Ports,
   directory: string,
   leaseMs: number | undefined,
+  ownHolds: OwnStoreHolds,
 ): Promise<{ gate: GateKind; excluder: Excluder }> {
+  const openKnownGate = async (): Promise<Excluder> =>
+    new KnownGate(await openOsGate(ports, directory), lockPathOf(directory), ports.host, ownHolds);
   // Known already, as at every opening but the first: then an OS lock needs nothing else here.
-  if ((await findGateKind(ports, directory)) === "os")
-    return { gate: "os", excluder: await openOsGate(ports, directory) };
+  if ((await findGateKind(ports, directory)) === "os") return { gate: "os", excluder: await openKnownGate() };
   await ensureDirectory(ports.disk, directory);
   // Not the ground of the path locks that somebody may have in the same directory: in one table with them, a lock on the whole tree would be in the way.
   const ground = await Ground.open(ports, `${directory}/.holdfast/gate`, { leaseMs });
   try {
     const gate = await decideGate(ports, ground.staging, directory);
     if (gate === "table") return { gate, excluder: await openTableGate(ground, directory) };
-    const excluder = await openOsGate(ports, directory);
+    const excluder = await openKnownGate();
     await ground.close();
     return { gate, excluder };
   } catch (error) {

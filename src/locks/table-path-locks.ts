@@ -4,6 +4,7 @@ import { checkTimeout } from "../durable/deadline.ts";
 import type { Ground } from "../durable/ground.ts";
 import type { Life } from "../durable/life.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
+import { Asked, claimsAsked } from "./asked.ts";
 import { Ending } from "./ending.ts";
 import { Entrance, type Patience } from "./entrance.ts";
 import { Grant } from "./grant.ts";
@@ -19,8 +20,6 @@ import { fenceOf, type Request } from "./request.ts";
 import { takeOver } from "./transfer.ts";
 import { changed, findOwn, loseIt, narrow, retractStale, widen, type WidthChange } from "./width.ts";
 import { workUnder } from "./work-under.ts";
-
-const tagLengthMax = 1000;
 
 export interface TablePathLocksOptions {
   readonly root: string;
@@ -85,25 +84,28 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async tryAcquire(path: string, options: Omit<AcquireOptions, "timeoutMs"> = {}): Promise<PathHold | undefined> {
-    const { mode, shared } = options;
-    return await this.#acquire([{ path, mode, shared }], { ...options, timeoutMs: 0 }).catch((error: unknown) => {
+    const asked = new Asked("tryAcquire");
+    const wanted = [asked.path("path", path, options)];
+    return await this.#acquire(wanted, { ...asked.options(options), timeoutMs: 0 }).catch((error: unknown) => {
       if (isHoldfastError(error, "LOCK_TIMEOUT")) return undefined;
       throw error;
     });
   }
 
   async acquire(path: string, options: AcquireOptions = {}): Promise<PathHold> {
-    const { mode, shared } = options;
-    return await this.#acquire([{ path, mode, shared }], options);
+    const asked = new Asked("acquire");
+    return await this.#acquire([asked.path("path", path, options)], asked.options(options));
   }
 
   async acquireAll(requests: readonly (string | LockRequest)[], options: AcquireManyOptions = {}): Promise<PathHold> {
-    return await this.#acquire(requests.map(toRequest), options);
+    const asked = new Asked("acquireAll");
+    return await this.#acquire(asked.list("requests", requests), asked.options(options));
   }
 
   async acquireMove(from: string, to: string, options: AcquireManyOptions = {}): Promise<PathHold> {
-    const ends = [from, to].map((path): LockRequest => ({ path, mode: "tree" }));
-    return await this.#acquire(ends, options);
+    const asked = new Asked("acquireMove");
+    const ends = [asked.path("from", from, { mode: "tree" }), asked.path("to", to, { mode: "tree" })];
+    return await this.#acquire(ends, asked.options(options));
   }
 
   async withLock<T>(
@@ -111,18 +113,14 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     work: (hold: PathHold) => Promise<T>,
     options: AcquireOptions = {},
   ): Promise<T> {
-    const { mode, shared } = options;
-    const wanted = (typeof what === "string" || !Array.isArray(what) ? [what as string | LockRequest] : what).map(
-      toRequest,
-    );
-    const hold = await this.#acquire(
-      wanted.map((each) => ({ ...each, mode: each.mode ?? mode, shared: each.shared ?? shared })),
-      options,
-    );
-    return await workUnder(hold, work);
+    const asked = new Asked("withLock");
+    const wanted = Array.isArray(what) ? asked.list("what", what, options) : [asked.one("what", what, options)];
+    asked.work("work", work);
+    return await workUnder(await this.#acquire(wanted, asked.options(options)), work);
   }
 
   async receive(token: string, { signal }: Cancel = {}): Promise<PathHold> {
+    new Asked("receive").text("token", token);
     signal?.throwIfAborted();
     return await this.#whileOpen(async () => {
       const life = await this.#life();
@@ -134,12 +132,12 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 
   async list({ under = "" }: { under?: string | undefined } = {}): Promise<HeldLock[]> {
-    const key = await this.#keys.keyOf(this.#keys.clean(under));
+    const key = await this.#keys.keyOf(this.#keys.clean(new Asked("list").text("under", under)));
     return await describeHeld(this.table.ground, await this.#standing(), isShownUnder(key));
   }
 
   async break(path: string): Promise<HeldLock[]> {
-    const key = await this.#keys.keyOf(this.#keys.clean(path));
+    const key = await this.#keys.keyOf(this.#keys.clean(new Asked("break").text("path", path)));
     const requests = await this.#standing();
     const evicted = new Set(holdersOf(requests, key).map(({ id }) => id));
     const shown = await describeHeld(this.table.ground, requests, () => true);
@@ -194,16 +192,18 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     for (const grant of grants) await retractStale(this.table, grant);
   }
 
-  async upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void> {
+  async upgrade(grant: Grant, asked: WidthChange, options: Waiting): Promise<void> {
     mustBeWhole(grant);
+    const to = new Asked("upgrade").change("to", asked);
     const waiting = { timeoutMs: this.#options.timeoutMs, ...options };
     const work = (left: Waiting): Promise<void> => widen(this.table, grant, to, left);
     if (this.#mirror === undefined) return await work(waiting);
     await this.#mirror.showAround(grant, changed(grant.asked, to), waiting, work);
   }
 
-  async downgrade(grant: Grant, to: WidthChange): Promise<void> {
+  async downgrade(grant: Grant, asked: WidthChange): Promise<void> {
     mustBeWhole(grant);
+    const to = new Asked("downgrade").change("to", asked);
     // What was committed under all of it happens before anybody else is let into a part.
     do await settleRedos(this.table, grant);
     while (!(await narrow(this.table, grant, to)));
@@ -251,15 +251,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   async #enter(wanted: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
     const { timeoutMs = this.#options.timeoutMs ?? 0, signal, tag, within, idleMs } = options;
     checkTimeout(timeoutMs);
-    checkIdle(idleMs);
-    if (tag !== undefined && tag.length > tagLengthMax) throw tooLong(tag);
     signal?.throwIfAborted();
-    const asked = wanted.map(({ path, mode = "exact", shared = false }) => ({
-      path: this.#keys.clean(path),
-      mode,
-      shared,
-    }));
-    if (asked.length === 0) throw new TypeError("There is nothing to lock.");
+    const asked = claimsAsked(wanted, this.#keys);
     const parent = within === undefined ? undefined : KeptHold.grantOf(within, this);
     const patience = { timeoutMs, signal, startMs: this.#clock.monotonicMs() };
     return await this.#giveOut(await this.#entrance.enter({ asked, patience, tag, parent }), { ...patience, idleMs });
@@ -297,21 +290,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   }
 }
 
-function toRequest(request: string | LockRequest): LockRequest {
-  return typeof request === "string" ? { path: request } : request;
-}
-
 /** A hold within another has no request of its own that could change. */
 function mustBeWhole(grant: Grant): void {
   if (grant.isCovered) throw new TypeError("This hold is part of the one that it is within: change that one.");
-}
-
-function checkIdle(idleMs: number | undefined): void {
-  if (idleMs !== undefined && !(idleMs > 0))
-    throw new RangeError(`idleMs must be a number of milliseconds above 0, not ${idleMs}.`);
-}
-
-function tooLong(tag: string): Error {
-  const message = `A tag has at most ${tagLengthMax} characters, not ${tag.length}.`;
-  return holdfastError("TOO_LARGE", message, { limit: tagLengthMax, actual: tag.length });
 }

@@ -188,7 +188,20 @@ describe("wrong usage ends with 2:", () => {
     mkdirSync(directory);
     writeFileSync(join(directory, "precious"), "");
     expect((await run("release", directory, "--force")).exitCode).toBe(2);
+    // Not waited for either: it will never be a lock.
+    expect((await run("acquire", directory)).exitCode).toBe(2);
     expect(existsSync(join(directory, "precious"))).toBe(true);
+  });
+
+  test("a file with contents that are no lock, which is neither waited for nor removed", async () => {
+    const table = join(makeScratch(), "ledger.csv");
+    writeFileSync(table, "id,amount\n1,20\n");
+    for (const args of [["acquire"], ["try-acquire"], ["status"], ["clean"], ["release"], ["release", "--force"]])
+      expect(await run(...args, table)).toMatchObject({
+        exitCode: 2,
+        stderr: expect.stringContaining("is a file with contents that are no lock. Nothing was removed") as string,
+      });
+    expect(readFileSync(table, "utf8")).toBe("id,amount\n1,20\n");
   });
 });
 

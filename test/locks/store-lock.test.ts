@@ -1,5 +1,6 @@
 // The store lock on a real disk, with each kind of gate: the test list of the decision that it comes from, and what a caller may rely on.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openPathLocks, type StoreLock } from "../../src/locks/index.ts";
@@ -44,6 +45,25 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     expect(ms).toBeGreaterThanOrEqual(195);
     expect(ms).toBeLessThan(200 + toleranceMs);
     await hold.release();
+  });
+
+  it("tells one who waits for his own process just that, who and since when, through whichever object it is held", async () => {
+    const { open } = makeSite(gate);
+    const [lock, other] = [await open(), await open()];
+    await lock.withLock(async ({ acquiredAt }) => {
+      for (const waiter of [lock, other])
+        for (const timeoutMs of [0, 20]) {
+          const { error } = await failureOf(waiter.acquire({ timeoutMs }));
+          const holder = { pid: process.pid, host: hostname(), state: "alive" };
+          expect(error).toMatchObject({ code: "LOCK_TIMEOUT", path: lock.path, waitedMs: timeoutMs });
+          expect(error).toMatchObject({ blockedBy: [{ mode: "exact", holder, since: expect.any(Date) as Date }] });
+          if (gate === "table") continue;
+          expect(error).toMatchObject({ blockedBy: [{ path: lock.path, since: acquiredAt }] });
+          expect((error as Error).message).toContain(`is held by this process, since ${acquiredAt.toISOString()}`);
+        }
+    });
+    // Those who went away may be in the kernel's queue for another moment.
+    await (await other.acquire({ timeoutMs: 10_000 })).release();
   });
 
   it("takes the wait of a call before that of its opening, and does not wait when it is 0", async () => {

@@ -1,12 +1,12 @@
 // The two forms of a lock, a file and a directory: how each is made so that one of many wins, replaced, and taken away.
 import { createOwnFile } from "../../durable/own-name.ts";
 import { linkOnce, outcomeUnknown } from "../../durable/publish.ts";
-import { holdfastError } from "../../errors.ts";
 import { hasErrno, isOutage, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
+import { notALock } from "./lock-path.ts";
 import { isSame, look, recordPathOf, takenBy, type LockForm, type Taken } from "./sight.ts";
-import { tempPathOf } from "./temp.ts";
+import { removeLockDirectory, tempPathOf } from "./temp.ts";
 
 /** How often a lock is asked to go when the server goes away meanwhile. */
 const triesMax = 3;
@@ -128,17 +128,12 @@ async function removeOnce(ports: Ports, path: string, { form, isBare }: Taken): 
     const away = tempPathOf(path, ports.random);
     // In one step, record and all: to empty it first would leave a bare directory, which counts as held, to a crash in between.
     await disk.rename(path, away);
-    await removeAside(disk, away);
+    // It is in nobody's way there: if it cannot be removed now, the next sweep finds it.
+    await removeLockDirectory(disk, away);
   } catch (error) {
-    if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notALock(path, error);
+    if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notALock(path, form, error);
     if (!hasErrno(error, "ENOENT")) throw error;
   }
-}
-
-/** It is in nobody's way there: whatever cannot be removed now is found by the next sweep. */
-async function removeAside(disk: Disk, path: string): Promise<void> {
-  await disk.unlink(recordPathOf(path, "directory")).catch(() => undefined);
-  await disk.rmdir(path).catch(() => undefined);
 }
 
 async function stage(ports: Ports, path: string, bytes: Uint8Array, { fsync, mode }: FileOptions): Promise<string> {
@@ -154,9 +149,4 @@ async function discard(disk: Disk, temp: string): Promise<void> {
 
 async function carries(disk: Disk, path: string, form: LockForm, bytes: Uint8Array): Promise<boolean> {
   return isSame(takenBy(form, bytes), await look(disk, path));
-}
-
-function notALock(path: string, cause: unknown): Error {
-  const message = `${path} is a directory with files in it that are no lock. Nothing was removed; choose another path, or move it away.`;
-  return holdfastError("INVALID_PATH", message, { path }, cause);
 }

@@ -30,6 +30,8 @@ const pidMax = 2 ** 32 - 1;
 // The end of the year 9999.
 const timestampMax = 253_402_300_799;
 const extraKeys = ["token", "host", "boot", "space", "start"] as const;
+/** Every key that Holdfast knows. */
+export const recordKeys: readonly string[] = ["pid", "timestamp", "tag", ...extraKeys];
 
 /**
  * Undefined when a required field is missing or malformed. Lines end with LF or CRLF; blank ones and unknown keys are ignored; of a key that occurs twice the
@@ -81,10 +83,20 @@ export function formatLockRecord(record: LockRecord): string {
   return `${lines.join("\n")}\n`;
 }
 
+/** Without white space around them, the byte order mark before them, and the zeros after them: those of a fixed buffer, or of a crash. */
+export function linesOf(text: string): string[] {
+  let end = text.length;
+  while (text[end - 1] === "\0") end--;
+  const lines = text
+    .slice(0, end)
+    .replace(/^\uFEFF/, "")
+    .split(/\r?\n/);
+  return lines.map((line) => line.trim());
+}
+
 function fieldsOf(text: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
-  for (const line of text.replace(/^\uFEFF/, "").split(/\r?\n/)) {
-    const field = line.trim();
+  for (const field of linesOf(text)) {
     const at = field.indexOf("=");
     if (at < 1) continue;
     const key = field.slice(0, at);

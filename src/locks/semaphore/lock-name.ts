@@ -23,6 +23,7 @@ import {
 } from "./form.ts";
 import { Guard, type Guarded } from "./guard.ts";
 import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
+import { notALock } from "./lock-path.ts";
 import { isOwnedBy, newRecord, ownerOf, type Owner } from "./owner.ts";
 import { isSame, look, takenBy, type LockForm, type Sight, type Taken } from "./sight.ts";
 import { Staleness, type Verdict } from "./staleness.ts";
@@ -137,13 +138,20 @@ export class LockName {
     });
   }
 
-  /** Whatever is there, because somebody says so. True when there was something. */
+  /** Whatever lock is there, because somebody says so. True when there was one. INVALID_PATH for what is none: nobody can mean that. */
   async removeAnyway(): Promise<boolean> {
     return await this.guarded(async () => {
       const sight = await this.look();
+      this.mustBeLock(sight);
       if (sight.kind === "taken") await removeLock(this.ports, this.path, sight);
       return sight.kind === "taken";
     });
+  }
+
+  /** INVALID_PATH when what is there has contents that are no record and, as far as they go, not the beginning of one. */
+  mustBeLock(sight: Sight): void {
+    if (sight.kind === "taken" && sight.contents !== undefined && sight.contents !== "torn")
+      throw notALock(this.path, sight.form);
   }
 
   /** False while it is so young that nobody can take it before it is removed: half of the time, and the other half for the pause of a busy machine. */

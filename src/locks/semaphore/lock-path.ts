@@ -4,6 +4,7 @@ import { parentOf } from "../../durable/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
+import type { LockForm } from "./sight.ts";
 
 // What is made beside the lock has a longer name: `.guard`, or `.` and 26 digits and `.tmp`.
 const nameBytesMax = 255 - 32;
@@ -84,6 +85,13 @@ function checkName(path: string, kind: "file" | "directory" | "other" | "nothing
   if (name === "") throw invalid(path, "it has no name");
   if (Buffer.byteLength(name) > nameBytesMax) throw invalid(path, `its name has over ${nameBytesMax} bytes`);
   return path;
+}
+
+/** For what has contents that are neither a record nor the beginning of one: it is somebody's data. */
+export function notALock(path: string, form: LockForm, cause?: unknown): Error {
+  const what = form === "file" ? "file with contents that are no lock" : "directory with files in it that are no lock";
+  const message = `${path} is a ${what}. Nothing was removed; choose another path, or move it away.`;
+  return holdfastError("INVALID_PATH", message, { path }, cause);
 }
 
 function invalid(path: string, why: string, cause?: unknown): Error {

@@ -103,6 +103,8 @@ export class PortsSemaphore {
       const { ownerPid } = this.#settings;
       const own = this.#findOwnHold(name);
       if (own !== undefined && (await own.end())) return;
+      // Before anybody asks for the guard: not even that is left beside a file that is no lock.
+      name.mustBeLock(await name.look());
       if (ownerPid !== undefined && (await name.giveUpFor(ownerOf(ports.host, ownerPid)))) return;
       const who = ownerPid === undefined ? "this process" : `process ${ownerPid}`;
       if (!force) throw notHeld(this.path, who, await name.look());
@@ -110,7 +112,7 @@ export class PortsSemaphore {
     });
   }
 
-  /** Removes a stale lock and orphaned temp files; true if it did. UNSUPPORTED_DISK where a stale one cannot be removed safely. */
+  /** Removes a stale lock and orphaned temp files; true if it did. INVALID_PATH when what is there is no lock, UNSUPPORTED_DISK where a stale one cannot be removed safely. */
   async clean(): Promise<boolean> {
     return await this.#explained(async ({ ports, name }) => {
       const removed = await name.removeStale();

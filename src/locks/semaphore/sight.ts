@@ -1,6 +1,7 @@
 // One look at the name of a lock: whether something is there, what it says, and how to recognise it at the next look.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
+import { contentsOf, type Contents } from "./contents.ts";
 import { lockFileBytesMax, parseLockRecord, type LockRecord } from "./lock-file.ts";
 
 export type LockForm = "file" | "directory";
@@ -10,8 +11,10 @@ export interface Taken {
   readonly form: LockForm;
   /** Equal for two looks if and only if nothing has changed in between. */
   readonly signature: string;
-  /** Absent when there is none, or when it is torn or garbage. */
+  /** Absent when there is none that can be read. */
   readonly record?: LockRecord;
+  /** What is there instead of a record, if that is known. */
+  readonly contents?: Contents;
   /** Whose content this user may not read: nothing can be said about it. */
   readonly isHidden?: boolean;
   /** A directory without a record of ours in it: it may be a lock of another program, or no lock at all. */
@@ -57,10 +60,12 @@ async function lookOnce(disk: Disk, path: string): Promise<Sight> {
 
 /** What a lock looks like that has exactly these bytes. */
 export function takenBy(form: LockForm, bytes: Uint8Array): Taken {
-  const record = parseLockRecord(Buffer.from(bytes).toString("utf8"));
+  const text = Buffer.from(bytes).toString("utf8");
+  const record = parseLockRecord(text);
   // The bytes themselves and not the text: two kinds of garbage can decode to one text.
   const signature = `${form}:${Buffer.from(bytes).toString("latin1")}`;
-  return record === undefined ? { kind: "taken", form, signature } : { kind: "taken", form, signature, record };
+  const taken = { kind: "taken", form, signature } as const;
+  return record === undefined ? { ...taken, contents: contentsOf(text) } : { ...taken, record };
 }
 
 /** Nothing has changed between these two looks. */
@@ -69,6 +74,12 @@ export function isSame(before: Taken, now: Sight): boolean {
 }
 
 async function lookInside(disk: Disk, path: string): Promise<Sight> {
+  const sight = await lookAtRecordInside(disk, path);
+  if (sight.kind === "free" || sight.record !== undefined) return sight;
+  return (await hasOthersInside(disk, path)) ? { ...sight, contents: "data" } : sight;
+}
+
+async function lookAtRecordInside(disk: Disk, path: string): Promise<Sight> {
   try {
     return takenBy("directory", await disk.readFile(recordPathOf(path, "directory"), lockFileBytesMax));
   } catch (error) {
@@ -80,10 +91,23 @@ async function lookInside(disk: Disk, path: string): Promise<Sight> {
   }
 }
 
+/** A lock of the directory form has its record inside and nothing else, at every moment of its life. */
+async function hasOthersInside(disk: Disk, path: string): Promise<boolean> {
+  try {
+    return (await disk.list(path)).some((name) => `${path}/${name}` !== recordPathOf(path, "directory"));
+  } catch (error) {
+    // It has changed since, or may not be listed: then nothing speaks against a lock.
+    if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE", "EACCES", "EPERM")) return false;
+    throw error;
+  }
+}
+
 async function describeUnread(disk: Disk, path: string, form: LockForm, error: unknown): Promise<Sight> {
   if (!hasErrno(error, "EFBIG", "EACCES", "EPERM", "EISDIR")) throw error;
   const sight = await describeByStat(disk, path, form);
-  return sight.kind === "free" || !hasErrno(error, "EACCES", "EPERM") ? sight : { ...sight, isHidden: true };
+  if (sight.kind === "free") return sight;
+  // What is larger than any record, or has a directory in its place, is another's.
+  return hasErrno(error, "EACCES", "EPERM") ? { ...sight, isHidden: true } : { ...sight, contents: "data" };
 }
 
 /** For what has no content that could be compared. */

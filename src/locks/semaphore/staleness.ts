@@ -1,5 +1,6 @@
 // Staleness: which locks may be taken from their holders, and on what evidence.
 import type { Ports } from "../../ports/ports.ts";
+import { notALock } from "./lock-path.ts";
 import { findFate } from "./owner.ts";
 import type { LockForm, Taken } from "./sight.ts";
 import { findAgeMs } from "./temp.ts";
@@ -40,8 +41,10 @@ export class Staleness {
     this.#options = options;
   }
 
+  /** INVALID_PATH for what is no lock and will be none: neither to be removed nor to be waited for. */
   async judge(sight: Taken): Promise<Verdict> {
-    const { record, isHidden, isBare, isFleeting } = sight;
+    const { record, contents, isHidden, isBare, isFleeting } = sight;
+    if (contents === "data") throw notALock(this.#path, sight.form);
     if (isHidden) return held("this user may not read it");
     if (isFleeting) return held("it changes hands right now");
     if (isBare) return await this.#judgeBareDirectory(sight);
@@ -69,9 +72,10 @@ export class Staleness {
   }
 
   async #judgeTorn(sight: Taken): Promise<Verdict> {
-    return (await this.#unchangedMs(sight)) >= tornMs
-      ? stale(`it has had no readable record for over ${seconds(tornMs)}`)
-      : held("it has no readable record, but may be about to get one");
+    if ((await this.#unchangedMs(sight)) < tornMs)
+      return held("it has no readable record, but may be about to get one");
+    if (sight.contents !== "torn") throw notALock(this.#path, sight.form);
+    return stale(`it has had no readable record for over ${seconds(tornMs)}`);
   }
 
   /**

@@ -1,12 +1,12 @@
 // What lies beside a lock for a moment: a record that is not yet under the lock's name, a probe, a directory on its way out.
-import { parentOf, removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
+import { parentOf, unlinkIfThere } from "../../durable/directory.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Random } from "../../ports/random.ts";
 import { findFate } from "./owner.ts";
-import { look } from "./sight.ts";
+import { look, recordPathOf } from "./sight.ts";
 
 /** 128 random bits: nobody can put something there before us, and two containers with one pid do not meet. */
 export function tempPathOf(lockPath: string, random: Random): string {
@@ -20,16 +20,27 @@ const orphanMs = 3_600_000;
 export async function sweepTemps(ports: Ports, lockPath: string): Promise<boolean> {
   let removed = false;
   for (const path of await findTemps(ports.disk, lockPath)) {
-    if (!(await isOrphan(ports, path, lockPath))) continue;
-    await removeTemp(ports.disk, path);
-    removed = true;
+    if ((await isOrphan(ports, path, lockPath)) && (await removeTemp(ports.disk, path))) removed = true;
   }
   return removed;
 }
 
-async function removeTemp(disk: Disk, path: string): Promise<void> {
-  if ((await disk.stat(path)).kind === "directory") await removeDirectory(disk, path);
-  else await unlinkIfThere(disk, path);
+async function removeTemp(disk: Disk, path: string): Promise<boolean> {
+  if ((await disk.stat(path)).kind === "directory") return await removeLockDirectory(disk, path);
+  await unlinkIfThere(disk, path);
+  return true;
+}
+
+/** One on its way out, with its record and nothing else: what somebody put into the lock while it was held stays, and so does the directory. */
+export async function removeLockDirectory(disk: Disk, path: string): Promise<boolean> {
+  try {
+    await unlinkIfThere(disk, recordPathOf(path, "directory"));
+    await disk.rmdir(path);
+    return true;
+  } catch (error) {
+    if (isHoldfastError(error)) return false;
+    throw error;
+  }
 }
 
 async function findTemps(disk: Disk, lockPath: string): Promise<string[]> {

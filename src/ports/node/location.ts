@@ -1,10 +1,13 @@
 // What a user may give as the place of a store, as the one absolute path that the ports work with.
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
 import { holdfastError } from "../../errors.ts";
 
 /** A directory path (also `\\\\server\\share\\…` and drive letters) or a `file:` URL. INVALID_PATH. */
 export function directoryOf(location: string | URL): string {
+  if (typeof location !== "string" && !((location as unknown) instanceof URL))
+    throw new TypeError(`The location must be a path or a file: URL, not ${inspect(location, { depth: 0 })}.`);
   const path = location instanceof URL || location.startsWith("file:") ? pathOfUrl(location) : location;
   if (path === "") throw invalid(path, "it is empty");
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(path)) throw invalid(path, "only file: URLs name a folder");

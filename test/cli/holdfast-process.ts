@@ -59,7 +59,13 @@ export class HoldfastProcess {
 
   /** Resolves as soon as this stands on its stderr. */
   async hasSaid(text: string): Promise<void> {
-    while (!this.#written.stderr.includes(text)) await once(this.#child.stderr ?? this.#child, "data");
+    const ended = this.ended.then((end) => {
+      throw new Error(`it never said ${text}: ${JSON.stringify(end)}`);
+    });
+    while (!this.#written.stderr.includes(text))
+      await Promise.race([once(this.#child.stderr ?? this.#child, "data"), ended]);
+    // Nobody minds any more when it ends.
+    ended.catch(() => undefined);
   }
 
   tell(text: string): void {

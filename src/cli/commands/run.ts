@@ -33,7 +33,8 @@ export function registerRun(program: Command, run: Run): void {
         "CMD gets the signals that this command gets. In a store it finds the fence of the lock in $HOLDFAST_FENCE, to be passed on to whatever it writes to. When the lock is lost while CMD runs (broken, or this machine slept for too long), CMD gets SIGTERM. The lock ends with this process: when it is killed by SIGKILL, CMD may still run while the next one has the lock.",
       ].join("\n"),
     )
-    .argument("<CMD...>", "the command and its arguments, after --")
+    .argument("<CMD...>", "the command and its arguments; options behind it are its own")
+    .passThroughOptions()
     .option("--lock <PATH>", "what to lock; nothing needs to be there")
     .option(
       "--store <DIR>",
@@ -74,7 +75,7 @@ export function registerRun(program: Command, run: Run): void {
 
 async function chooseLock(flags: RunFlags, command: Command, run: Run): Promise<ChosenLock> {
   const { lock: path, semaphore, tree = false, shared = false } = flags;
-  const warn = (risk: string): void => run.output.note(`holdfast: warning: ${risk}`);
+  const warn = (risk: string): void => run.output.warning({ name: "HoldfastWarning", message: risk });
   if (semaphore !== undefined) {
     if (tree || shared) command.error("error: a semaphore file is for one holder of one thing: no --tree, no --shared");
     return semaphoreLock(semaphore, warn);

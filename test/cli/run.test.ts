@@ -135,7 +135,9 @@ describe.each(kinds)("a command under %s", (kind) => {
     expect(missing).toMatchObject({ exitCode: 127, stdout: "", stderr: "holdfast: no-such-command: not found\n" });
     expect(await holdfast(["run", ...lock, "-n", "--", directory])).toMatchObject({ exitCode: 126, stdout: "" });
     const json = await holdfast(["run", ...lock, "-n", "--json", "--", "no-such-command"]);
-    expect(JSON.parse(json.stderr)).toMatchObject({ error: { exitCode: 127 } });
+    expect(JSON.parse(json.stderr)).toMatchObject({
+      error: { code: "NOT_STARTED", action: "fix-caller", exitCode: 127 },
+    });
     expect(await holdfast(["run", ...lock, "-n", "--", "true"])).toMatchObject({ exitCode: 0 });
   });
 });

@@ -30,7 +30,7 @@ export function registerRun(program: Command, run: Run): void {
         "",
         "Which lock: that of PATH in the store of --store, else of $HOLDFAST_STORE, else of the nearest store above PATH; where there is none, the semaphore file PATH.lock. In a named store, PATH is relative to it, or absolute and below it. Symbolic links are followed first, so PATH.lock lies beside what PATH leads to. A semaphore file PATH.lock that somebody took before there was a store is waited for, so that a store may be made at any time; not so one below PATH (--tree), nor by programs that lock paths by themselves. Where one store lies inside another, name it: a nearer one that is made later is found instead.",
         "",
-        "CMD gets the signals that this command gets. In a store it finds the fence of the lock in $HOLDFAST_FENCE, to be passed on to whatever it writes to. When the lock is lost while CMD runs (broken, or this machine slept for too long), CMD gets SIGTERM. The lock ends with this process: when it is killed by SIGKILL, CMD may still run while the next one has the lock.",
+        "CMD gets the signals that this command gets, except, where this command has a terminal, SIGINT and SIGQUIT: a terminal sends those to both. To outlive a hang-up, use setsid; nohup does nothing here, because Node no longer ignores what it was started to ignore. In a store it finds the fence of the lock in $HOLDFAST_FENCE, to be passed on to whatever it writes to. When the lock is lost while CMD runs (broken, or this machine slept for too long), CMD gets SIGTERM. The lock ends with this process: when it is killed by SIGKILL, CMD may still run while the next one has the lock.",
       ].join("\n"),
     )
     .argument("<CMD...>", "the command and its arguments; options behind it are its own")
@@ -115,7 +115,7 @@ async function runUnder(lock: ChosenLock, words: readonly string[], flags: RunFl
   } catch (error) {
     if (!(error instanceof NotStarted)) throw error;
     const { name, message, exitCode } = error;
-    run.output.failure({ name, message, exitCode }, message, "");
+    run.output.failure({ name, code: "NOT_STARTED", action: "fix-caller", message, exitCode }, message, "");
     run.exitCode = exitCode;
   } finally {
     const found = await taken.release();

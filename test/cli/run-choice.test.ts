@@ -1,5 +1,6 @@
 // Which lock `holdfast run` takes, and what it refuses.
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -13,7 +14,7 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { findLockRoot, openPathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 import { holdfast, HoldfastProcess, type StartOptions } from "./holdfast-process.ts";
 
 const patience = { timeout: 30_000, interval: 5 };
@@ -143,6 +144,19 @@ describe("whoever took the semaphore file before there was a store", () => {
     utimesSync(join(root, "yarn.lock"), 1_000_000_000, 1_000_000_000);
     expect(await holdfast(["run", "--lock", join(root, "yarn"), "-n", "--", "true"])).toMatchObject({ exitCode: 0 });
     expect(readFileSync(join(root, "yarn.lock"), "utf8")).toBe("# yarn lockfile v1\n");
+  });
+
+  test.skipIf(process.platform === "win32")("keeps out whoever may not even read his file", async () => {
+    const root = makeScratch();
+    chmodSync(root, 0o777);
+    writeFileSync(join(root, "import.lock"), `pid=${process.pid}\ntimestamp=1000000000\n`, { mode: 0 });
+    utimesSync(join(root, "import.lock"), 1_000_000_000, 1_000_000_000);
+    let stderr = "";
+    const streams = { stdout: { write: () => undefined }, stderr: { write: (text: string) => (stderr += text) } };
+    const args = ["run", "--store", root, "--lock", "import", "--timeout", "150ms", "true"];
+    expect(await asOrdinaryUser(() => runCommandLine(args, streams, new AbortController().signal))).toBe(75);
+    expect(stderr).toMatch(/import\.lock may be the semaphore file of somebody who is at work/);
+    expect(existsSync(join(root, "import.lock"))).toBe(true);
   });
 
   test("asks the store when it was made while he waited for the file", async () => {

@@ -1,7 +1,9 @@
 // Which lock `holdfast run` takes, and that lock as one thing, whatever its kind.
-import { resolve } from "node:path";
 import { isHoldfastError, type Waiting } from "../index.ts";
-import { findLockRoot, openPathLocks, Semaphore, type PathHold } from "../locks/index.ts";
+import { findLockRoot, followPath, openPathLocks, Semaphore, type PathHold } from "../locks/index.ts";
+import { meantBelow, namedRoot } from "./meant-path.ts";
+import { Patience } from "./patience.ts";
+import { waitForSemaphore } from "./semaphore-first.ts";
 
 /** What the user wants to have locked, and what he says of the way. */
 export interface LockWish {
@@ -27,12 +29,23 @@ export interface TakenLock {
 
 /** Undefined when there is no store above the path: then a semaphore file must do. */
 export async function findPathLock({ path, store, tree, shared }: LockWish): Promise<ChosenLock | undefined> {
-  const found = store === undefined ? await findLockRoot(path) : { root: store, path };
-  if (found === undefined) return undefined;
-  const locks = await openPathLocks(found.root);
+  const root = store === undefined ? (await findLockRoot(path))?.root : await namedRoot(store);
+  if (root === undefined) return undefined;
+  const { absolute, inside } = await meantBelow(root, store === undefined ? (await followPath(path)).path : path);
+  const locks = await openPathLocks(root);
   return {
     acquire: async (options) => {
-      const hold = await locks.acquire(found.path, { ...options, mode: tree ? "tree" : "exact", shared });
+      const patience = new Patience(options);
+      const hold = await locks.acquire(inside, { ...options, mode: tree ? "tree" : "exact", shared });
+      try {
+        // The wait may be long enough to lose what is in hand.
+        const signal = AbortSignal.any([hold.signal, ...(options.signal === undefined ? [] : [options.signal])]);
+        await waitForSemaphore(semaphoreFileOf(absolute), { ...patience.left(), signal });
+        signal.throwIfAborted();
+      } catch (error) {
+        await hold.release();
+        throw error;
+      }
       const environment = { HOLDFAST_FENCE: String(hold.fence) };
       return { signal: hold.signal, environment, release: () => releasePath(hold) };
     },
@@ -72,7 +85,37 @@ export function semaphoreLock(file: string, warn: (risk: string) => void): Chose
   };
 }
 
-/** The semaphore file for a path that is in no store. */
-export function semaphoreFileOf(path: string): string {
-  return `${resolve(path)}.lock`;
+/**
+ * The semaphore file of a path that is in no store. When somebody has made a store above it by the time that the file is taken, the path is locked there instead: others
+ * find that store, and look for the file only once, when they have the lock of the path.
+ */
+export async function storelessLock(wish: LockWish, warn: (risk: string) => void): Promise<StorelessLock> {
+  const file = semaphoreFileOf((await followPath(wish.path)).path);
+  const semaphore = semaphoreLock(file, warn);
+  let lateStore: ChosenLock | undefined;
+  return {
+    file,
+    acquire: async (options) => {
+      const patience = new Patience(options);
+      const taken = await semaphore.acquire(options);
+      try {
+        lateStore = await findPathLock(wish);
+      } catch (error) {
+        await taken.release();
+        throw error;
+      }
+      if (lateStore === undefined) return taken;
+      await taken.release();
+      return await lateStore.acquire({ ...options, ...patience.left() });
+    },
+    [Symbol.asyncDispose]: async () => await lateStore?.[Symbol.asyncDispose](),
+  };
+}
+
+interface StorelessLock extends ChosenLock {
+  readonly file: string;
+}
+
+function semaphoreFileOf(absolute: string): string {
+  return `${absolute}.lock`;
 }

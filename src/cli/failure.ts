@@ -1,6 +1,6 @@
 // The one place that turns what went wrong into words on stderr and an exit code.
 import { CommanderError } from "commander";
-import { isHoldfastError, type ErrorAction } from "../index.ts";
+import { isHoldfastError, type ErrorAction, type ErrorCode } from "../index.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
 
@@ -12,12 +12,18 @@ const hintOf: Readonly<Record<ErrorAction, string>> = {
   report: "If disk and network are sound, report it with this message.",
 };
 
+/** Where the action says too much for the command line, which does one thing once. */
+const ownHintOf: Readonly<Partial<Record<ErrorCode, string>>> = {
+  APPEND_CONDITION_FAILED:
+    "Read what matches and decide again: unchanged it fails as long as that is there, with a higher --after it may not.",
+};
+
 /** Tells what went wrong, and gives the exit code for it: `exitCodeWanted`, if the user has chosen one for this case. */
 export function reportFailure(error: unknown, output: Output, exitCodeWanted?: number): number {
   if (error instanceof CommanderError) return reportUsage(error, output);
   if (isHoldfastError(error)) {
     const exitCode = exitCodeWanted ?? exitCodeOf(error.code);
-    const hint = `${error.code}: ${hintOf[error.action]} See docs/errors.md.`;
+    const hint = `${error.code}: ${ownHintOf[error.code] ?? hintOf[error.action]} See docs/errors.md.`;
     output.failure({ ...error.toJSON(), exitCode }, error.message, hint);
     return exitCode;
   }

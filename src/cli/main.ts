@@ -8,6 +8,7 @@ import { cannotWrite, checkedStdin, isNobodyReading } from "./stream-errors.ts";
 const { stdout, stderr } = process;
 const pipes = { stdout, stderr, stdin: checkedStdin() };
 const interruption = new AbortController();
+let output = new Output(pipes, false);
 let interruptedBy: NodeJS.Signals | undefined;
 let wasInterrupted = false;
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
@@ -20,12 +21,21 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
 // Whoever reads may be gone (`holdfast … | head`): the command goes on to its end, which may be soon. What listens itself deals with it itself.
 stdout.on("error", (error) => {
   if (isNobodyReading(error) || stdout.listenerCount("error") > 1) return;
-  process.exit(reportFailure(cannotWrite(error), new Output(pipes, process.argv.includes("--json"))));
+  process.exit(reportFailure(cannotWrite(error), output));
 });
 stderr.on("error", () => undefined);
 
-const exitCode = await runCommandLine(process.argv.slice(2), pipes, interruption.signal, () => {
-  wasInterrupted = true;
+// In our own form, instead of Node's; not at all where the user has told Node so (NODE_NO_WARNINGS): then nobody listens.
+if (process.listenerCount("warning") > 0)
+  process.removeAllListeners("warning").on("warning", ({ name, message }) => output.warning({ name, message }));
+
+const exitCode = await runCommandLine(process.argv.slice(2), pipes, interruption.signal, {
+  onOutput: (wanted) => {
+    output = wanted;
+  },
+  onInterrupted: () => {
+    wasInterrupted = true;
+  },
 });
 
 // All of it, before the end: what is written to a pipe may still be on its way.

@@ -46,6 +46,13 @@ export class Output {
     if (!this.isJson) this.#streams.stderr.write(`${text}\n`);
   }
 
+  /** What works, and yet should be known. */
+  warning(details: { readonly name: string; readonly message: string }): void {
+    const { stderr } = this.#streams;
+    if (this.isJson) stderr.write(`${JSON.stringify({ warning: details })}\n`);
+    else stderr.write(`holdfast: warning: ${details.message}\n`);
+  }
+
   /** Why it did not work. `hint` says what to do. */
   failure(details: object, message: string, hint: string): void {
     const { stderr } = this.#streams;

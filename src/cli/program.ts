@@ -11,6 +11,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { endHelp } from "./help.ts";
 import { Output, type Streams } from "./output.ts";
+import { ownWords } from "./own-words.ts";
 
 /** Adds one command to the program. */
 export type Register = (program: Command, run: Run) => void;
@@ -34,6 +35,7 @@ export interface Pipes extends Streams {
 export interface Run {
   /** Aborts when the user presses Ctrl-C or the process is asked to end: a command cleans up and rejects with its reason. */
   readonly signal: AbortSignal;
+  /** Not before the command runs. */
   readonly output: Output;
   /** For commands that read or write lines without end; what all others say goes through `output`. */
   readonly pipes: Pipes;
@@ -41,40 +43,53 @@ export interface Run {
   exitCode: number;
 }
 
-/**
- * Never rejects and never ends the process: gives the exit code. `onInterrupted` is called when it was the signal that ended it; a command may also go on to its own
- * end when the signal aborts, and then its exit code is what counts.
- */
+/** What the process around a run wants to know of it. */
+export interface RunNews {
+  /** How the user wants to be told things. Before anything is done. */
+  onOutput?(output: Output): void;
+  /** It was the signal that ended it. A command may also go on to its own end when the signal aborts, and then its exit code is what counts. */
+  onInterrupted?(): void;
+}
+
+/** Never rejects and never ends the process: gives the exit code. */
 export async function runCommandLine(
   args: readonly string[],
   pipes: Pipes,
   signal: AbortSignal,
-  onInterrupted?: () => void,
+  news: RunNews = {},
 ): Promise<number> {
-  // Asked for before anything is parsed, because wrong usage is reported in JSON too. What follows `--` belongs to somebody else.
-  const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
-  const run: Run = { signal, output: new Output(pipes, own.includes("--json")), pipes, exitCode: exitCodes.done };
   const program = createProgram(pipes);
+  const run: { -readonly [Key in keyof Run]: Run[Key] } = { signal, output: new Output(pipes, false), pipes, exitCode: exitCodes.done }; // prettier-ignore
   for (const register of commands) register(program, run);
+  takeJsonEverywhere(program);
+  // Found before anything is parsed, because wrong usage is reported in JSON too.
+  run.output = new Output(pipes, ownWords(program, args).includes("--json"));
+  news.onOutput?.(run.output);
   try {
     await program.parseAsync(args, { from: "user" });
     return run.exitCode;
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) return reportFailure(error, run.output);
     run.output.note("holdfast: interrupted, and cleaned up");
-    onInterrupted?.();
+    news.onInterrupted?.();
     return exitCodes.failed;
   }
+}
+
+/** Wherever it stands, though options belong to the command that they stand behind. */
+function takeJsonEverywhere(command: Command): void {
+  command.option("--json", "print results and errors as one line of JSON");
+  for (const each of command.commands) takeJsonEverywhere(each);
 }
 
 function createProgram(streams: Streams): Command {
   const program = new Command("holdfast")
     .description("Many processes and many machines share one folder without losing a write. No server.")
     .version(version, "--version", "print the version")
-    .option("--json", "print results and errors as one line of JSON")
     // Before any command is added: commands inherit all of this.
     .exitOverride()
-    .configureHelp({ showGlobalOptions: true })
+    // Or `run` could not leave the options of what it runs alone.
+    .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => void streams.stdout.write(text),
       writeErr: (text) => void streams.stderr.write(text),

@@ -4,7 +4,7 @@ import { Ground } from "../durable/ground.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import { OwnStoreHolds } from "./own-store-holds.ts";
-import { findRoot, type LockRoot } from "./lock-root.ts";
+import { findRoot, follow, type FollowedPath, type LockRoot } from "./lock-root.ts";
 import { checkLockPath } from "./semaphore/lock-path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { Places } from "./semaphore/place.ts";
@@ -14,7 +14,7 @@ import { createStoreLock, type StoreLock, type StoreLockOptions } from "./store-
 import { TablePathLocks } from "./table-path-locks.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, Waiting } from "../common.ts";
-export type { LockRoot } from "./lock-root.ts";
+export type { FollowedPath, LockRoot } from "./lock-root.ts";
 export type { PathHold } from "./path-hold.ts";
 export type {
   AcquireManyOptions,
@@ -68,4 +68,11 @@ export async function findLockRoot(path: string | URL): Promise<LockRoot | undef
   const absolute = directoryOf(path);
   const { disk } = await openNodePorts(absolute);
   return await findRoot(disk, absolute);
+}
+
+/** What `path` means: its symbolic links followed as the system does, also one that leads to nothing yet. It need not exist, and nothing is made. */
+export async function followPath(path: string | URL): Promise<FollowedPath> {
+  const absolute = directoryOf(path);
+  const { disk } = await openNodePorts(absolute);
+  return await follow(disk, absolute);
 }

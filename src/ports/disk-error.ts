@@ -9,6 +9,7 @@ const codeOf: Partial<Record<string, ErrorCode>> = {
   EROFS: "NO_PERMISSION",
   EXDEV: "CROSS_DEVICE",
   ENAMETOOLONG: "INVALID_PATH",
+  ELOOP: "INVALID_PATH",
 };
 
 const remedyOf: Partial<Record<string, string>> = {
@@ -27,6 +28,7 @@ const remedyOf: Partial<Record<string, string>> = {
   ESTALE: "the server no longer knows this file: it was removed or the server was restarted",
   EHOSTDOWN: "the server does not answer: the operation may or may not have happened",
   EAGAIN: "the connection to the server was lost: the operation may or may not have happened",
+  ELOOP: "its symbolic links lead in a circle",
   ENAMETOOLONG: "the name or the path is too long for this file system",
 };
 

@@ -130,6 +130,11 @@ describe("events append", () => {
     ]);
     expect((await run([...args, "--after", "1"])).exitCode).toBe(0);
     expect((await run(["append", directory, "--type", "X", "--if-none-match", "all"])).exitCode).toBe(1);
+    // Nothing else was said: it does not come right by waiting.
+    const { stderr } = await run(args);
+    expect(stderr).toMatch(
+      /^holdfast: .*\n +APPEND_CONDITION_FAILED: Read what matches and decide again: unchanged it/,
+    );
   });
 
   test("ends with 75 when another writer holds the log for too long", async () => {
@@ -155,9 +160,9 @@ describe("events append", () => {
     "a number": ["5", /Line 2 of the input: An event is/],
     "an empty list": ["[]", /Line 2 of the input: .*empty/],
     "a type that is no text": ['{"type":5,"data":1}', /Line 2 of the input: The type/],
-    "no data": ['{"type":"A"}', /undefined/],
-    "a tag with a newline": ['{"type":"A","data":1,"tags":["a\\nb"]}', /control character/],
-    "an empty id": ['{"type":"A","data":1,"id":""}', /the id is empty/],
+    "no data": ['{"type":"A"}', /Line 2 of the input: .*undefined/],
+    "a tag with a newline": ['{"type":"A","data":1,"tags":["a\\nb"]}', /Line 2 of the input: .*control character/],
+    "an empty id": ['{"type":"A","data":1,"id":""}', /Line 2 of the input: .*the id is empty/],
     "no UTF-8": [Uint8Array.of(0x7b, 0xff, 0xfe, 0x0a), /not UTF-8/],
   };
   for (const [title, [input, message]] of Object.entries(bad))
@@ -170,6 +175,28 @@ describe("events append", () => {
       expect(stderr).not.toContain("fault of Holdfast");
       expect((await run(["head", directory])).stdout).toBe("1\n");
     });
+
+  test("names the lines of a batch that is refused, and none for an event that came from no line", async () => {
+    const directory = await newLog();
+    const input =
+      '{"type":"A","data":1}\n{"type":"B","data":1}\n\n{"type":"C","data":1}\n{"type":"D","data":1,"id":"two"}\n';
+    const batch = await run(["append", directory, "--batch", "2", "--json"], { input });
+    expect({ ...batch, stderr: "" }).toEqual({
+      exitCode: 65,
+      stdout: '{"first":5,"last":6,"repeated":false}\n',
+      stderr: "",
+    });
+    expect(linesOf(batch.stderr)).toMatchObject([
+      { error: { code: "EVENT_ID_REUSED", id: "two", message: expect.stringMatching(/^Lines 4 to 5 of/) as string } },
+    ]);
+    const condition = await run(["append", directory, "--if-none-match", '{"types":["Sold"]}'], { input });
+    expect(condition.stderr).toMatch(/^holdfast: Line 1 of the input: /);
+    for (const flags of [
+      ["--type", ""],
+      ["--type", "A", "--metadata", "5"],
+    ])
+      expect((await run(["append", directory, ...flags])).stderr).not.toMatch(/of the input/);
+  });
 
   test("refuses wrong usage with 2, and makes nothing", async () => {
     const directory = join(makeScratch(), "new");
@@ -221,7 +248,7 @@ describe("events read", () => {
     const { exitCode, stderr } = await run(["read", directory, "--json"]);
     expect({ exitCode, ...(JSON.parse(stderr) as object) }).toMatchObject({
       exitCode: 3,
-      error: { message: `there is no log in ${directory}`, exitCode: 3 },
+      error: { code: "NO_LOG", action: "fix-caller", message: `there is no log in ${directory}`, exitCode: 3 },
     });
     expect(readdirSync(directory)).toEqual([]);
   });

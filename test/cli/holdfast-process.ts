@@ -1,5 +1,6 @@
 // The built command as a process: what it is told, what it says, and how it ends.
 import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
@@ -21,6 +22,7 @@ export interface StartOptions {
 export class HoldfastProcess {
   readonly ended: Promise<Ended>;
   readonly #child: ChildProcess;
+  readonly #written = { stdout: "", stderr: "" };
   readonly #lines: AsyncIterator<string>;
 
   constructor(args: readonly string[], { cwd, env = {} }: StartOptions = {}) {
@@ -38,7 +40,7 @@ export class HoldfastProcess {
     });
     // It may have ended before it read anything.
     child.stdin.on("error", () => undefined);
-    const written = { stdout: "", stderr: "" };
+    const written = this.#written;
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     child.stdout.setEncoding("utf8").on("data", (text: string) => (written.stdout += text));
     child.stderr.setEncoding("utf8").on("data", (text: string) => (written.stderr += text));
@@ -53,6 +55,17 @@ export class HoldfastProcess {
     const { done, value } = await this.#lines.next();
     if (done) throw new Error(`it said nothing more: ${JSON.stringify(await this.ended)}`);
     return value;
+  }
+
+  /** Resolves as soon as this stands on its stderr. */
+  async hasSaid(text: string): Promise<void> {
+    const ended = this.ended.then((end) => {
+      throw new Error(`it never said ${text}: ${JSON.stringify(end)}`);
+    });
+    while (!this.#written.stderr.includes(text))
+      await Promise.race([once(this.#child.stderr ?? this.#child, "data"), ended]);
+    // Nobody minds any more when it ends.
+    ended.catch(() => undefined);
   }
 
   tell(text: string): void {

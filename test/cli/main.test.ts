@@ -4,6 +4,7 @@ import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { makeScratch } from "../ports/scratch.ts";
+import { HoldfastProcess } from "./holdfast-process.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
@@ -51,4 +52,19 @@ test("Ctrl-C cleans up, and ends the process as a signal does", async () => {
   expect({ exitCode, signal, stdout }).toEqual({ exitCode: null, signal: "SIGINT", stdout: "" });
   expect(stderr).toMatch(/\nholdfast: interrupted, and cleaned up\n$/);
   expect(readdirSync(directory)).toEqual([]);
+});
+
+test.skipIf(process.platform === "win32").each([
+  { flags: [], stderr: "holdfast: warning: The share is slow.\n" },
+  { flags: ["--json"], stderr: '{"warning":{"name":"HoldfastWarning","message":"The share is slow."}}\n' },
+])("a warning is told in our own form, and Node adds nothing to it: $flags", async ({ flags, stderr }) => {
+  const warnWhenAsked = `process.on("SIGWINCH",()=>process.emitWarning("The share is slow.","HoldfastWarning"))`;
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(warnWhenAsked)}` };
+  const lock = ["--semaphore", `${makeScratch()}/a.lock`];
+  const process = new HoldfastProcess(["run", ...flags, ...lock, "--", "sh", "-c", "kill -WINCH $PPID; read line"], {
+    env,
+  });
+  await process.hasSaid("The share is slow");
+  process.endInput();
+  expect((await process.ended).stderr).toBe(stderr);
 });

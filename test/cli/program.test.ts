@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
@@ -83,6 +83,29 @@ describe("wrong usage ends with 2 and is told on stderr:", () => {
     });
   }
 });
+
+test.skipIf(process.platform === "win32")(
+  "a directory behind links in a circle is wrong usage to every command",
+  async () => {
+    const root = makeScratch();
+    const circle = join(root, "a");
+    symlinkSync(join(root, "b"), circle);
+    symlinkSync(circle, join(root, "b"));
+    for (const args of [
+      ["doctor", circle],
+      ["locks", "list", circle],
+      ["events", "read", circle],
+      ["events", "append", circle, "--type", "Sold"],
+      ["run", "--store", circle, "--lock", "x", "--", "true"],
+      ["run", "--lock", join(circle, "x"), "--", "true"],
+      ["semaphore", "status", circle],
+    ]) {
+      const { exitCode, stdout, stderr } = await run(["--json", ...args]);
+      expect({ args, exitCode, stdout }).toEqual({ args, exitCode: 2, stdout: "" });
+      expect(parseLine(stderr)).toMatchObject({ error: { code: "INVALID_PATH" } });
+    }
+  },
+);
 
 test("an error is told with its code and what to do, or as its facts in JSON", async () => {
   const directory = makeScratch();

@@ -1,12 +1,23 @@
 // Which lock `holdfast run` takes, and what it refuses.
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { findLockRoot, openPathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 import { holdfast, HoldfastProcess, type StartOptions } from "./holdfast-process.ts";
 
+const patience = { timeout: 30_000, interval: 5 };
 const stay = ["--", process.execPath, "-e", `console.log("in"); process.stdin.resume()`];
 
 /** The paths that are locked in the path locks of `root` while `holdfast run` has its lock. */
@@ -18,6 +29,13 @@ async function lockedIn(root: string, flags: readonly string[], options?: StartO
   run.endInput();
   expect(await run.ended).toMatchObject({ exitCode: 0, stderr: "" });
   return held.map(({ path }) => path);
+}
+
+/** Two links that lead to each other, at this path and beside it. */
+function circleAt(path: string): string {
+  symlinkSync(`${path}-other`, path);
+  symlinkSync(path, `${path}-other`);
+  return path;
 }
 
 async function newStore(): Promise<string> {
@@ -55,7 +73,7 @@ describe("the lock that is taken is that of", () => {
   });
 
   test("a semaphore file beside the path when there is no store above, which is said once", async () => {
-    const directory = makeScratch();
+    const directory = realpathSync(makeScratch());
     const run = new HoldfastProcess(["run", "--lock", "./stock", ...stay], { cwd: directory });
     expect(await run.hear()).toBe("in");
     expect(readdirSync(directory)).toContain("stock.lock");
@@ -76,7 +94,7 @@ describe("the lock that is taken is that of", () => {
   test("a semaphore file that --semaphore names, though a store is near", async () => {
     const root = await newStore();
     const file = join(root, "job.lock");
-    const run = new HoldfastProcess(["run", "--lock", join(root, "a"), "--semaphore", file, ...stay]);
+    const run = new HoldfastProcess(["run", "--semaphore", file, ...stay]);
     expect(await run.hear()).toBe("in");
     expect(existsSync(file)).toBe(true);
     run.endInput();
@@ -84,6 +102,128 @@ describe("the lock that is taken is that of", () => {
     expect(existsSync(file)).toBe(false);
   });
 });
+
+describe("whoever took the semaphore file before there was a store", () => {
+  test("keeps out who comes after it was made, by whatever way, until he ends", async () => {
+    const root = makeScratch();
+    const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
+    expect(await holder.hear()).toBe("in");
+    const late = ["--lock", join(root, "import")];
+    const named = ["--store", root, "--lock", "import"];
+    await (await openPathLocks(root)).close();
+    for (const flags of [late, named, [...late, "--shared"]]) {
+      const { exitCode, stdout, stderr } = await holdfast(["run", ...flags, "-n", "--", "echo", "in too"]);
+      expect({ exitCode, stdout }).toEqual({ exitCode: 75, stdout: "" });
+      expect(stderr).toMatch(/import\.lock is held by process \d+/);
+    }
+    const waiting = new HoldfastProcess(["run", ...late, "--", "echo", "after him"]);
+    await using locks = await openPathLocks(root);
+    await vi.waitFor(async () => expect(await locks.list()).toMatchObject([{ path: "import" }]), patience);
+    holder.endInput();
+    expect(await holder.ended).toMatchObject({ exitCode: 0 });
+    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: "after him\n", stderr: "" });
+    expect(existsSync(join(root, "import.lock"))).toBe(false);
+  });
+
+  test("keeps nobody out when he is dead", async () => {
+    const root = makeScratch();
+    const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
+    expect(await holder.hear()).toBe("in");
+    holder.kill("SIGKILL");
+    await holder.exited();
+    expect(existsSync(join(root, "import.lock"))).toBe(true);
+    expect(await holdfast(["run", "--store", root, "--lock", "import", "-n", "--", "true"])).toMatchObject({
+      exitCode: 0,
+    });
+    expect(existsSync(join(root, "import.lock"))).toBe(false);
+  });
+
+  test("is not taken for a file that only has such a name, which stays what it is", async () => {
+    const root = await newStore();
+    writeFileSync(join(root, "yarn.lock"), "# yarn lockfile v1\n");
+    utimesSync(join(root, "yarn.lock"), 1_000_000_000, 1_000_000_000);
+    expect(await holdfast(["run", "--lock", join(root, "yarn"), "-n", "--", "true"])).toMatchObject({ exitCode: 0 });
+    expect(readFileSync(join(root, "yarn.lock"), "utf8")).toBe("# yarn lockfile v1\n");
+  });
+
+  test.skipIf(process.platform === "win32")("keeps out whoever may not even read his file", async () => {
+    const root = makeScratch();
+    chmodSync(root, 0o777);
+    writeFileSync(join(root, "import.lock"), `pid=${process.pid}\ntimestamp=1000000000\n`, { mode: 0 });
+    utimesSync(join(root, "import.lock"), 1_000_000_000, 1_000_000_000);
+    let stderr = "";
+    const streams = { stdout: { write: () => undefined }, stderr: { write: (text: string) => (stderr += text) } };
+    const args = ["run", "--store", root, "--lock", "import", "--timeout", "150ms", "true"];
+    expect(await asOrdinaryUser(() => runCommandLine(args, streams, new AbortController().signal))).toBe(75);
+    expect(stderr).toMatch(/import\.lock may be the semaphore file of somebody who is at work/);
+    expect(existsSync(join(root, "import.lock"))).toBe(true);
+  });
+
+  test("asks the store when it was made while he waited for the file", async () => {
+    const root = makeScratch();
+    const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
+    expect(await holder.hear()).toBe("in");
+    const late = new HoldfastProcess(["run", "--lock", join(root, "import"), "--", "echo", "in too"]);
+    await late.hasSaid("locking the semaphore file");
+    await using locks = await openPathLocks(root);
+    const hold = await locks.acquire("import");
+    holder.endInput();
+    await vi.waitFor(async () => expect((await locks.list())[0]?.waiting).toHaveLength(1), patience);
+    await hold.release();
+    expect(await late.ended).toMatchObject({ exitCode: 0, stdout: "in too\n" });
+    expect(existsSync(join(root, "import.lock"))).toBe(false);
+  });
+});
+
+describe.skipIf(process.platform === "win32")(
+  "a path by way of a symbolic link is the one that the system means:",
+  () => {
+    /** `link` leads to `far/sub`, and `gone` to `far/sub/none`, which is not there. */
+    function newSite(): { readonly directory: string; readonly far: string } {
+      const directory = makeScratch();
+      const far = join(directory, "far");
+      mkdirSync(join(far, "sub"), { recursive: true });
+      mkdirSync(join(directory, "sub"));
+      symlinkSync(join(far, "sub"), join(directory, "link"));
+      symlinkSync(join("far", "sub", "none"), join(directory, "gone"));
+      return { directory, far };
+    }
+
+    test.each([
+      ["link/../sub/x", "sub/x.lock"],
+      ["./link/./../../sub/../far/x", "x.lock"],
+      ["link/x", "sub/x.lock"],
+      ["gone", "sub/none.lock"],
+    ])("%s, as a semaphore file", async (path, file) => {
+      const { directory: cwd, far } = newSite();
+      const run = new HoldfastProcess(["run", "--lock", path, ...stay], { cwd });
+      expect(await run.hear()).toBe("in");
+      expect(existsSync(join(far, file))).toBe(true);
+      run.endInput();
+      expect(await run.ended).toMatchObject({ exitCode: 0 });
+    });
+
+    test.each([
+      ["link/../sub/x", "sub/x"],
+      ["gone", "sub/none"],
+    ])("%s, in the nearest store", async (path, inside) => {
+      const { directory: cwd, far } = newSite();
+      await (await openPathLocks(far)).close();
+      expect(await lockedIn(far, ["--lock", path], { cwd })).toEqual([inside]);
+    });
+
+    test("link/../x, in a store that is named", async () => {
+      const { directory, far } = newSite();
+      expect(await lockedIn(directory, ["--store", directory, "--lock", "link/../x"])).toEqual(["far/x"]);
+      expect(await lockedIn(far, ["--store", join(directory, "link") + "/..", "--lock", "x"])).toEqual(["x"]);
+      await using locks = await openPathLocks(directory);
+      await using _ = await locks.acquire("far/x");
+      const listed = await holdfast(["locks", "list", directory, "link/../x", "--json"]);
+      expect(JSON.parse(listed.stdout)).toMatchObject({ locks: [{ path: "far/x" }] });
+      expect(await holdfast(["locks", "break", directory, "link/../x"])).toMatchObject({ exitCode: 0 });
+    });
+  },
+);
 
 describe("the root of the locks of a path", () => {
   test("is a directory that is a store, also before anything was locked there; nothing is made", async () => {
@@ -106,6 +246,12 @@ describe("wrong usage of `run` ends with 2, and nothing is run:", () => {
     "an empty path": [() => ["--lock", ""], /say what to lock/],
     "no wait and a wait": [(file) => ["--lock", file, "-n", "--timeout", "1s"], /cannot be used with/],
     "a store for a semaphore file": [(file) => ["--semaphore", file, "--store", "."], /cannot be used with/],
+    "a path for a semaphore file": [(file) => ["--semaphore", file, "--lock", "a"], /cannot be used with/],
+    "a store in no directory": [
+      (file) => ["--store", join(file, "store"), "--lock", "a"],
+      /never is not there\. Mount/,
+    ],
+    "a path behind links in a circle": [(file) => ["--lock", join(circleAt(file), "a")], /lead in a circle/],
     "a tree for a semaphore file": [(file) => ["--semaphore", file, "--tree"], /no --tree, no --shared/],
     "a shared lock without a store": [(file) => ["--lock", file, "--shared"], /need a store/],
     "an exit code that is none": [(file) => ["--lock", file, "--busy-exit", "256"], /from 0 to 255/],

@@ -135,8 +135,34 @@ describe.each(kinds)("a command under %s", (kind) => {
     expect(missing).toMatchObject({ exitCode: 127, stdout: "", stderr: "holdfast: no-such-command: not found\n" });
     expect(await holdfast(["run", ...lock, "-n", "--", directory])).toMatchObject({ exitCode: 126, stdout: "" });
     const json = await holdfast(["run", ...lock, "-n", "--json", "--", "no-such-command"]);
-    expect(JSON.parse(json.stderr)).toMatchObject({ error: { exitCode: 127 } });
+    expect(JSON.parse(json.stderr)).toMatchObject({
+      error: { code: "NOT_STARTED", action: "fix-caller", exitCode: 127 },
+    });
     expect(await holdfast(["run", ...lock, "-n", "--", "true"])).toMatchObject({ exitCode: 0 });
+  });
+});
+
+describe("what stands behind the command", () => {
+  const echo = [process.execPath, "-p", "JSON.stringify(process.argv.slice(1))", "--"];
+
+  test("is its own, also without -- before it", async () => {
+    const { directory } = newSite("a path lock");
+    const lock = ["--lock", "stock", "--store", directory];
+    const args = ["-n", "--json", "--version", "--help", "--store", "elsewhere", "--", "--timeout"];
+    const { exitCode, stdout, stderr } = await holdfast(["run", ...lock, ...echo, ...args]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    expect(JSON.parse(stdout)).toEqual(args);
+    // Its --json is not ours, and ours is not its.
+    const missing = await holdfast(["run", ...lock, "no-such-command", "--json"]);
+    expect(missing).toMatchObject({ exitCode: 127, stderr: "holdfast: no-such-command: not found\n" });
+    const json = await holdfast(["run", ...lock, "--json", "no-such-command"]);
+    expect(JSON.parse(json.stderr)).toMatchObject({ error: { exitCode: 127 } });
+  });
+
+  test("does not make up for an option of ours that is none", async () => {
+    const { exitCode, stderr } = await holdfast(["run", "--lock", "stock", "--no-such", "--json", "true"]);
+    expect(exitCode).toBe(2);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { message: "unknown option '--no-such'" } });
   });
 });
 

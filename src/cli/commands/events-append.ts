@@ -1,10 +1,10 @@
 // The command `holdfast events append`: events from the command line or from stdin, one append after the other.
 import { Option, type Command } from "commander";
 import type { Appended, AppendOptions, EventStore, LogMode, NewEvent, Query } from "../../events/index.ts";
-import { isHoldfastError } from "../../index.ts";
+import { HoldfastError, isHoldfastError } from "../../index.ts";
 import { parseDuration } from "../duration.ts";
 import type { Run } from "../program.ts";
-import { badInput, inputLines, LineWriter } from "./events-lines.ts";
+import { badInput, inInput, inputLines, LineWriter, type LineRange } from "./events-lines.ts";
 import {
   collect,
   damaged,
@@ -102,41 +102,41 @@ async function appendAll(store: EventStore, flags: AppendFlags, run: Run): Promi
   const options: AppendOptions = { condition, signal: run.signal };
   if (type !== undefined) {
     const event = { type, data, tags, id, metadata } as NewEvent;
-    await writer.writeJson(await append(store, 1, event, options));
+    await writer.writeJson(await append(store, event, options));
   } else
-    for await (const { line, events } of batches(run, flags.batch))
-      await writer.writeJson(await append(store, line, events, options));
+    for await (const { lines, events } of batches(run, flags.batch))
+      await writer.writeJson(await append(store, events, options, lines));
   await writer.end();
 }
 
 interface Batch {
-  readonly line: number;
+  readonly lines: LineRange;
   readonly events: NewEvent | readonly NewEvent[];
 }
 
 /** A list is always an append of its own. */
 async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
   let gathered: NewEvent[] = [];
-  let line = 0;
+  let lines: LineRange = { first: 0, last: 0 };
   for await (const { number, text } of inputLines(run)) {
     run.signal.throwIfAborted();
     const value = parseLine(number, text);
     if (gathered.length > 0 && (Array.isArray(value) || gathered.length >= size)) {
-      yield { line, events: gathered };
+      yield { lines, events: gathered };
       gathered = [];
     }
-    if (Array.isArray(value)) yield { line: number, events: value as readonly NewEvent[] };
+    if (Array.isArray(value)) yield { lines: { first: number, last: number }, events: value as readonly NewEvent[] };
     else {
+      lines = { first: gathered.length === 0 ? number : lines.first, last: number };
       gathered.push(value as NewEvent);
-      line = number;
       // At once: whoever types, or waits for the answer, sends no more before it.
       if (size === 1) {
-        yield { line, events: gathered };
+        yield { lines, events: gathered };
         gathered = [];
       }
     }
   }
-  if (gathered.length > 0) yield { line, events: gathered };
+  if (gathered.length > 0) yield { lines, events: gathered };
 }
 
 /** `position` and `time` are those of another log, or of an earlier place, and tell nothing here: what was read can be appended. */
@@ -157,18 +157,23 @@ function parseLine(number: number, text: string): unknown {
   return value;
 }
 
+/** `lines` are those of the input that the events came from, if they did: whoever sent thousands wants to know which. */
 async function append(
   store: EventStore,
-  line: number,
   events: NewEvent | readonly NewEvent[],
   options: AppendOptions,
+  lines?: LineRange,
 ): Promise<Appended> {
   try {
     return await store.append(events, options);
   } catch (error) {
+    if (isHoldfastError(error, "EVENT_INVALID", "EVENT_ID_REUSED", "TOO_LARGE", "APPEND_CONDITION_FAILED")) {
+      const { name: _name, code: _code, action: _action, message, ...facts } = error.toJSON();
+      throw new HoldfastError(error.code, inInput(lines, String(message)), facts, error);
+    }
     // What a compiler would have found in a program is found here in the input.
     if (!isHoldfastError(error) && (error instanceof TypeError || error instanceof RangeError))
-      throw badInput(line, error.message.replace(/\.$/, ""), error);
+      throw new HoldfastError("EVENT_INVALID", inInput(lines, error.message), { type: "", issues: [error.message] }, error); // prettier-ignore
     throw error;
   }
 }

@@ -121,7 +121,21 @@ function decode(decoder: TextDecoder, chunk: Uint8Array, number: number): string
   }
 }
 
+/** Counted from 1. */
+export interface LineRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What went wrong, and where in the input; undefined: it did not come from there. */
+export function inInput(lines: LineRange | undefined, what: string): string {
+  if (lines === undefined) return what;
+  const { first, last } = lines;
+  return `${first === last ? `Line ${first}` : `Lines ${first} to ${last}`} of the input: ${what}`;
+}
+
 /** Input that fails again however often it is tried. */
 export function badInput(line: number, why: string, cause?: unknown): HoldfastError {
-  return new HoldfastError("EVENT_INVALID", `Line ${line} of the input: ${why}.`, { type: "", issues: [why] }, cause);
+  const message = inInput({ first: line, last: line }, `${why}.`);
+  return new HoldfastError("EVENT_INVALID", message, { type: "", issues: [why] }, cause);
 }

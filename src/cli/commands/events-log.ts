@@ -42,7 +42,8 @@ export async function findLogDirectory(
   if (location.isThere) return location.directory;
   run.exitCode = exitCodes.nothingToDo;
   const message = `there is no log in ${location.directory}`;
-  run.output.failure({ name: "NoLog", message, exitCode: run.exitCode }, message, "");
+  const details = { name: "NoLog", code: "NO_LOG", action: "fix-caller", message, path: location.directory };
+  run.output.failure({ ...details, exitCode: run.exitCode }, message, "");
   return undefined;
 }
 

@@ -76,7 +76,7 @@ export function registerTail(events: Command, run: Run): void {
   const command = verb(events, "tail", {
     summary: "print events as they come",
     description:
-      "Prints the events that come from now on, or from a position on, as NDJSON, until it is told to end (Ctrl-C, SIGTERM) or nobody reads any more.",
+      "Prints the events that come from now on, or from a position on, as NDJSON, until it is told to end (Ctrl-C, SIGTERM). When nobody reads any more, it ends with the next event that it would print: before that it cannot know.",
     options: [
       ...queryOptions(),
       new Option("--after <position>", "begin behind this position; head: with what comes from now on")

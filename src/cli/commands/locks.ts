@@ -4,6 +4,7 @@ import { findLockRoot, openPathLocks, type HeldLock, type PathLocks } from "../.
 import { exitCodes } from "../exit-codes.ts";
 import { formatHeldLocks } from "../held-locks.ts";
 import { endHelp } from "../help.ts";
+import { meantBelow } from "../meant-path.ts";
 import type { Run } from "../program.ts";
 
 const failed = "failed: no permission, disk full";
@@ -33,7 +34,12 @@ function registerList(locks: Command, run: Run): void {
     .argument("<DIR>", "the store, or the directory whose paths are locked")
     .argument("[PATH]", "relative to DIR, or absolute and below it")
     .action(async (directory: string, path: string | undefined) => {
-      const held = await inLocksOf(directory, run, (open) => open.list({ under: path }));
+      const held = await inLocksOf(
+        directory,
+        run,
+        async (open) =>
+          await open.list({ under: path === undefined ? undefined : (await meantBelow(open.root, path)).inside }),
+      );
       run.output.result({ directory, locks: held ?? [] }, (page) =>
         held === undefined || held.length === 0 ? "Nothing is locked." : formatHeldLocks(held, page),
       );
@@ -60,7 +66,12 @@ function registerBreak(locks: Command, run: Run): void {
     .argument("<DIR>", "the store, or the directory whose paths are locked")
     .argument("<PATH>", "relative to DIR, or absolute and below it")
     .action(async (directory: string, path: string) => {
-      const evicted = (await inLocksOf(directory, run, (open) => open.break(path))) ?? [];
+      const evicted =
+        (await inLocksOf(
+          directory,
+          run,
+          async (open) => await open.break((await meantBelow(open.root, path)).inside),
+        )) ?? [];
       if (evicted.length === 0) run.exitCode = exitCodes.nothingToDo;
       run.output.result({ directory, path, evicted }, (page) =>
         evicted.length === 0 ? "Nobody holds it." : `Evicted:\n${formatHeldLocks(evicted, page)}`,
@@ -86,7 +97,7 @@ async function inLocksOf(
 ): Promise<HeldLock[] | undefined> {
   const found = await findLockRoot(directory);
   if (found?.path === "" && found.hasLocks) {
-    await using locks = await openPathLocks(directory);
+    await using locks = await openPathLocks(found.root);
     return await action(locks);
   }
   run.exitCode = exitCodes.nothingToDo;

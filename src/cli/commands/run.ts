@@ -1,7 +1,7 @@
 // The command `holdfast run`: what flock(1) is used for. A command under a lock, and its exit code.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { isHoldfastError } from "../../index.ts";
-import { findPathLock, semaphoreFileOf, semaphoreLock, type ChosenLock, type LockWish } from "../chosen-lock.ts";
+import { findPathLock, semaphoreLock, storelessLock, type ChosenLock, type LockWish } from "../chosen-lock.ts";
 import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { reportFailure } from "../failure.ts";
@@ -28,15 +28,21 @@ export function registerRun(program: Command, run: Run): void {
       [
         "Takes a lock, runs CMD, and releases the lock when CMD has ended. Ends with the exit code of CMD (128 + n when signal n has ended it), or with one of those below. Waits for the lock as long as it takes, unless --timeout or -n says otherwise.",
         "",
-        "Which lock: that of PATH in the store of --store, else of $HOLDFAST_STORE, else of the nearest store above PATH; where there is none, the semaphore file PATH.lock. In a named store, PATH is relative to it, or absolute and below it.",
+        "Which lock: that of PATH in the store of --store, else of $HOLDFAST_STORE, else of the nearest store above PATH; where there is none, the semaphore file PATH.lock. In a named store, PATH is relative to it, or absolute and below it. Symbolic links are followed first, so PATH.lock lies beside what PATH leads to. A semaphore file PATH.lock that somebody took before there was a store is waited for, so that a store may be made at any time; not so one below PATH (--tree), nor by programs that lock paths by themselves. Where one store lies inside another, name it: a nearer one that is made later is found instead.",
         "",
-        "CMD gets the signals that this command gets. In a store it finds the fence of the lock in $HOLDFAST_FENCE, to be passed on to whatever it writes to. When the lock is lost while CMD runs (broken, or this machine slept for too long), CMD gets SIGTERM. The lock ends with this process: when it is killed by SIGKILL, CMD may still run while the next one has the lock.",
+        "CMD gets the signals that this command gets, except, where this command has a terminal, SIGINT and SIGQUIT: a terminal sends those to both. To outlive a hang-up, use setsid; nohup does nothing here, because Node no longer ignores what it was started to ignore. In a store it finds the fence of the lock in $HOLDFAST_FENCE, to be passed on to whatever it writes to. When the lock is lost while CMD runs (broken, or this machine slept for too long), CMD gets SIGTERM. The lock ends with this process: when it is killed by SIGKILL, CMD may still run while the next one has the lock.",
       ].join("\n"),
     )
-    .argument("<CMD...>", "the command and its arguments, after --")
+    .argument("<CMD...>", "the command and its arguments; options behind it are its own")
+    .passThroughOptions()
     .option("--lock <PATH>", "what to lock; nothing needs to be there")
-    .option("--store <DIR>", "the store, made if it is not there (default: $HOLDFAST_STORE, or the nearest above PATH)")
-    .addOption(new Option("--semaphore <FILE>", "lock this semaphore file, whatever store is near").conflicts("store"))
+    .option(
+      "--store <DIR>",
+      "the store, made if it is not there, in a directory that is (default: $HOLDFAST_STORE, or the nearest above PATH)",
+    )
+    .addOption(
+      new Option("--semaphore <FILE>", "lock this semaphore file, whatever store is near").conflicts(["lock", "store"]),
+    )
     .option("--tree", "lock PATH and everything below it")
     .option("--shared", "lock it for reading: others may lock it so at the same time")
     .option("--timeout <duration>", "how long to wait: 30s, 500ms, 2m (default: for ever)", parseDuration)
@@ -69,7 +75,7 @@ export function registerRun(program: Command, run: Run): void {
 
 async function chooseLock(flags: RunFlags, command: Command, run: Run): Promise<ChosenLock> {
   const { lock: path, semaphore, tree = false, shared = false } = flags;
-  const warn = (risk: string): void => run.output.note(`holdfast: warning: ${risk}`);
+  const warn = (risk: string): void => run.output.warning({ name: "HoldfastWarning", message: risk });
   if (semaphore !== undefined) {
     if (tree || shared) command.error("error: a semaphore file is for one holder of one thing: no --tree, no --shared");
     return semaphoreLock(semaphore, warn);
@@ -80,9 +86,9 @@ async function chooseLock(flags: RunFlags, command: Command, run: Run): Promise<
   if (chosen !== undefined) return chosen;
   // Not silently weaker than what was asked for.
   if (tree || shared) command.error(`error: --tree and --shared need a store, and there is none above ${path}: name it with --store`); // prettier-ignore
-  const file = semaphoreFileOf(path);
-  run.output.note(`holdfast: no store above ${path}: locking the semaphore file ${file}`);
-  return semaphoreLock(file, warn);
+  const storeless = await storelessLock(wish, warn);
+  run.output.note(`holdfast: no store above ${path}: locking the semaphore file ${storeless.file}`);
+  return storeless;
 }
 
 async function runUnder(lock: ChosenLock, words: readonly string[], flags: RunFlags, run: Run): Promise<void> {
@@ -109,7 +115,7 @@ async function runUnder(lock: ChosenLock, words: readonly string[], flags: RunFl
   } catch (error) {
     if (!(error instanceof NotStarted)) throw error;
     const { name, message, exitCode } = error;
-    run.output.failure({ name, message, exitCode }, message, "");
+    run.output.failure({ name, code: "NOT_STARTED", action: "fix-caller", message, exitCode }, message, "");
     run.exitCode = exitCode;
   } finally {
     const found = await taken.release();

@@ -149,7 +149,7 @@ async function acquire(file: string, flags: Flags, command: Command, run: Run): 
     command.error(`error: no process ${flags.pid} is running: its lock would be stale at once`);
   const semaphore = open(file, flags);
   const risk = await semaphore.findLocationRisk();
-  if (risk !== undefined) run.output.note(`holdfast: warning: ${risk}`);
+  if (risk !== undefined) run.output.warning({ name: "HoldfastWarning", message: risk });
   const { info } = await semaphore.acquire({ timeoutMs: flags.timeout, tag: flags.tag, signal: run.signal });
   run.output.result({ path: semaphore.path, ...info }, () => `${semaphore.path} is held by process ${info.pid}.`);
 }

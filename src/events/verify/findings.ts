@@ -65,7 +65,7 @@ export class Findings {
           "Upgrade Holdfast here.",
         );
       else if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR")) this.damage(spot, `${subject} is missing.`);
-      else if (isHoldfastError(error, "CORRUPT", "IO_ERROR"))
+      else if (isHoldfastError(error, "CORRUPT", "IO_ERROR", "INVALID_PATH"))
         this.damage(spot, `${subject} cannot be read: ${error.message}`);
       else throw error;
       return undefined;

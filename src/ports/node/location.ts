@@ -1,8 +1,10 @@
 // What a user may give as the place of a store, as the one absolute path that the ports work with.
-import { resolve } from "node:path";
+import { realpathSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { holdfastError } from "../../errors.ts";
+import { findErrno } from "./errno.ts";
 
 /** A directory path (also `\\\\server\\share\\…` and drive letters) or a `file:` URL. INVALID_PATH. */
 export function directoryOf(location: string | URL): string {
@@ -13,8 +15,31 @@ export function directoryOf(location: string | URL): string {
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(path)) throw invalid(path, "only file: URLs name a folder");
   if (path === "memory:") throw invalid(path, "it names no folder; `openEvents` and `memoryEvents` know it");
   if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
-  const absolute = resolve(path);
+  const absolute = absoluteOf(path);
   return process.platform === "win32" ? absolute.replaceAll("\\", "/") : absolute;
+}
+
+/**
+ * As the system walks it: `..` is the parent of what a symbolic link before it leads to, and not the name before it crossed out. Otherwise we would work beside the
+ * folder that everybody else means.
+ */
+function absoluteOf(path: string): string {
+  // Windows itself crosses out the name.
+  if (process.platform === "win32" || !path.split("/").includes("..")) return resolve(path);
+  let at = isAbsolute(path) ? "/" : process.cwd();
+  for (const name of path.split("/")) at = name === ".." ? dirname(followed(at, path)) : join(at, name);
+  return resolve(at);
+}
+
+function followed(part: string, path: string): string {
+  try {
+    return realpathSync.native(part);
+  } catch (cause) {
+    const errno = findErrno(cause);
+    // Nothing is there, so no link can lead elsewhere.
+    if (errno === "ENOENT") return part;
+    throw invalid(path, `${part} cannot be followed (${errno ?? "unknown error"}), and \`..\` stands behind it`, cause);
+  }
 }
 
 function pathOfUrl(location: string | URL): string {

@@ -47,7 +47,7 @@ export function registerDemo(program: Command, run: Run): void {
     exits: {
       done: "nothing was lost or doubled",
       failed: "something was, or a workstation failed",
-      wrongUsage: "wrong usage",
+      wrongUsage: "wrong usage, or no folder to work in: --dir or TMPDIR names none",
       verificationFailed: "the folder's file system cannot be used",
     },
   });
@@ -63,6 +63,7 @@ async function start(flags: DemoFlags, run: Run): Promise<void> {
     signal: run.signal,
     onStart: (directory, isTemporary) => run.output.note(formatStart(workstations, directory, isTemporary)),
     onSecond: (figures) => run.output.note(formatSecond(figures)),
+    onLeftBehind: (why) => run.output.note(why),
   });
   run.output.result(result, (page) => formatResult(result, page));
   run.exitCode = result.isSound ? exitCodes.done : exitCodes.failed;

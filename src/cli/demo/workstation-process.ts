@@ -46,7 +46,8 @@ export class WorkstationProcess {
 
   start(): void {
     const { name, directory, sabotage } = this.#options;
-    const args = ["demo", "--join", "--json", "--dir", directory, "--name", name, ...(sabotage ? ["--sabotage"] : [])];
+    const args = ["demo", "--join", "--tied", "--json", "--dir", directory, "--name", name];
+    if (sabotage) args.push("--sabotage");
     // The channel carries nothing: it breaks when this process dies, and then the workstation ends too.
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#process = child;

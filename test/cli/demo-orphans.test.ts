@@ -1,27 +1,35 @@
 // What is left of a demo that is killed: nothing that runs.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { makeScratch } from "../ports/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
 
 const patience = { timeout: 30_000, interval: 5 };
 
 // By the process table of Linux, which is a directory.
-test.runIf(process.platform === "linux")(
-  "no workstation outlives a demo that is killed as soon as it has started them, before they listen to it",
-  async () => {
-    const directory = join(makeScratch(), "shop");
-    const demo = new HoldfastProcess(["demo", "--workstations", "3", "--seconds", "600", "--dir", directory]);
-    onTestFinished(() => findProcesses(directory).forEach(({ pid }) => process.kill(pid, "SIGKILL")));
-    const isWorkstation = ({ args }: Found): boolean => args.includes("--join");
-    await vi.waitFor(() => expect(findProcesses(directory).filter(isWorkstation)).toHaveLength(3), patience);
+describe.runIf(process.platform === "linux")("no workstation outlives a demo that is killed", () => {
+  test("as soon as it has started them, before they listen to it", async () => {
+    const { demo, directory } = startDemo();
+    await vi.waitFor(() => expect(findWorkstations(directory)).toHaveLength(3), patience);
     demo.kill("SIGKILL");
-    await demo.exited();
     await vi.waitFor(() => expect(findProcesses(directory)).toEqual([]), patience);
-  },
-  60_000,
-);
+  });
+
+  test("while one of them is paused", async () => {
+    const { demo, directory } = startDemo();
+    await vi.waitFor(() => expect(findWorkstations(directory).some(isPaused)).toBe(true), patience);
+    demo.kill("SIGKILL");
+    await vi.waitFor(() => expect(findProcesses(directory)).toEqual([]), patience);
+  });
+});
+
+function startDemo(): { readonly demo: HoldfastProcess; readonly directory: string } {
+  const directory = join(makeScratch(), "shop");
+  onTestFinished(() => findProcesses(directory).forEach(({ pid }) => process.kill(pid, "SIGKILL")));
+  const demo = new HoldfastProcess(["demo", "--workstations", "3", "--seconds", "600", "--dir", directory]);
+  return { demo, directory };
+}
 
 interface Found {
   readonly pid: number;
@@ -34,6 +42,19 @@ function findProcesses(arg: string): Found[] {
     .filter((name) => /^\d+$/.test(name))
     .map((name) => ({ pid: Number(name), args: readArgs(name) }))
     .filter(({ args }) => args.includes(arg));
+}
+
+function findWorkstations(directory: string): Found[] {
+  return findProcesses(directory).filter(({ args }) => args.includes("--join"));
+}
+
+function isPaused({ pid }: Found): boolean {
+  try {
+    return /^State:\tT/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    // It has ended.
+    return false;
+  }
 }
 
 function readArgs(pid: string): string[] {

@@ -6,6 +6,7 @@ import type { Findings, Place, Receipt } from "./station.ts";
 import { stationKinds } from "./station-kinds.ts";
 import { TemporaryFolder } from "./temporary-folder.ts";
 import { Trouble } from "./trouble.ts";
+import { Waker } from "./waker.ts";
 import { WorkstationProcess } from "./workstation-process.ts";
 
 export interface DemoOptions {
@@ -105,6 +106,7 @@ class DemoRun {
   readonly #options: DemoOptions;
   readonly #workstations: readonly WorkstationProcess[];
   readonly #trouble: Trouble;
+  readonly #waker = new Waker();
   readonly #begun = new AbortController();
   #startedAtMs: number = performance.now();
   #endedAtMs: number | undefined;
@@ -126,6 +128,7 @@ class DemoRun {
             this.failures.push(why);
             this.#begun.abort();
           },
+          onPause: (pid) => this.#waker.remember(pid),
         }),
     );
     // Nothing happens to the saboteur: it would lie again after each start, and one lie is easier to follow.
@@ -153,6 +156,7 @@ class DemoRun {
       over.abort();
       await Promise.all(this.#workstations.map((workstation) => workstation.end()));
       process.off("exit", killAll);
+      this.#waker.dismiss();
       this.#endedAtMs = performance.now();
     }
   }

@@ -1,5 +1,5 @@
 // The directory in which an examination does its probing: its own, and gone afterwards.
-import { removeDirectory, removeTree } from "../durable/directory.ts";
+import { isLink, removeDirectory, removeTree } from "../durable/directory.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { errnoOf, hasErrno } from "../ports/disk-error.ts";
@@ -60,15 +60,26 @@ const scratchPattern = /^\.holdfast-doctor-[0-9a-hjkmnp-tv-z]{26}$/;
 /** No examination takes so long. */
 const forgottenMs = 24 * 3_600_000;
 
-/** What runs that were killed have left, by the stamps of the server. Whatever stands in the way: it is nothing that this examination is about. */
+/** What runs that were killed have left, by the stamps of the server. */
 async function removeForgotten(disk: Disk, directory: string, scratch: string): Promise<void> {
-  try {
+  await despiteTrouble(async () => {
     const { mtimeMs: nowMs } = await disk.stat(scratch);
-    for (const name of await disk.list(directory)) {
-      if (!scratchPattern.test(name)) continue;
-      const { kind, mtimeMs } = await disk.stat(`${directory}/${name}`);
-      if (kind === "directory" && nowMs - mtimeMs > forgottenMs) await removeTree(disk, `${directory}/${name}`);
-    }
+    for (const name of await disk.list(directory))
+      if (scratchPattern.test(name)) await despiteTrouble(() => removeIfForgotten(disk, `${directory}/${name}`, nowMs));
+  });
+}
+
+async function removeIfForgotten(disk: Disk, path: string, nowMs: number): Promise<void> {
+  // No examination makes a link: whoever did, it says nothing about the age of what it leads to.
+  if (await isLink(disk, path)) return;
+  const { kind, mtimeMs } = await disk.stat(path);
+  if (kind === "directory" && nowMs - mtimeMs > forgottenMs) await removeTree(disk, path);
+}
+
+/** Whatever stands in the way: it is nothing that this examination is about. */
+async function despiteTrouble(action: () => Promise<void>): Promise<void> {
+  try {
+    await action();
   } catch (error) {
     if (!isHoldfastError(error)) throw error;
   }

@@ -46,16 +46,31 @@ async function makeDirectory(disk: Disk, path: string): Promise<void> {
   }
 }
 
+/** Whether `path` itself is a symbolic link, wherever it leads. */
+export async function isLink(disk: Disk, path: string): Promise<boolean> {
+  const slash = path.lastIndexOf("/");
+  return await disk.hasLink(path.slice(0, slash), path.slice(slash + 1));
+}
+
+/**
+ * The names in a directory that is about to be emptied; ENOTDIR for a symbolic link, behind which everything is somebody else's. What remains: whoever may write to the directory above
+ * can put a link in the place of the directory between this look and the listing, or between the listing and an unlink. Node has no calls that go by an open directory.
+ */
+async function listToRemove(disk: Disk, path: string): Promise<string[]> {
+  if (await isLink(disk, path)) throw diskError("ENOTDIR", "list", path);
+  return await disk.list(path);
+}
+
 const roundsMax = 3;
 
 /**
  * Removes a directory of files that is nobody's any more. True when it is gone; false when somebody keeps adding to it, or a file in it cannot be
- * removed now: the next sweep will find it again.
+ * removed now: the next sweep will find it again. False also for a symbolic link, which is left as it is.
  */
 export async function removeDirectory(disk: Disk, path: string): Promise<boolean> {
   for (let round = 0; round < roundsMax; round++) {
     try {
-      for (const name of await disk.list(path)) await unlinkIfThere(disk, `${path}/${name}`);
+      for (const name of await listToRemove(disk, path)) await unlinkIfThere(disk, `${path}/${name}`);
       await again(disk, parentOf(path), () => disk.rmdir(path));
       return true;
     } catch (error) {
@@ -91,18 +106,21 @@ export async function unlinkOwn(disk: Disk, path: string): Promise<void> {
   }
 }
 
-/** Removes a directory and all that is in it, or a file. What cannot be removed now stays; so does what somebody keeps adding to. */
+/**
+ * Removes a directory and all that is in it, or a file, or a symbolic link, and never what a link leads to. What cannot be removed now stays; so does what somebody keeps adding
+ * to.
+ */
 export async function removeTree(disk: Disk, path: string): Promise<void> {
   try {
     await again(disk, parentOf(path), () => disk.unlink(path));
     return;
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return;
-    // What a directory answers to unlink: EISDIR on Linux, EPERM elsewhere.
+    // What a directory answers to unlink: EISDIR on Linux, EPERM elsewhere. The others also come from a directory that nothing may be removed from.
     if (!hasErrno(error, "EISDIR", "EPERM", "EACCES", "EBUSY")) throw error;
   }
   try {
-    for (const name of await disk.list(path)) await removeTree(disk, `${path}/${name}`);
+    for (const name of await listToRemove(disk, path)) await removeTree(disk, `${path}/${name}`);
     await again(disk, parentOf(path), () => disk.rmdir(path));
   } catch (error) {
     if (!hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR", "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES")) throw error;

@@ -1,13 +1,14 @@
 // The subpath "holdfast/durable": the mechanisms that everything else is made of, for those who build their own. They may change between minor versions.
 import { openNodePorts } from "../ports/node/ports.ts";
 import { directoryOf } from "../ports/node/location.ts";
+import type { Ports } from "../ports/ports.ts";
 import type { Gate } from "./gate.ts";
 import { Ground, type GroundOptions } from "./ground.ts";
 import { openGate as openGateOn } from "./open-gate.ts";
 
 export { AppendFile } from "./append-file.ts";
 export { Chain, type ChainEntry } from "./chain.ts";
-export { ensureDirectory } from "./directory.ts";
+export { ensureDirectory, removeTree } from "./directory.ts";
 export { Gate, type GateHold, type GateOptions } from "./gate.ts";
 export { Ground, type GroundOptions, type KnownHolder } from "./ground.ts";
 export { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
@@ -19,12 +20,18 @@ export type { Staging } from "./staging.ts";
 export type { HolderState } from "./witness.ts";
 export type { RecordKind } from "../format/record.ts";
 export type { Disk, DiskFile, FileStat, Volume } from "../ports/disk.ts";
+export { directoryOf } from "../ports/node/location.ts";
 export type { Ports } from "../ports/ports.ts";
+
+/** The disk and all else of this machine, for a directory and what lies below it. It may be missing: nothing is made. */
+export async function openPorts(directory: string | URL): Promise<Ports> {
+  return await openNodePorts(directoryOf(directory));
+}
 
 /** Joins the ground in a directory of this machine's file system, making it if it is not there. */
 export async function openGround(directory: string | URL, options?: GroundOptions): Promise<Ground> {
   const path = directoryOf(directory);
-  return await Ground.open(await openNodePorts(path), path, options);
+  return await Ground.open(await openPorts(path), path, options);
 }
 
 /** One at a time in `directory`, among all processes that open its gate. */

@@ -1,9 +1,11 @@
 import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { removeSession } from "../../src/doctor/peer/presence.ts";
 import { doctor, type DoctorReport } from "../../src/index.ts";
+import { openNodeDisk } from "../../src/ports/node/disk.ts";
 import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -35,6 +37,25 @@ test("what a run that was killed has left is removed when it is a day old, and n
   for (const name of [named("0"), ".holdfast-doctor-notes"]) utimesSync(join(directory, name), dayBefore, dayBefore);
   await doctor(directory);
   expect(readdirSync(directory).sort()).toEqual([named("1"), ".holdfast-doctor-notes"]);
+});
+
+test("a link that looks like a forgotten run is left alone, and keeps no other from being swept", async () => {
+  const directory = makeScratch();
+  const named = (digit: string): string => join(directory, `.holdfast-doctor-${digit.repeat(26)}`);
+  const stranger = join(makeScratch(), "stranger");
+  mkdirSync(stranger);
+  writeFileSync(join(stranger, "book"), "not yours");
+  const dayBefore = new Date(Date.now() - 25 * 3_600_000);
+  symlinkSync(stranger, named("0"));
+  symlinkSync(join(directory, "nowhere"), named("1"));
+  symlinkSync(named("2"), named("2"));
+  // Many, so that in whatever order they are listed some come after the links.
+  const forgotten = Array.from("3456789abcdefgh", named);
+  for (const path of forgotten) mkdirSync(path);
+  for (const path of [stranger, ...forgotten]) utimesSync(path, dayBefore, dayBefore);
+  await doctor(directory);
+  expect(readdirSync(directory).sort()).toEqual(["0", "1", "2"].map((digit) => basename(named(digit))));
+  expect(readdirSync(stranger)).toEqual(["book"]);
 });
 
 test("a directory can be named in any way", async () => {
@@ -82,6 +103,19 @@ test("two processes find each other, come to the same verdict, and leave nothing
     expect(report.verdict).toBe("limited");
   }
   expect(readdirSync(directory)).toEqual([]);
+});
+
+test.each(["", "/link"])("what a link in the place of a session%s leads to is left alone", async (below) => {
+  const directory = makeScratch();
+  const stranger = join(directory, "stranger");
+  const session = join(directory, "session");
+  mkdirSync(join(stranger, "link"), { recursive: true });
+  for (const name of ["book", "link/book"]) writeFileSync(join(stranger, name), "not yours");
+  if (below !== "") mkdirSync(session);
+  symlinkSync(stranger, `${session}${below}`);
+  expect(await removeSession(await openNodeDisk(directory), session)).toBe(false);
+  expect(readdirSync(stranger).sort()).toEqual(["book", "link"]);
+  expect(readdirSync(join(stranger, "link"))).toEqual(["book"]);
 });
 
 interface ChildRun {

@@ -1,9 +1,18 @@
-import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ensureDirectory, removeDirectory, unlinkOwn } from "../../src/durable/directory.ts";
+import { ensureDirectory, removeDirectory, removeTree, unlinkOwn } from "../../src/durable/directory.ts";
 import { openNodeDisk } from "../../src/ports/node/disk.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { changedDisk, places } from "./places.ts";
 import { World } from "./world.ts";
@@ -102,6 +111,70 @@ describe("a directory on the real disk", () => {
     await file.close();
     expect(await removeDirectory(disk, "/a")).toBe(true);
   });
+});
+
+describe("a symbolic link that leads out of what is removed", () => {
+  /** Somebody's directory with a file that this test's ordinary user may remove, and a place beside it for what is to be removed. */
+  function makeStranger(): { readonly root: string; readonly stranger: string } {
+    const root = makeScratch();
+    const stranger = join(root, "stranger");
+    mkdirSync(stranger);
+    writeFileSync(join(stranger, "book"), "not yours");
+    giveAway(root, stranger);
+    return { root, stranger };
+  }
+
+  it("is unlinked with the tree that it lies in, and nobody goes through it", async () => {
+    const { root, stranger } = makeStranger();
+    mkdirSync(join(root, "tree", "below"), { recursive: true });
+    symlinkSync(stranger, join(root, "tree", "below", "link"));
+    symlinkSync(join(root, "nowhere"), join(root, "tree", "below", "dangling"));
+    await removeTree(await openNodeDisk(root), join(root, "tree"));
+    expect(existsSync(join(root, "tree"))).toBe(false);
+    expect(readdirSync(stranger)).toEqual(["book"]);
+  });
+
+  it("stays where nothing may be removed, and what it leads to stays too", async () => {
+    const { root, stranger } = makeStranger();
+    const closed = join(root, "tree", "closed");
+    mkdirSync(closed, { recursive: true });
+    symlinkSync(stranger, join(closed, "link"));
+    giveAway(join(root, "tree"), closed);
+    chmodSync(closed, 0o555);
+    const disk = await openNodeDisk(root);
+    await asOrdinaryUser(() => removeTree(disk, join(root, "tree")));
+    expect(readdirSync(stranger)).toEqual(["book"]);
+    expect(readdirSync(closed)).toEqual(["link"]);
+  });
+
+  it.each(["EPERM", "EACCES", "EBUSY"])("stays when its removal is refused with %s", async (errno) => {
+    const { root, stranger } = makeStranger();
+    const link = join(root, "link");
+    symlinkSync(stranger, link);
+    const disk = changedDisk(await openNodeDisk(root), (real) => ({
+      unlink: async (path) => {
+        if (path === link) throw diskError(errno, "unlink", path);
+        await real.unlink(path);
+      },
+    }));
+    await removeTree(disk, link);
+    expect(readdirSync(stranger)).toEqual(["book"]);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  });
+
+  it.each(["stranger", "nowhere"])("is not taken for a directory of files, when it leads to %s", async (target) => {
+    const { root, stranger } = makeStranger();
+    const link = join(root, "link");
+    symlinkSync(join(root, target), link);
+    expect(await removeDirectory(await openNodeDisk(root), link)).toBe(false);
+    expect(readdirSync(stranger)).toEqual(["book"]);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  });
+
+  /** To the user that `asOrdinaryUser` becomes. */
+  function giveAway(...paths: readonly string[]): void {
+    if (process.geteuid?.() === 0) for (const path of paths) chownSync(path, 65534, 65534);
+  }
 });
 
 describe("a name of one's own whose handle has become stale", () => {

@@ -15,6 +15,7 @@ interface DemoFlags {
   readonly join?: boolean;
   readonly sabotage?: boolean;
   readonly name?: string;
+  readonly tied?: boolean;
 }
 
 const defaultSeconds = 15;
@@ -33,6 +34,7 @@ export function registerDemo(program: Command, run: Run): void {
     .option("--join", "be one more workstation on the folder of another demo, which --dir names")
     .option("--sabotage", "one workstation acknowledges what it never wrote: the audit must find it")
     .addOption(new Option("--name <name>", "of the workstation that joins").hideHelp())
+    .addOption(new Option("--tied", "end with the demo that has started this workstation").hideHelp())
     .action(async (flags: DemoFlags) => {
       if (!flags.join) await start(flags, run);
       else if (flags.dir !== undefined) await join(flags.dir, flags, run);
@@ -47,7 +49,7 @@ export function registerDemo(program: Command, run: Run): void {
     exits: {
       done: "nothing was lost or doubled",
       failed: "something was, or a workstation failed",
-      wrongUsage: "wrong usage",
+      wrongUsage: "wrong usage, or no folder to work in: --dir or TMPDIR names none",
       verificationFailed: "the folder's file system cannot be used",
     },
   });
@@ -63,14 +65,14 @@ async function start(flags: DemoFlags, run: Run): Promise<void> {
     signal: run.signal,
     onStart: (directory, isTemporary) => run.output.note(formatStart(workstations, directory, isTemporary)),
     onSecond: (figures) => run.output.note(formatSecond(figures)),
+    onLeftBehind: (why) => run.output.note(why),
   });
   run.output.result(result, (page) => formatResult(result, page));
   run.exitCode = result.isSound ? exitCodes.done : exitCodes.failed;
 }
 
 async function join(directory: string, flags: DemoFlags, run: Run): Promise<void> {
-  // Started by a demo: when that is gone, nobody will ever end this workstation.
-  if (process.connected) process.once("disconnect", () => process.exit(exitCodes.failed));
+  if (flags.tied) endWithDemo();
   const over = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   try {
@@ -89,6 +91,14 @@ async function join(directory: string, flags: DemoFlags, run: Run): Promise<void
     clearTimeout(timer);
   }
   run.signal.throwIfAborted();
+}
+
+/** When the demo that has started this workstation is gone, nobody else will ever end it. */
+function endWithDemo(): void {
+  const end = (): void => process.exit(exitCodes.failed);
+  // A demo can be killed while its workstations still load: then the channel was broken before anybody listened.
+  if (process.connected) process.once("disconnect", end);
+  else end();
 }
 
 function parseWorkstations(text: string): number {

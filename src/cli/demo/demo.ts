@@ -1,9 +1,12 @@
 // The demo as a whole: workstations on one folder, trouble for a while, and an audit by somebody who took no part.
 import { setTimeout as sleep } from "node:timers/promises";
-import { newTemporaryDirectory, openPlace, removeTree } from "./place.ts";
-import type { Findings, Receipt } from "./station.ts";
+import { isHoldfastError } from "../../index.ts";
+import { openPlace } from "./place.ts";
+import type { Findings, Place, Receipt } from "./station.ts";
 import { stationKinds } from "./station-kinds.ts";
+import { TemporaryFolder } from "./temporary-folder.ts";
 import { Trouble } from "./trouble.ts";
+import { Waker } from "./waker.ts";
 import { WorkstationProcess } from "./workstation-process.ts";
 
 export interface DemoOptions {
@@ -15,6 +18,8 @@ export interface DemoOptions {
   readonly signal: AbortSignal;
   readonly onStart: (directory: string, isTemporary: boolean) => void;
   readonly onSecond: (figures: DemoFigures) => void;
+  /** Something could not be cleaned up; what was found out is told all the same. */
+  readonly onLeftBehind: (why: string) => void;
 }
 
 export interface DemoFigures {
@@ -41,29 +46,50 @@ export interface DemoResult extends DemoFigures {
   readonly isSound: boolean;
 }
 
-/** Rejects with the signal's reason when it is interrupted; no process and no temporary folder is left either way. */
+/** Rejects with the signal's reason when it is interrupted; no process is left either way, and no temporary folder if it can be removed. */
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
-  const isTemporary = options.directory === undefined;
-  const directory = options.directory ?? newTemporaryDirectory();
+  if (options.directory !== undefined) return await runAt(options.directory, options);
+  const folder = await TemporaryFolder.make();
+  try {
+    return await runAt(folder.directory, options);
+  } finally {
+    if (!(await folder.remove())) options.onLeftBehind(`${folder.directory} could not be removed. Remove it by hand.`);
+  }
+}
+
+async function runAt(directory: string, options: DemoOptions): Promise<DemoResult> {
   const place = await openPlace(directory, "demo");
   try {
-    options.onStart(place.directory, isTemporary);
-    const run = new DemoRun(options, place.directory);
-    await run.work();
-    options.signal.throwIfAborted();
-    const stations: StationFindings[] = [];
-    for (const { name, pieces, audit } of stationKinds) {
-      const receipts = run.receipts.filter(({ station }) => station === name);
-      stations.push({ station: name, pieces, ...(await audit(place, receipts)) });
-    }
-    const { workstations } = options;
-    // An audit that had nothing to look for has found nothing out.
-    const failures = run.receipts.length > 0 ? run.failures : [...run.failures, "nobody got anything done"];
-    const isSound = failures.length === 0 && stations.every(isInOrder);
-    return { ...run.figures(), directory: place.directory, workstations, failures, stations, isSound };
+    return await runIn(place, options);
   } finally {
-    await place.ground.close();
-    if (isTemporary) await removeTree(place.disk, place.directory);
+    await leave(place, options);
+  }
+}
+
+async function runIn(place: Place, options: DemoOptions): Promise<DemoResult> {
+  options.onStart(place.directory, options.directory === undefined);
+  const run = new DemoRun(options, place.directory);
+  await run.work();
+  options.signal.throwIfAborted();
+  const stations: StationFindings[] = [];
+  for (const { name, pieces, audit } of stationKinds) {
+    const receipts = run.receipts.filter(({ station }) => station === name);
+    stations.push({ station: name, pieces, ...(await audit(place, receipts)) });
+  }
+  const { workstations } = options;
+  // An audit that had nothing to look for has found nothing out.
+  const failures = run.receipts.length > 0 ? run.failures : [...run.failures, "nobody got anything done"];
+  const isSound = failures.length === 0 && stations.every(isInOrder);
+  return { ...run.figures(), directory: place.directory, workstations, failures, stations, isSound };
+}
+
+/** What was found out, or why it failed, matters more than what stays behind: the next one in this folder sweeps it. */
+async function leave({ ground }: Place, { onLeftBehind }: DemoOptions): Promise<void> {
+  try {
+    await ground.close();
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error;
+    onLeftBehind(error.message);
   }
 }
 
@@ -80,6 +106,7 @@ class DemoRun {
   readonly #options: DemoOptions;
   readonly #workstations: readonly WorkstationProcess[];
   readonly #trouble: Trouble;
+  readonly #waker = new Waker();
   readonly #begun = new AbortController();
   #startedAtMs: number = performance.now();
   #endedAtMs: number | undefined;
@@ -101,6 +128,7 @@ class DemoRun {
             this.failures.push(why);
             this.#begun.abort();
           },
+          onPause: (pid) => this.#waker.remember(pid),
         }),
     );
     // Nothing happens to the saboteur: it would lie again after each start, and one lie is easier to follow.
@@ -128,6 +156,7 @@ class DemoRun {
       over.abort();
       await Promise.all(this.#workstations.map((workstation) => workstation.end()));
       process.off("exit", killAll);
+      this.#waker.dismiss();
       this.#endedAtMs = performance.now();
     }
   }

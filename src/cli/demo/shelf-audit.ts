@@ -1,4 +1,5 @@
 // The audit of the shelves: from the journals of all workstations, whether any two conflicting locks were ever held at once.
+import { readNoted } from "./noted.ts";
 import type { Findings, Place, Receipt } from "./station.ts";
 
 const journalBytesMax = 100_000_000;
@@ -31,11 +32,12 @@ export async function auditShelves(
   shelves: readonly string[],
   receipts: readonly Receipt[],
 ): Promise<Findings> {
-  const { done, visits, doubled } = await readJournals(place);
   const disorder: string[] = [];
+  const { done, visits, doubled } = await readJournals(place, disorder);
   for (const shelf of shelves) {
     const inOrder = (visits.get(shelf) ?? []).sort((a, b) => a.fence - b.fence);
-    disorder.push(...findDisorder(shelf, inOrder, await readShelf(place, shelf)));
+    const left = await readNoted(disorder, () => readShelf(place, shelf));
+    disorder.push(...findDisorder(shelf, inOrder, left));
   }
   const lost = receipts.filter((receipt) => !done.has(idOf(receipt)));
   return {
@@ -48,7 +50,8 @@ export async function auditShelves(
   };
 }
 
-function findDisorder(shelf: string, visits: readonly Visit[], left: number): string[] {
+/** `left` is what lies there now, if that can be read. */
+function findDisorder(shelf: string, visits: readonly Visit[], left = Infinity): string[] {
   const disorder: string[] = [];
   let last: Visit | undefined;
   for (const visit of visits) {
@@ -70,15 +73,26 @@ interface Journals {
   readonly doubled: readonly string[];
 }
 
-async function readJournals({ disk, directory }: Place): Promise<Journals> {
+async function readJournals({ disk, directory }: Place, disorder: string[]): Promise<Journals> {
   const [done, visits, doubled] = [new Set<string>(), new Map<string, Visit[]>(), [] as string[]];
-  for (const name of await disk.list(`${directory}/journals`)) {
+  for (const name of (await readNoted(disorder, () => disk.list(`${directory}/journals`))) ?? []) {
     const [workstation = "", session = ""] = name.split("~");
-    const text = Buffer.from(await disk.readFile(`${directory}/journals/${name}`, journalBytesMax)).toString();
-    let open: Visit[] = [];
+    const path = `${directory}/journals/${name}`;
+    const bytes = await readNoted(disorder, () => disk.readFile(path, journalBytesMax));
     // What follows the last line break is what somebody wrote when he was killed.
-    for (const line of text.split("\n").slice(0, -1)) {
-      const { sequence, fence, saw } = JSON.parse(line) as JournalLine;
+    const lines = Buffer.from(bytes ?? [])
+      .toString()
+      .split("\n")
+      .slice(0, -1);
+    let open: Visit[] = [];
+    for (const [index, text] of lines.entries()) {
+      const line = findLine(text);
+      if (line === undefined) {
+        disorder.push(`${path}: line ${index + 1} is damaged`);
+        open = [];
+        continue;
+      }
+      const { sequence, fence, saw } = line;
       const who = `${workstation} (piece ${sequence})`;
       if (saw === undefined) {
         const id = idOf({ session, sequence });
@@ -95,6 +109,20 @@ async function readJournals({ disk, directory }: Place): Promise<Journals> {
     }
   }
   return { done, visits, doubled };
+}
+
+/** Undefined for what no workstation has written. */
+function findLine(text: string): JournalLine | undefined {
+  try {
+    const { sequence, fence, saw } = JSON.parse(text) as Partial<Record<keyof JournalLine, unknown>>;
+    if (typeof sequence !== "number" || typeof fence !== "number") return undefined;
+    if (saw === undefined) return { sequence, fence };
+    if (typeof saw !== "object" || saw === null) return undefined;
+    const isSound = Object.values(saw).every((before) => typeof before === "number");
+    return isSound ? { sequence, fence, saw: saw as Record<string, number> } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The fence that lies on a shelf. */

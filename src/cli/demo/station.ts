@@ -51,7 +51,7 @@ export interface StationKind {
   /** Done in every n-th round of a workstation, from the first. */
   readonly every: number;
   readonly open: (place: Place, clerk: Clerk) => Promise<Station>;
-  /** Reads the folder anew and looks for everything that a receipt was given for. */
+  /** Reads the folder anew and looks for everything that a receipt was given for. What is missing or damaged is a finding, and no reason to reject. */
   readonly audit: (place: Place, receipts: readonly Receipt[]) => Promise<Findings>;
 }
 
@@ -62,7 +62,7 @@ export interface Findings {
   /** Each in words. */
   readonly lost: readonly string[];
   readonly doubled: readonly string[];
-  /** What happened in an order that should have been impossible. */
+  /** What happened in an order that should have been impossible, and what cannot be read any more, with its file. */
   readonly disorder: readonly string[];
   /** What else the audit has shown, when nothing is wrong. */
   readonly shown: string;

@@ -6,8 +6,10 @@ import {
   type DecisionModel,
   type EventStore,
   type NewEvent,
+  type SequencedEvent,
 } from "../../events/index.ts";
 import { isHoldfastError } from "../../index.ts";
+import { readNoted } from "./noted.ts";
 import type { Clerk, Findings, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
 
 type Stocked = NewEvent<"Stocked", { sku: string; count: number }>;
@@ -94,10 +96,8 @@ function idOf({ session, sequence }: Pick<Receipt, "session" | "sequence">): str
 async function auditStock(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
   const [ids, doubled, disorder] = [new Set<string>(), [] as string[], [] as string[]];
   const stock = new Map<string, number>();
-  const events = await openStock(place);
-  let position = 0;
-  for await (const event of events.read()) {
-    if (event.position !== ++position) disorder.push(`position ${event.position} comes after ${position - 1}`);
+  for (const [index, event] of (await readStock(place, disorder)).entries()) {
+    if (event.position !== index + 1) disorder.push(`position ${event.position} comes after ${index}`);
     if (ids.has(event.id)) doubled.push(`event ${event.id} at position ${event.position}`);
     ids.add(event.id);
     const { sku } = event.data;
@@ -105,7 +105,6 @@ async function auditStock(place: Place, receipts: readonly Receipt[]): Promise<F
     stock.set(sku, left);
     if (left < 0) disorder.push(`${sku}: ${left} are left after position ${event.position}`);
   }
-  await events.close();
   const lost = receipts.filter((receipt) => !ids.has(idOf(receipt)));
   return {
     acknowledged: receipts.length,
@@ -115,4 +114,20 @@ async function auditStock(place: Place, receipts: readonly Receipt[]): Promise<F
     disorder,
     shown: "positions have no gap, and no article was ever sold that was not in stock",
   };
+}
+
+type StockEvent = SequencedEvent<Stocked | Sold>;
+
+/** In order, to the end or as far as it can be read. */
+async function readStock(place: Place, disorder: string[]): Promise<StockEvent[]> {
+  const events: StockEvent[] = [];
+  await readNoted(disorder, async () => {
+    const store = await openStock(place);
+    try {
+      for await (const event of store.read()) events.push(event);
+    } finally {
+      await store.close();
+    }
+  });
+  return events;
 }

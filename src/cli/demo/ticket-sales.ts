@@ -2,6 +2,7 @@
 import { Chain, ensureDirectory, replace, type RecordKind } from "../../durable/index.ts";
 import { isHoldfastError } from "../../index.ts";
 import { openStoreLock, type StoreLock } from "../../locks/index.ts";
+import { readNoted } from "./noted.ts";
 import type { Clerk, Findings, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
 
 interface Sale extends Clerk {
@@ -103,12 +104,9 @@ function describe({ workstation, sequence, session }: Clerk & { readonly sequenc
 }
 
 async function auditSales(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
-  const sales = salesOf(place);
-  const newest = await sales.last();
   const [byId, doubled, disorder] = [new Map<string, Sale>(), [] as string[], [] as string[]];
   let before: Sale | undefined;
-  for (let number = 1; number <= (newest?.number ?? 0); number++) {
-    const { body: sale } = await sales.get(number);
+  for (const sale of await readSales(place, disorder)) {
     if (byId.has(idOf(sale))) doubled.push(describe(sale));
     if (before !== undefined && sale.ticket <= before.ticket)
       disorder.push(
@@ -126,4 +124,27 @@ async function auditSales(place: Place, receipts: readonly Receipt[]): Promise<F
     disorder,
     shown: "every ticket number was sold once, in order: one at a time was behind the lock",
   };
+}
+
+/** All that can be read, in order; what is missing or damaged is told in `disorder`. */
+async function readSales(place: Place, disorder: string[]): Promise<Sale[]> {
+  const chain = salesOf(place);
+  const directory = `${place.directory}/sales`;
+  const names = (await readNoted(disorder, () => place.disk.list(directory))) ?? [];
+  const sales: Sale[] = [];
+  let next = 1;
+  // By the names that are there, and not from the end that the chain knows: a chain whose end is damaged has none.
+  for (const name of names.filter((each) => /^\d{10}$/.test(each)).sort()) {
+    const number = Number(name);
+    if (number > next) disorder.push(`a gap where something was: ${directory}/${namesOf(next, number - 1)}`);
+    next = number + 1;
+    const entry = await readNoted(disorder, () => chain.get(number));
+    if (entry !== undefined) sales.push(entry.body);
+  }
+  return sales;
+}
+
+/** "0000000005", or "0000000005 to 0000000007". */
+function namesOf(first: number, last: number): string {
+  return [...new Set([first, last])].map((number) => String(number).padStart(10, "0")).join(" to ");
 }

@@ -16,6 +16,8 @@ export interface WorkstationProcessOptions {
   readonly onReceipt: (receipt: Receipt) => void;
   /** It ended although nobody wanted it. */
   readonly onFailure: (why: string) => void;
+  /** Called before each pause: a process that is paused cannot look after itself. */
+  readonly onPause: (pid: number) => void;
 }
 
 /** Windows has no SIGSTOP: there nothing is paused. */
@@ -46,7 +48,8 @@ export class WorkstationProcess {
 
   start(): void {
     const { name, directory, sabotage } = this.#options;
-    const args = ["demo", "--join", "--json", "--dir", directory, "--name", name, ...(sabotage ? ["--sabotage"] : [])];
+    const args = ["demo", "--join", "--tied", "--json", "--dir", directory, "--name", name];
+    if (sabotage) args.push("--sabotage");
     // The channel carries nothing: it breaks when this process dies, and then the workstation ends too.
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#process = child;
@@ -70,7 +73,9 @@ export class WorkstationProcess {
 
   /** SIGSTOP: like a laptop that is closed in the middle of a sale. */
   pause(): void {
-    if (canPause && this.#process !== undefined) this.#isPaused = this.#process.kill("SIGSTOP");
+    if (!canPause || this.#process?.pid === undefined) return;
+    this.#options.onPause(this.#process.pid);
+    this.#isPaused = this.#process.kill("SIGSTOP");
   }
 
   /** SIGCONT. */

@@ -1,5 +1,5 @@
 // How those who look for a peer know of each other: one file name each in a shared directory, renewed all the time, read by listing alone.
-import { removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
+import { isLink, removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
 import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -194,6 +194,8 @@ export const sessionParts: readonly string[] = ["link", "create", "lock", "sight
 
 /** False when something in it could not be removed. */
 export async function removeSession(disk: Ports["disk"], path: string): Promise<boolean> {
+  // Whoever shares the folder can put a link there, to a place where directories of these names are somebody's own.
+  if (await isLink(disk, path)) return false;
   for (const part of sessionParts) if (!(await removeDirectory(disk, `${path}/${part}`))) return false;
   return await removeDirectory(disk, path);
 }

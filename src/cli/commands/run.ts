@@ -41,7 +41,10 @@ export function registerRun(program: Command, run: Run): void {
       "the store, made if it is not there, in a directory that is (default: $HOLDFAST_STORE, or the nearest above PATH)",
     )
     .addOption(
-      new Option("--semaphore <FILE>", "lock this semaphore file, whatever store is near").conflicts(["lock", "store"]),
+      new Option(
+        "--semaphore <FILE>",
+        "lock this semaphore file in the place of PATH, which may be left out, whatever store is near",
+      ).conflicts("store"),
     )
     .option("--tree", "lock PATH and everything below it")
     .option("--shared", "lock it for reading: others may lock it so at the same time")

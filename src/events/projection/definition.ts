@@ -42,7 +42,10 @@ export interface Projection<S> extends AsyncDisposable {
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
   /** Into a new generation beside the old one, then switches; resumes after a crash. NEWER_FORMAT when programs with a newer version have taken over. */
   rebuild(options?: RebuildOptions): Promise<void>;
-  /** Keeps it up to date; one of all processes does the work. It ends with NEWER_FORMAT when programs with a newer version have taken over. */
+  /**
+   * Keeps it up to date; one of all processes does the work. It ends with NEWER_FORMAT when programs with a newer version have taken over, and with whatever the definition
+   * throws: nothing is tried again by itself, and no event is left out. As with a consumer, listen to `done` where nobody else would hear of it.
+   */
   run(options?: Cancel): Running;
 }
 

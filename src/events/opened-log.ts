@@ -11,6 +11,7 @@ import { EventReader } from "./log/event-reader.ts";
 import { Hints } from "./log/hints.ts";
 import { LocalPublisher } from "./log/local-publisher.ts";
 import { checkMode, decideLog, findLog, type LogRecord } from "./log/log-record.ts";
+import { mustBeNew } from "./log/lost-log.ts";
 import { LogPlace } from "./log/place.ts";
 import type { Publisher } from "./log/publisher.ts";
 import { SharePublisher } from "./log/share-publisher.ts";
@@ -73,7 +74,8 @@ export class OpenedLog {
       const publisher = record.mode === "local" ? await openLocal(place, lock) : await SharePublisher.open(place);
       const log = new OpenedLog(place, publisher, lock, codec);
       try {
-        await log.advance();
+        const tip = await log.advance();
+        if (tip.segment === 0 && known?.mode === "local") await mustBeNew(ports.disk, directory);
       } catch (error) {
         await log.close();
         throw error;

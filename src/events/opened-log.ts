@@ -9,6 +9,7 @@ import type { EventCodec } from "./codec.ts";
 import type { EventStoreOptions } from "./event-store.ts";
 import { EventReader } from "./log/event-reader.ts";
 import { Hints } from "./log/hints.ts";
+import { joining } from "./log/joining.ts";
 import { LocalPublisher } from "./log/local-publisher.ts";
 import { checkMode, decideLog, findLog, type LogRecord } from "./log/log-record.ts";
 import { mustBeNew } from "./log/lost-log.ts";
@@ -62,11 +63,13 @@ export class OpenedLog {
     // Before anything is written: a newer format is refused here, and a log that this machine must not touch.
     const known = await findLog(ports.disk, directory);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
-    await ensureDirectory(ports.disk, `${directory}/segments`);
-    const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
+    const ground = await joining(directory, async () => {
+      await ensureDirectory(ports.disk, `${directory}/segments`);
+      return await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
+    });
     let lock: StoreLock | undefined;
     try {
-      lock = await createStoreLock(ports, directory, { timeoutMs, leaseMs });
+      lock = await joining(directory, () => createStoreLock(ports, directory, { timeoutMs, leaseMs }));
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       const isSynced = durability !== "none" || record.mode === "share";

@@ -18,7 +18,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/event-store.ts";
-import { memoryEvents, openEvents } from "../../src/events/index.ts";
+import { memoryEvents, openEvents, verifyEvents } from "../../src/events/index.ts";
 import type { Query } from "../../src/events/query.ts";
 import { openPathLocks } from "../../src/locks/index.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
@@ -397,8 +397,14 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     chmodSync(dirname(directory), 0o755);
     for (const path of all) chmodSync(path, statSync(path).isDirectory() ? 0o555 : 0o444);
     const content = contentOf(directory);
-    const error = await asOrdinaryUser(() => failureOf(openEvents(directory)));
-    expect(error).toMatchObject({ code: "NO_PERMISSION", action: "fix-caller" });
+    const told = expect.stringContaining("copy the directory") as string;
+    for (const open of [() => openEvents(directory), () => verifyEvents(directory)])
+      expect(await asOrdinaryUser(() => failureOf(open()))).toMatchObject({
+        code: "NO_PERMISSION",
+        action: "fix-caller",
+        path: directory,
+        message: told,
+      });
     for (const path of all) if (statSync(path).isDirectory()) chmodSync(path, 0o755);
     expect(contentOf(directory)).toEqual(content);
   });

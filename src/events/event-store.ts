@@ -61,7 +61,11 @@ export interface EventStore<E extends NewEvent = NewEvent> extends AsyncDisposab
     query?: Q,
     options?: Cancel & { after?: number | undefined },
   ): AsyncIterable<SequencedEvent<Matching<E, Q>>>;
-  /** One of all processes that use this name runs it; its checkpoint outlives it. The handler may see an event again after a crash. */
+  /**
+   * One of all processes that use this name runs it; its checkpoint outlives it. The handler may see an event again after a crash. When it throws, the consumer ends with that
+   * error: nothing is tried again by itself, and nothing is skipped. `consume` again goes on with the same batch, also in another process; a handler that is to pass over
+   * what it can never do says so by returning.
+   */
   consume<const Q extends Query<E["type"]>>(
     name: string,
     query: Q,
@@ -80,6 +84,10 @@ export interface ConsumerOptions extends Cancel {
   /** Where a new name starts. Default 0; "head": only what comes. */
   from?: number | "head" | undefined;
 }
+/**
+ * Listen to `done` where nobody else would hear of a failure: if it rejects while nobody listens to it and no `waitUntilProcessed` is told, that is an unhandled rejection, and
+ * Node ends the process. `stop` does not tell.
+ */
 export interface EventConsumer extends Running {
   readonly name: string;
   position(): Promise<number>;

@@ -9,8 +9,10 @@ import type { EventCodec } from "./codec.ts";
 import type { EventStoreOptions } from "./event-store.ts";
 import { EventReader } from "./log/event-reader.ts";
 import { Hints } from "./log/hints.ts";
+import { joining } from "./log/joining.ts";
 import { LocalPublisher } from "./log/local-publisher.ts";
 import { checkMode, decideLog, findLog, type LogRecord } from "./log/log-record.ts";
+import { mustBeNew } from "./log/lost-log.ts";
 import { LogPlace } from "./log/place.ts";
 import type { Publisher } from "./log/publisher.ts";
 import { SharePublisher } from "./log/share-publisher.ts";
@@ -61,11 +63,13 @@ export class OpenedLog {
     // Before anything is written: a newer format is refused here, and a log that this machine must not touch.
     const known = await findLog(ports.disk, directory);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
-    await ensureDirectory(ports.disk, `${directory}/segments`);
-    const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
+    const ground = await joining(directory, async () => {
+      await ensureDirectory(ports.disk, `${directory}/segments`);
+      return await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
+    });
     let lock: StoreLock | undefined;
     try {
-      lock = await createStoreLock(ports, directory, { timeoutMs, leaseMs });
+      lock = await joining(directory, () => createStoreLock(ports, directory, { timeoutMs, leaseMs }));
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       const isSynced = durability !== "none" || record.mode === "share";
@@ -73,7 +77,8 @@ export class OpenedLog {
       const publisher = record.mode === "local" ? await openLocal(place, lock) : await SharePublisher.open(place);
       const log = new OpenedLog(place, publisher, lock, codec);
       try {
-        await log.advance();
+        const tip = await log.advance();
+        if (tip.segment === 0 && known?.mode === "local") await mustBeNew(ports.disk, directory);
       } catch (error) {
         await log.close();
         throw error;

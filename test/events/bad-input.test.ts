@@ -18,7 +18,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/event-store.ts";
-import { memoryEvents, openEvents } from "../../src/events/index.ts";
+import { memoryEvents, openEvents, verifyEvents } from "../../src/events/index.ts";
 import type { Query } from "../../src/events/query.ts";
 import { openPathLocks } from "../../src/locks/index.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
@@ -305,9 +305,28 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
       const [first, second] = segmentsOf(directory);
       act(second!, first!);
       const error = await failureOf(reopen(directory).then((store) => listOf(store.read())));
-      expect(isHoldfastError(error, "CORRUPT", "IO_ERROR")).toBe(true);
-      expect(error).toMatchObject({ path: second });
+      expect(error).toMatchObject({ code: "CORRUPT", action: "fix-data", path: second });
     }
+  });
+
+  it("a segment that is gone is told of by every way that leads to it, and what is elsewhere can be read", async () => {
+    const directory = await makeLog(mode, 9);
+    const [first = "", second] = segmentsOf(directory);
+    const missing = { code: "CORRUPT", path: first, message: expect.stringContaining("from a backup") as string };
+    // Opened before: its headers are known, its files are not open.
+    const store = await reopen(directory);
+    rmSync(first);
+    const ways = [
+      () => listOf(store.read()),
+      () => listOf(store.read("all", { backwards: true })),
+      () => listOf(store.read({ tags: ["each:1"] })),
+      () => reopen(directory),
+    ];
+    for (const way of ways) expect(await failureOf(way())).toMatchObject(missing);
+    expect(await listOf(store.read({ tags: ["each:9"] }))).toHaveLength(1);
+    // The directory is not the log any more: nothing is known of the single file.
+    renameSync(dirname(second!), `${directory}/elsewhere`);
+    expect(await failureOf(listOf(store.read({ tags: ["each:1"] })))).toMatchObject({ code: "IO_ERROR" });
   });
 
   it("foreign files among the segments and beside them are nobody's business", async () => {
@@ -378,8 +397,14 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     chmodSync(dirname(directory), 0o755);
     for (const path of all) chmodSync(path, statSync(path).isDirectory() ? 0o555 : 0o444);
     const content = contentOf(directory);
-    const error = await asOrdinaryUser(() => failureOf(openEvents(directory)));
-    expect(error).toMatchObject({ code: "NO_PERMISSION", action: "fix-caller" });
+    const told = expect.stringContaining("copy the directory") as string;
+    for (const open of [() => openEvents(directory), () => verifyEvents(directory)])
+      expect(await asOrdinaryUser(() => failureOf(open()))).toMatchObject({
+        code: "NO_PERMISSION",
+        action: "fix-caller",
+        path: directory,
+        message: told,
+      });
     for (const path of all) if (statSync(path).isDirectory()) chmodSync(path, 0o755);
     expect(contentOf(directory)).toEqual(content);
   });
@@ -403,6 +428,29 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     );
     expect(readdirSync(directory)).toEqual([]);
   });
+});
+
+it("a share may not show the newest segment yet: its absence is no damage, that of an older one is", async () => {
+  const directory = `${makeScratch()}/log`;
+  let hidden = "";
+  const ports = await openNodePorts(directory);
+  const disk = changedDisk(ports.disk, (real) => ({
+    volume: nfs,
+    open: async (path, use) => {
+      if (path === hidden) throw diskError("ENOENT", "open", path);
+      return await real.open(path, use);
+    },
+    list: async (path) => (await real.list(path)).filter((name) => !hidden.endsWith(`/${name}`)),
+  }));
+  const store = await openOn({ ...ports, disk }, directory, smallSegments);
+  for (const each of numbers(1, 6)) await store.append(noted(`event ${each} ${"x".repeat(100)}`));
+  const segments = segmentsOf(directory);
+  hidden = segments.at(-1)!;
+  expect(await failureOf(listOf(store.read()))).toMatchObject({ code: "IO_ERROR", path: hidden });
+  hidden = segments[0]!;
+  expect(await failureOf(listOf(store.read()))).toMatchObject({ code: "CORRUPT", path: hidden });
+  hidden = "";
+  expect(await listOf(store.read())).toHaveLength(6);
 });
 
 describe("the head of a log on one machine", () => {
@@ -435,6 +483,27 @@ describe("the head of a log on one machine", () => {
       await failureOf(writer.append(noted("9"), { condition: { failIfEventsMatch: { tags: ["each:7"] } } })),
     ).toMatchObject({ conflicts: [{ position: 7 }] });
     expect(positionsOf(await listOf((await reopen(directory)).read()))).toEqual(numbers(1, 8));
+  });
+
+  it("may be gone with all segments: the indexes tell that there was something, and nothing begins with position 1 again", async () => {
+    const directory = await makeLog("local", 9);
+    expect(readdirSync(join(directory, "index"))).not.toEqual([]);
+    rmSync(join(directory, "head"));
+    for (const path of segmentsOf(directory)) rmSync(path);
+    for (let time = 1; time <= 2; time++)
+      expect(await failureOf(reopen(directory))).toMatchObject({
+        code: "CORRUPT",
+        path: join(directory, "segments"),
+        message: expect.stringContaining("from a backup") as string,
+      });
+    expect(segmentsOf(directory)).toEqual([]);
+  });
+
+  it("and a log that nobody has written to yet is empty, with foreign files in its index too", async () => {
+    const directory = await makeLog("local", 0);
+    mkdirSync(join(directory, "index"));
+    writeFileSync(join(directory, "index", "notes.idx"), "somebody's");
+    expect(await (await reopen(directory)).append(noted("1"))).toMatchObject({ first: 1 });
   });
 
   it.each(spoil)("may become %s while the log is open: nothing that was acknowledged is lost", async (_, act) => {

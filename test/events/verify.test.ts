@@ -172,6 +172,16 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
     ]);
   });
 
+  test("all segments gone, and the head: the indexes tell that there was something", async () => {
+    const log = await DamagedLog.makeSample();
+    for (const name of await log.files("segments")) await log.remove(name);
+    await log.remove("head");
+    expect(await log.verify()).toMatchObject({
+      ok: false,
+      problems: [{ severity: "damage", path: pathOf("segments") }, {}],
+    });
+  });
+
   test("an acknowledged line altered before a restart", async () => {
     const log = await DamagedLog.makeSample();
     const [last = ""] = (await log.files("segments")).slice(-1);

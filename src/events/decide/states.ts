@@ -1,6 +1,7 @@
 // The states of a decision's models at one head: found by one read for all of them, and carried on from attempt to attempt.
 import type { Cancel } from "../../common.ts";
 import type { EventStore } from "../event-store.ts";
+import { mustBeState } from "../folded.ts";
 import { accessOf, type LogAccess } from "../log-access.ts";
 import { itemsOf, matches, type Items, type Query, type QueryItem } from "../query.ts";
 import type { DecisionModel, Models } from "./model.ts";
@@ -98,7 +99,8 @@ export class StatesReader {
       for await (const event of this.#store.read(unionOf(active), { after, upTo, signal }))
         for (const folding of active) {
           if (!matches(folding.items, event)) continue;
-          folding.state = folding.model.fold(folding.state, event);
+          const state = folding.model.fold(folding.state, event);
+          folding.state = mustBeState(state, `the model ${folding.name}`, event.position);
           folding.folded++;
         }
       for (const folding of active) folding.position = upTo;

@@ -54,6 +54,10 @@ export async function publishIndexFile(
 
 const namePattern = /^(\d{10})-(\d{10})\.idx$/;
 
+export function isIndexName(name: string): boolean {
+  return namePattern.test(name);
+}
+
 /** Removes every index file of fewer segments inside one of these. Who has it open goes on reading it, or makes do without. */
 export async function removeCovered(
   disk: Disk,

@@ -5,10 +5,11 @@ import type { PathHold } from "../../locks/path-hold.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../event-store.ts";
 import type { LogAccess } from "../log-access.ts";
 import { itemsOf, type Matching, type Query } from "../query.ts";
+import { Audience } from "./audience.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { followingOf, type Following } from "./following.ts";
-import { Loop, type LoopSignals } from "./loop.ts";
+import { Loop, type Failure, type LoopSignals } from "./loop.ts";
 import { waitUntilProcessed } from "./progress.ts";
 import { underLease, workThrough, type EventSource, type Outcome } from "./work-through.ts";
 
@@ -47,6 +48,7 @@ class LogConsumer implements EventConsumer {
   readonly #batch: number;
   readonly #following: Following;
   readonly #checkpoints: Promise<Checkpoints>;
+  readonly #audience = new Audience();
   readonly #loop: Loop;
 
   constructor(
@@ -76,7 +78,8 @@ class LogConsumer implements EventConsumer {
     // Told by whoever waits for it: the loop, `position`.
     this.#checkpoints.catch(() => undefined);
     const { clock } = access.ports;
-    this.#loop = new Loop({ following: this.#following, clock, signal }, (signals) => this.#run(signals));
+    const tell = (failure: Failure): Promise<boolean> => this.#audience.tell(failure);
+    this.#loop = new Loop({ following: this.#following, clock, signal, tell }, (signals) => this.#run(signals));
   }
 
   get done(): Promise<void> {
@@ -102,7 +105,7 @@ class LogConsumer implements EventConsumer {
       findCheckpoint: () => this.#checkpoint(),
       findFailure: () => this.#loop.failure,
     };
-    await waitUntilProcessed(position, progress, options);
+    await this.#audience.listen(() => waitUntilProcessed(position, progress, options));
   }
 
   async #checkpoint(): Promise<Checkpoint> {

@@ -18,6 +18,8 @@ export interface LoopOptions {
   /** Stops it. */
   readonly signal?: AbortSignal | undefined;
   readonly onEnd?: (loop: Loop) => void;
+  /** Tells those who wait for what it does; whether one of them was told. Before anything else hears of the failure. */
+  readonly tell?: (failure: Failure, loop: Loop) => Promise<boolean>;
 }
 
 export interface Failure {
@@ -28,15 +30,19 @@ export interface Failure {
 const stopped = "stopped";
 
 export class Loop implements Running {
-  /** Nobody catches it here: a loop that failed and that nobody watches is a failure of the program, as with every promise. */
+  /**
+   * Caught here only when somebody else was told of the failure: one that failed, and that nobody watches, is a failure of the program, as with every promise.
+   */
   readonly done: Promise<void>;
   readonly #clock: Clock;
+  readonly #tell: LoopOptions["tell"];
   readonly #stopping = new AbortController();
   readonly #lettingGo = new AbortController();
   #failure: Failure | undefined;
 
-  constructor({ following, clock, signal, onEnd }: LoopOptions, work: (signals: LoopSignals) => Promise<void>) {
+  constructor({ following, clock, signal, onEnd, tell }: LoopOptions, work: (signals: LoopSignals) => Promise<void>) {
     this.#clock = clock;
+    this.#tell = tell;
     const onAbort = (): void => void this.stop();
     if (signal?.aborted) this.#stopping.abort(stopped);
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -48,7 +54,7 @@ export class Loop implements Running {
     });
   }
 
-  /** How it has ended, if it has failed: for those who wait for what it was to do. To ask for it leaves `done` uncaught. */
+  /** How it has ended, if it has failed: for those who come to wait for what it was to do. */
   get failure(): Failure | undefined {
     return this.#failure;
   }
@@ -76,8 +82,11 @@ export class Loop implements Running {
       await work({ stopping: this.#stopping.signal, lettingGo: this.#lettingGo.signal });
     } catch (error) {
       this.#failure = { error };
-      // Those who wait are told.
+      const telling = this.#tell?.(this.#failure, this);
+      // Those who wait need not wait for their next look.
       following.progressed();
+      // Before `done` rejects: nobody could tell afterwards whether that was heard.
+      if (await telling) this.done.catch(() => undefined);
       throw error;
     }
   }

@@ -5,7 +5,7 @@ import type { DiskFile } from "../../ports/disk.ts";
 import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "./line.ts";
 import type { LogPlace } from "./place.ts";
 import { damaged, lineOf } from "./scan.ts";
-import { segmentPath } from "./segment.ts";
+import { openSegment, segmentPath } from "./segment.ts";
 
 const filesMax = 16;
 
@@ -71,7 +71,7 @@ export class LineReader {
   async #read(segment: number, from: number, length: number): Promise<Uint8Array> {
     const { disk, directory } = this.#place;
     if (disk.volume.kind === "local") return await this.#readKept(segment, from, length);
-    const file = await disk.open(segmentPath(directory, segment), "read");
+    const file = await openSegment(disk, directory, segment);
     try {
       return await file.read(from, length);
     } finally {
@@ -93,7 +93,7 @@ export class LineReader {
 
   async #file(segment: number): Promise<DiskFile> {
     const known = this.#files.get(segment);
-    const file = known ?? this.#place.disk.open(segmentPath(this.#place.directory, segment), "read");
+    const file = known ?? openSegment(this.#place.disk, this.#place.directory, segment);
     this.#files.delete(segment);
     this.#files.set(segment, file);
     if (this.#files.size > filesMax) {

@@ -2,7 +2,7 @@
 import { holdfastError } from "../../errors.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
 import { decodeHead, decodeLine, findLineCrc, lineBytesMax, type Line, type LineHead } from "./line.ts";
-import { segmentPath } from "./segment.ts";
+import { openSegment, segmentPath } from "./segment.ts";
 
 /** Small enough for the fast way through the disk port, large enough for thousands of lines. */
 const chunkBytes = 256 * 1024;
@@ -30,7 +30,7 @@ export async function* scanPublished(
 ): AsyncGenerator<readonly RawLine[], void> {
   if (stretch.from >= stretch.to) return;
   const path = segmentPath(directory, stretch.segment);
-  const file = await disk.open(path, "read");
+  const file = await openSegment(disk, directory, stretch.segment);
   try {
     let offset = stretch.from;
     for await (const lines of scanFile(file, stretch)) {

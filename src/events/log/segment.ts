@@ -5,7 +5,8 @@ import type { Staging } from "../../durable/staging.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
-import type { Disk } from "../../ports/disk.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk, DiskFile } from "../../ports/disk.ts";
 import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
 /** From this size on, the next tenure begins a new one: so small that it is scanned at an opening in a moment. */
@@ -67,10 +68,31 @@ export async function publishSegment(
   return await putIfAbsent(staging, segmentPath(directory, segment), bytes, { isPermanent: true });
 }
 
-/** CORRUPT, NEWER_FORMAT; IO_ERROR (ENOENT) when it is not there. */
+/** For reading, one that counts. CORRUPT when it is not there: nobody removes a segment, so it was lost, and what it had in it with it. */
+export async function openSegment(disk: Disk, directory: string, segment: number): Promise<DiskFile> {
+  const path = segmentPath(directory, segment);
+  try {
+    return await disk.open(path, "read");
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT") || !(await isLost(disk, directory, segment))) throw error;
+    const message = `${path} is missing, and the log needs it: what was published in it cannot be read. Restore the file from a backup; \`holdfast events verify\` tells how far the log is good. If the whole log was replaced while it was open, open it again.`;
+    throw holdfastError("CORRUPT", message, { path }, error);
+  }
+}
+
+/** Whether it is gone, and not only the answer an old one, or the whole log moved away. */
+async function isLost(disk: Disk, directory: string, segment: number): Promise<boolean> {
+  // A listing that fails tells nothing of a single file.
+  const there = await listSegments(disk, directory).catch(() => [segment]);
+  if (there.includes(segment)) return false;
+  // On a share no absence is believed by itself. But one that counts was there before any later one was made: who sees that one, and not this one, sees that it is gone.
+  return disk.volume.kind === "local" || there.some((number) => number > segment);
+}
+
+/** CORRUPT, also when it is not there; NEWER_FORMAT. */
 export async function readHeader(disk: Disk, directory: string, segment: number): Promise<OpenedHeader> {
   const path = segmentPath(directory, segment);
-  const file = await disk.open(path, "read");
+  const file = await openSegment(disk, directory, segment);
   try {
     // All of them are read when a log is opened.
     let start = await file.read(0, headerBytesMostly);

@@ -1,8 +1,13 @@
 // What a user says of a read model, and what he gets: documents by key, folded from the events that concern them.
 import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
+import { mustBeState } from "../folded.ts";
+import { findJsonLoss } from "../json-loss.ts";
 import { itemsOf, type Query } from "../query.ts";
 
-/** `key`, `apply`, `tags` and `related` are functions of their arguments alone: whoever folds the same events gets the same documents. A state is JSON. */
+/**
+ * `key`, `apply`, `tags` and `related` are functions of their arguments alone, and give no promises: whoever folds the same events gets the same documents. A state is plain
+ * JSON, because the next `apply` gets it from its file: no dates, maps or sets, no objects of a class. What is none ends the work with a TypeError.
+ */
 export interface ProjectionDefinition<S, E extends NewEvent> {
   name: string;
   /** Raise it to rebuild. Default 1. */
@@ -37,7 +42,10 @@ export interface Projection<S> extends AsyncDisposable {
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
   /** Into a new generation beside the old one, then switches; resumes after a crash. NEWER_FORMAT when programs with a newer version have taken over. */
   rebuild(options?: RebuildOptions): Promise<void>;
-  /** Keeps it up to date; one of all processes does the work. It ends with NEWER_FORMAT when programs with a newer version have taken over. */
+  /**
+   * Keeps it up to date; one of all processes does the work. It ends with NEWER_FORMAT when programs with a newer version have taken over, and with whatever the definition
+   * throws: nothing is tried again by itself, and no event is left out. As with a consumer, listen to `done` where nobody else would hear of it.
+   */
   run(options?: Cancel): Running;
 }
 
@@ -53,6 +61,8 @@ export interface CheckedDefinition {
   readonly query: Query;
   readonly keysOf: (event: SequencedEvent) => readonly string[];
   readonly apply: (state: unknown, event: SequencedEvent, key: string) => unknown;
+  /** TypeError for one that would not come back from its file as it is. */
+  readonly checkState: (state: unknown, position: number) => void;
   readonly tagsOf: (state: unknown) => readonly string[];
   readonly findRelated: (event: SequencedEvent) => Query | undefined;
 }
@@ -71,7 +81,9 @@ export function checkDefinition<S, E extends NewEvent>(definition: ProjectionDef
     version,
     query,
     keysOf: (event) => textsOf(key(event), `The key of ${name} at event ${event.position}`),
-    apply: (state, event, documentKey) => apply(state, event, documentKey),
+    apply: (state, event, documentKey) =>
+      mustBeState(apply(state, event, documentKey), `the projection ${name}`, event.position),
+    checkState: (state, position) => checkState(state, `The state that ${name} has made at event ${position}`),
     tagsOf: (state) => textsOf(tags?.(state), `The tags of a document of ${name}`),
     findRelated: (event) => related?.(event),
   };
@@ -82,4 +94,19 @@ function textsOf(value: string | readonly string[] | undefined, what: string): r
   if (!Array.isArray(texts) || texts.some((text) => typeof text !== "string"))
     throw new TypeError(`${what} must be text, or a list of texts.`);
   return [...new Set<string>(texts)];
+}
+
+function checkState(state: unknown, what: string): void {
+  const loss = lossOf(state);
+  if (loss !== undefined) throw new TypeError(`${what} must be plain JSON, and ${loss}.`);
+}
+
+function lossOf(state: unknown): string | undefined {
+  try {
+    // First, because it knows circles.
+    if (JSON.stringify(state) === undefined) return `it is a ${typeof state}`;
+  } catch (error) {
+    return `is not: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  return findJsonLoss(state, "state", "plain");
 }

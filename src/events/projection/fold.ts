@@ -55,11 +55,12 @@ export class Fold {
     // What came and went meanwhile was never there.
     return drafts
       .filter(([, { wasThere, state }]) => wasThere || state !== undefined)
-      .map(([key, { state, position, seen }]) =>
-        state === undefined
-          ? { key, position, tags: [], seen: [] }
-          : { key, position, state, tags: definition.tagsOf(state), seen },
-      );
+      .map(([key, { state, position, seen }]) => {
+        if (state === undefined) return { key, position, tags: [], seen: [] };
+        // Once for each that is written, and not for each event: states can be large.
+        definition.checkState(state, position);
+        return { key, position, state, tags: definition.tagsOf(state), seen };
+      });
   }
 }
 

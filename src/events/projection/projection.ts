@@ -2,7 +2,8 @@
 import type { Cancel, NewEvent, Running } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { EventStore } from "../event-store.ts";
-import { Loop, type LoopSignals } from "../follow/loop.ts";
+import { Audience } from "../follow/audience.ts";
+import { Loop, type Failure, type LoopOptions, type LoopSignals } from "../follow/loop.ts";
 import { waitUntilProcessed } from "../follow/progress.ts";
 import type { EventSource } from "../follow/work-through.ts";
 import { accessOf } from "../log-access.ts";
@@ -42,6 +43,7 @@ class LogProjection<S> implements Projection<S> {
   readonly #work: ProjectionWork;
   readonly #index: TagIndex;
   readonly #loops = new Set<Running>();
+  readonly #audience = new Audience();
   #lastRun: Loop | undefined;
 
   constructor(place: ProjectionPlace, version: number, reader: DocumentReader, work: ProjectionWork) {
@@ -77,8 +79,10 @@ class LogProjection<S> implements Projection<S> {
     // What an older version has processed is not what this one would have made of it.
     const findCheckpoint = () => this.#reader.findCheckpoint(this.#version);
     // Of `run` only: how a rebuild failed is told to whoever has called it, and the documents are kept up to date all the same.
-    const findFailure = () => this.#lastRun?.failure;
-    await waitUntilProcessed(position, { following, access, findCheckpoint, findFailure }, options);
+    await this.#audience.listen((findNews) => {
+      const findFailure = () => findNews() ?? this.#lastRun?.failure;
+      return waitUntilProcessed(position, { following, access, findCheckpoint, findFailure }, options);
+    });
   }
 
   async rebuild({ onProgress, signal }: RebuildOptions = {}): Promise<void> {
@@ -94,17 +98,24 @@ class LogProjection<S> implements Projection<S> {
   }
 
   run({ signal }: Cancel = {}): Running {
-    return (this.#lastRun = this.#begin((signals) => this.#work.run(signals), signal));
+    // Whoever has begun another one since waits for that one.
+    const tell = async (failure: Failure, loop: Loop): Promise<boolean> =>
+      loop === this.#lastRun && (await this.#audience.tell(failure));
+    return (this.#lastRun = this.#begin((signals) => this.#work.run(signals), signal, tell));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#loops].map((loop) => loop.stop()));
   }
 
-  #begin(work: (signals: LoopSignals) => Promise<void>, signal: AbortSignal | undefined): Loop {
+  #begin(
+    work: (signals: LoopSignals) => Promise<void>,
+    signal: AbortSignal | undefined,
+    tell?: LoopOptions["tell"],
+  ): Loop {
     const { following, access } = this.#place;
     const onEnd = (loop: Running): void => void this.#loops.delete(loop);
-    const loop = new Loop({ following, clock: access.ports.clock, signal, onEnd }, work);
+    const loop = new Loop({ following, clock: access.ports.clock, signal, onEnd, ...(tell && { tell }) }, work);
     this.#loops.add(loop);
     return loop;
   }

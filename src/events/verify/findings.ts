@@ -64,7 +64,7 @@ export class Findings {
           `${subject} has a newer format: Holdfast ${error.writtenBy} wrote it.`,
           "Upgrade Holdfast here.",
         );
-      else if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR")) this.damage(spot, `${subject} is missing.`);
+      else if (isMissing(error)) this.damage(spot, `${subject} is missing.`);
       else if (isHoldfastError(error, "CORRUPT", "IO_ERROR", "INVALID_PATH"))
         this.damage(spot, `${subject} cannot be read: ${error.message}`);
       else throw error;
@@ -91,4 +91,10 @@ export class Findings {
         repaired,
       });
   }
+}
+
+/** Also when somebody has said already what that means. */
+function isMissing(error: unknown): boolean {
+  const cause = isHoldfastError(error, "CORRUPT") ? error.cause : error;
+  return hasErrno(cause, "ENOENT", "ENOTDIR", "EISDIR");
 }

@@ -5,6 +5,7 @@ import type { Disk } from "../../ports/disk.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { LogMode } from "../event-store.ts";
 import { HeadFile } from "../log/head-file.ts";
+import { findOrphanedIndex } from "../log/lost-log.ts";
 import type { LogPlace } from "../log/place.ts";
 import { listSegments } from "../log/segment.ts";
 import { SharePublisher } from "../log/share-publisher.ts";
@@ -45,7 +46,9 @@ async function findLocal(place: LogPlace, findings: Findings): Promise<Published
     return { segment: head.tip.segment, tip: head.tip };
   // One of a newer format was reported, and is not torn.
   if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
-  return { segment: (await segmentsThere(place)).at(-1) ?? 0, floor: head?.tip };
+  const segment = (await segmentsThere(place)).at(-1) ?? 0;
+  if (segment === 0) await reportLost(place, findings);
+  return { segment, floor: head?.tip };
 }
 
 /** An empty one is how it is made. */
@@ -59,6 +62,13 @@ async function reportTorn(disk: Disk, path: string, findings: Findings): Promise
   if (size === 0) return;
   const what = "The head is torn or altered, so all valid lines count, as after a power cut.";
   findings.leftover({ path }, what, "Nothing: the next append writes it anew.");
+}
+
+async function reportLost({ disk, directory }: LogPlace, findings: Findings): Promise<void> {
+  const index = await findOrphanedIndex(disk, directory);
+  if (index === undefined) return;
+  const what = `There are no segments, and ${index} was made of some: they are gone, and the head too.`;
+  findings.damage({ path: `${directory}/segments` }, what, "Restore both from a backup before anything is appended.");
 }
 
 async function findShared(place: LogPlace, findings: Findings): Promise<Published> {

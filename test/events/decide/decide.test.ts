@@ -370,6 +370,17 @@ describe("states", () => {
     expect(result).toEqual({ amounts: [] });
   });
 
+  it("are never promises: an async apply is told so, with its model and the event", async () => {
+    const store = memoryEvents<Shop>();
+    await store.append([sold("b", 1), stocked("a", 5)]);
+    const late = model<unknown, Shop>({ query: { types: ["Stocked"] }, initial: 0, apply: async () => 5 });
+    const decided = vi.fn<() => never[]>(() => []);
+    const error: unknown = await decide(store, { late }, decided).catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toMatchObject({ message: expect.stringMatching(/model late gave a promise at event 2\b/) });
+    expect(decided).not.toHaveBeenCalled();
+  });
+
   it("cannot begin with what is not data", () => {
     const definition = { query: "all" as const, apply: () => "" };
     expect(() => model({ ...definition, initial: new URL("https://example.com") as unknown as string })).toThrow(

@@ -4,7 +4,8 @@ import { Ground } from "../durable/ground.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import { OwnStoreHolds } from "./own-store-holds.ts";
-import { findRoot, follow, type FollowedPath, type LockRoot } from "./lock-root.ts";
+import { follow, type FollowedPath } from "./followed-path.ts";
+import { findRoot, type LockRoot } from "./lock-root.ts";
 import { checkLockPath } from "./semaphore/lock-path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { Places } from "./semaphore/place.ts";
@@ -14,7 +15,8 @@ import { createStoreLock, type StoreLock, type StoreLockOptions } from "./store-
 import { TablePathLocks } from "./table-path-locks.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, Waiting } from "../common.ts";
-export type { FollowedPath, LockRoot } from "./lock-root.ts";
+export type { FollowedPath } from "./followed-path.ts";
+export type { LockRoot } from "./lock-root.ts";
 export type { PathHold } from "./path-hold.ts";
 export type {
   AcquireManyOptions,

@@ -1,6 +1,4 @@
 // The key of a path below the root of the locks: normalised, symbolic links resolved, folded where the disk is. One key per file, whatever exists there.
-import { posix } from "node:path";
-import { parentOf } from "../durable/directory.ts";
 import { decideRecord, findDecision } from "../durable/record-file.ts";
 import { discard, stage, type Staging } from "../durable/staging.ts";
 import { holdfastError } from "../errors.ts";
@@ -10,6 +8,7 @@ import { cleanPath, pathKey, type PathKeyOptions } from "../format/path-key.ts";
 import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
+import { follow } from "./followed-path.ts";
 
 /** What the rest of the locks needs of keys. */
 export type Keys = Pick<LockKeys, "clean" | "locate" | "keyOf">;
@@ -19,9 +18,6 @@ export interface Located {
   readonly path: string;
   readonly key: string;
 }
-
-/** As many as Linux follows. */
-const linksMax = 40;
 
 export class LockKeys {
   readonly root: string;
@@ -66,39 +62,11 @@ export class LockKeys {
     return { path, key: pathKey(path, this.#options) };
   }
 
-  /**
-   * What exists of the path is resolved; the rest is taken as it is, so that missing paths have keys too. A link that leads to nothing is followed all the same:
-   * whoever writes to it makes what it leads to.
-   */
   async #follow(clean: string): Promise<string> {
-    const rest: string[] = [];
-    let links = 0;
-    for (let at = `${this.#realRoot}/${clean}`; ;) {
-      try {
-        return this.#inside(posix.join(await this.#disk.realPath(at), ...rest), clean);
-      } catch (error) {
-        if (hasErrno(error, "ELOOP")) throw outside(clean, "a symbolic link in it leads in a circle", error);
-        if (at === this.#realRoot || !hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) throw error;
-      }
-      const target = await this.#findTarget(at);
-      if (target === undefined) {
-        rest.unshift(posix.basename(at));
-        at = parentOf(at);
-      } else {
-        if (++links > linksMax) throw outside(clean, "a symbolic link in it leads in a circle");
-        at = target;
-      }
-    }
-  }
-
-  /** Where a link says that it leads; undefined when there is no link. */
-  async #findTarget(path: string): Promise<string | undefined> {
     try {
-      const target = await this.#disk.readLink(path);
-      return posix.resolve(await this.#disk.realPath(parentOf(path)), target);
+      return this.#inside((await follow(this.#disk, `${this.#realRoot}/${clean}`)).path, clean);
     } catch (error) {
-      // By now there is nothing, or something else.
-      if (hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) return undefined;
+      if (hasErrno(error, "ELOOP")) throw outside(clean, "a symbolic link in it leads in a circle", error);
       throw error;
     }
   }

@@ -225,6 +225,29 @@ describe("the explorer", () => {
     expect((await explore(careless)).violation?.message).toMatch(/ENOENT/);
   });
 
+  it("kills also in the middle of a write, and leaves half of it", async () => {
+    const torn: Scenario = {
+      name: "torn",
+      about: "One writes to a file in place, and may be killed.",
+      setup: ({ disk }) => disk.createFile("/order", Buffer.from("old!"), { sync: true }),
+      killsMax: 1,
+      actors: {
+        ada: {
+          run: async ({ ports: { disk } }) => {
+            const file = await disk.open("/order", "write");
+            await file.write(0, Buffer.from("NEW?"));
+            await file.close();
+          },
+        },
+      },
+      audit: async ({ disk }) => {
+        const text = Buffer.from(await disk.readFile("/order", 100)).toString();
+        mustHold(text === "old!" || text === "NEW?", `it says ${text}`);
+      },
+    };
+    expect((await explore(torn)).violation?.message).toBe("it says NEd!");
+  });
+
   it("says so when a name goes that the scenario calls permanent, also if the actor does not care", async () => {
     const swallowed: Scenario = {
       name: "swallowed",

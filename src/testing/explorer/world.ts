@@ -373,7 +373,15 @@ export class World {
     });
     const choices: Choice[] = [];
     if (this.#left.kill > 0 && (mortal?.includes(actor.name) ?? true))
-      choices.push(of("is killed", "", () => this.#kill(actor)));
+      choices.push(
+        of("is killed", "", () => this.#kill(actor)),
+        ...this.#halves(actor).map(({ operation, detail, half }) =>
+          of(`is killed while it does half of: ${operation}`, detail, () => {
+            half();
+            this.#kill(actor);
+          }),
+        ),
+      );
     if (pauses !== undefined && this.#left.pause > 0 && (pauses.actors?.includes(actor.name) ?? true))
       choices.push(
         of("is stopped", `for ${pauses.ms} ms`, () => {
@@ -390,6 +398,14 @@ export class World {
         }),
       );
     return choices;
+  }
+
+  /** What it is doing that does not happen in one step, and that others may see. */
+  #halves(actor: ActorState): { operation: string; detail: string; half: () => void }[] {
+    return actor.parked.flatMap(({ call }) => {
+      const { operation, detail, half } = call;
+      return half === undefined || this.#isPrivate(actor, call) ? [] : [{ operation, detail, half }];
+    });
   }
 
   #kill(actor: ActorState): void {

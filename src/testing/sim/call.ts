@@ -33,6 +33,8 @@ export interface Call<T> {
   readonly isSettled?: () => boolean;
   /** Set for a sleep: it may go on when the simulated time has come. */
   readonly dueMs?: number;
+  /** Does the first half of it: what a process may leave that is killed meanwhile. Absent when it happens in one step. */
+  readonly half?: (() => void) | undefined;
   /** A run is over when only background calls are left. */
   readonly background?: boolean;
 }

@@ -33,6 +33,8 @@ export interface DiskOperation<T> {
   readonly onOldFile?: { readonly path: string; readonly run: (file: FileNode, at: Lookup) => T };
   /** What else a failure does. */
   readonly onError?: (() => void) | undefined;
+  /** The first half of it, if it does not happen in one step. */
+  readonly half?: (() => void) | undefined;
   /** Its answer is settled once this name is there, if that name is permanent. */
   readonly settledBy?: string | undefined;
 }
@@ -64,6 +66,10 @@ export class DiskCall<T> implements Call<T> {
   get touches(): readonly Touch[] {
     const { touches } = this.#what;
     return typeof touches === "function" ? touches() : touches;
+  }
+
+  get half(): (() => void) | undefined {
+    return this.#what.half;
   }
 
   isSettled(): boolean {

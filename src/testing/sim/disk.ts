@@ -50,7 +50,13 @@ export class SimDisk implements Disk {
     const node = await this.#create(path);
     const touches = (): Touch[] => [this.#server.touchOfFile(node, path, true)];
     if (bytes.length > 0)
-      await this.#take({ name: "write", path, touches, run: () => this.#server.write(node, 0, bytes) });
+      await this.#take({
+        name: "write",
+        path,
+        touches,
+        run: () => this.#server.write(node, 0, bytes),
+        half: () => this.#server.write(node, 0, bytes.subarray(0, Math.ceil(bytes.length / 2))),
+      });
     if (!sync) return;
     await this.#take({
       name: "sync",
@@ -290,8 +296,8 @@ export class SimDisk implements Disk {
     });
   }
 
-  async #take<T>({ name, path, touches, run, onError }: Step<T>): Promise<T> {
-    return await this.#do({ name, detail: path, touches, run, onError });
+  async #take<T>({ path, ...step }: Step<T>): Promise<T> {
+    return await this.#do({ ...step, detail: path });
   }
 
   #do<T>(operation: DiskOperation<T>): Promise<T> {

@@ -13,7 +13,9 @@ export interface Step<T> {
   readonly touches: () => readonly Touch[];
   readonly run: () => T;
   /** What else a failure does. */
-  readonly onError?: () => void;
+  readonly onError?: (() => void) | undefined;
+  /** The first half of it, if it does not happen in one step. */
+  readonly half?: (() => void) | undefined;
 }
 
 export interface SimFileOptions {
@@ -49,21 +51,20 @@ export class SimFile implements DiskFile {
 
   async write(offset: number, bytes: Uint8Array): Promise<void> {
     if (!this.#options.isWritable) throw diskError("EBADF", "write", this.#options.path);
-    await this.#take("write", true, () => {
-      if (bytes.length === 0) return;
-      if (this.#isLate) this.#handle.unsent.push({ offset, bytes: bytes.slice() });
-      else this.#server.write(this.node, offset, bytes);
-    });
+    const write = (part: Uint8Array): void => {
+      if (part.length === 0) return;
+      if (this.#isLate) this.#handle.unsent.push({ offset, bytes: part.slice() });
+      else this.#server.write(this.node, offset, part);
+    };
+    const half = (): void => write(bytes.subarray(0, Math.ceil(bytes.length / 2)));
+    await this.#take("write", true, () => write(bytes), { half });
   }
 
   async sync(): Promise<void> {
     // Others see what a late write sends only now.
-    await this.#take(
-      "sync",
-      this.#isLate ? true : "durability",
-      () => this.#server.sync(this.#handle),
-      () => this.#server.failSync(this.node, this.#handle),
-    );
+    await this.#take("sync", this.#isLate ? true : "durability", () => this.#server.sync(this.#handle), {
+      onError: () => this.#server.failSync(this.node, this.#handle),
+    });
   }
 
   async stat(): Promise<FileStat> {
@@ -103,11 +104,16 @@ export class SimFile implements DiskFile {
     return this.#server.quirks.lateWrites === true;
   }
 
-  async #take<T>(name: string, changes: boolean | "durability", run: () => T, onError?: () => void): Promise<T> {
+  async #take<T>(
+    name: string,
+    changes: boolean | "durability",
+    run: () => T,
+    more: Pick<Step<T>, "onError" | "half"> = {},
+  ): Promise<T> {
     const { path, take } = this.#options;
     if (this.#closing !== undefined) throw diskError("EBADF", name, path);
     const touches = (): readonly Touch[] => [changes === "durability" ? durability : this.#touch(changes)];
-    const taken = take({ name, path, touches, run, ...(onError === undefined ? {} : { onError }) });
+    const taken = take({ name, path, touches, run, ...more });
     this.#underWay.add(taken);
     try {
       return await taken;

@@ -8,6 +8,8 @@ const module = new URL("../../../dist/events/index.js", import.meta.url).href;
 function run(
   work: keyof typeof works,
   script: string,
+  /** How long it stays after the script. Whoever is to die needs no more than it takes; who is to go on shows that it does not die of what comes right after. */
+  staysMs = 50,
 ): { readonly status: number | null; readonly said: string[]; readonly died: string } {
   const program = `
     import { memoryEvents, openProjection } from ${JSON.stringify(module)};
@@ -17,7 +19,7 @@ function run(
     const append = (count) => store.append(Array.from({ length: count }, () => ({ type: "Sold", data: null })));
     const told = (error) => console.log("told: " + error.message);
     ${script}
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, ${staysMs}));
     console.log("goes on");
     await store.close();`;
   const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" });
@@ -36,6 +38,7 @@ const works = {
     const waitFor = (position, options) => projection.waitUntilProcessed(position, options);`,
 };
 
+const longMs = 30_000;
 const each = test.each(["consumer", "projection"] as const);
 
 each("the failure of a %s that was told by a wait is told: the program goes on", (work) => {
@@ -63,7 +66,7 @@ each("whoever listens to `done` of a %s is told there as well, also after a wait
 });
 
 each("the failure of a %s that nobody was told ends the program", (work) => {
-  const { status, said, died } = run(work, "await append(2);");
+  const { status, said, died } = run(work, "await append(2);", longMs);
   expect({ status, said }).toEqual({ status: 1, said: [] });
   expect(died).toContain("no mail today");
 });
@@ -78,6 +81,7 @@ each("a wait that ended otherwise was not told of the failure of a %s: that ends
     await append(1);
     await waitFor(1);
     await append(1);`,
+    longMs,
   );
   expect({ status, said }).toEqual({ status: 1, said: ["called off: enough"] });
   expect(died).toContain("no mail today");

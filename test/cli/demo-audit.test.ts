@@ -39,7 +39,7 @@ const short = ["demo", "--workstations", "1", "--json", "--dir"];
  */
 async function runDamaged(damage: (directory: string) => void): Promise<Audit> {
   const directory = join(makeScratch(), "shop");
-  const demo = new HoldfastProcess([...short, directory, "--seconds", "2", "--sabotage"]);
+  const demo = new HoldfastProcess([...short, directory, "--seconds", "5", "--sabotage"]);
   await vi.waitFor(() => expect(readdirSync(join(directory, "sales"))).toContain("0000000008"), patience);
   damage(directory);
   return auditOf(await demo.ended);

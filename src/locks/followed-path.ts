@@ -27,7 +27,7 @@ export async function follow(disk: Disk, path: string): Promise<FollowedPath> {
       const base = existing === "/" ? "" : existing;
       return { path: missing.length === 0 ? existing : `${base}/${missing.join("/")}`, existing };
     } catch (error) {
-      // ENOTDIR: what stands in the way may be replaced by a directory. EINVAL: Windows has no such names, and nothing is there.
+      // What stands in the way may be replaced by a directory later; and nothing is there under a name that the system refuses.
       if (!hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL") || parentOf(at) === at) throw error;
     }
     const target = await findTarget(disk, at);

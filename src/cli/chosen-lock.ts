@@ -1,11 +1,12 @@
 // Which lock `holdfast run` takes, and that lock as one thing, whatever its kind.
 import { isHoldfastError, type Waiting } from "../index.ts";
-import { findLockRoot, followPath, openPathLocks, Semaphore, type PathHold } from "../locks/index.ts";
+import { findLockRoot, followPath, openPathLocks, Semaphore, type HeldLock, type PathHold } from "../locks/index.ts";
+import { describeHolder } from "./explained-wait.ts";
 import { meantBelow, namedRoot } from "./meant-path.ts";
 import { Patience } from "./patience.ts";
 import { waitForSemaphore } from "./semaphore-first.ts";
 
-/** What the user wants to have locked, and what he says of the way. */
+/** What the user wants to have locked, and how. */
 export interface LockWish {
   readonly path: string;
   readonly store?: string | undefined;
@@ -14,6 +15,10 @@ export interface LockWish {
 }
 
 export interface ChosenLock extends AsyncDisposable {
+  /** For people: what is waited for. */
+  readonly name: string;
+  /** For people: which process has it now. */
+  findHolder(): Promise<string | undefined>;
   /** LOCK_TIMEOUT. `tag` tells others what it is held for. */
   acquire(options: Waiting & { readonly tag: string }): Promise<TakenLock>;
 }
@@ -34,6 +39,11 @@ export async function findPathLock({ path, store, tree, shared }: LockWish): Pro
   const { absolute, inside } = await meantBelow(root, store === undefined ? (await followPath(path)).path : path);
   const locks = await openPathLocks(root);
   return {
+    name: absolute,
+    findHolder: async () => {
+      const blocking = (await locks.list()).find((lock) => isInTheWay(lock, inside, tree));
+      return blocking === undefined ? undefined : describeHolder(blocking.holder, blocking.since, blocking.tag);
+    },
     acquire: async (options) => {
       const patience = new Patience(options);
       const hold = await locks.acquire(inside, { ...options, mode: tree ? "tree" : "exact", shared });
@@ -53,6 +63,11 @@ export async function findPathLock({ path, store, tree, shared }: LockWish): Pro
   };
 }
 
+function isInTheWay({ path, mode }: HeldLock, wanted: string, isTree: boolean): boolean {
+  const isBelow = (lower: string, upper: string): boolean => upper === "" || lower.startsWith(`${upper}/`);
+  return path === wanted || (mode === "tree" && isBelow(wanted, path)) || (isTree && isBelow(path, wanted));
+}
+
 async function releasePath(hold: PathHold): Promise<unknown> {
   try {
     // It may have been broken since the last look.
@@ -70,6 +85,8 @@ async function releasePath(hold: PathHold): Promise<unknown> {
 export function semaphoreLock(file: string, warn: (risk: string) => void): ChosenLock {
   const semaphore = new Semaphore(file);
   return {
+    name: semaphore.path,
+    findHolder: () => findSemaphoreHolder(semaphore),
     acquire: async (options) => {
       const risk = await semaphore.findLocationRisk();
       if (risk !== undefined) warn(risk);
@@ -85,6 +102,14 @@ export function semaphoreLock(file: string, warn: (risk: string) => void): Chose
   };
 }
 
+/** In words, as `explain` wants it. */
+export async function findSemaphoreHolder(semaphore: Semaphore): Promise<string | undefined> {
+  const { info } = await semaphore.status();
+  return info === undefined
+    ? undefined
+    : `process ${info.pid} since ${new Date(info.timestamp * 1000).toISOString()}${info.tag === undefined ? "" : ` (${info.tag})`}`;
+}
+
 /**
  * The semaphore file of a path that is in no store. When somebody has made a store above it by the time that the file is taken, the path is locked there instead: others
  * find that store, and look for the file only once, when they have the lock of the path.
@@ -95,6 +120,8 @@ export async function storelessLock(wish: LockWish, warn: (risk: string) => void
   let lateStore: ChosenLock | undefined;
   return {
     file,
+    name: file,
+    findHolder: async () => await (lateStore ?? semaphore).findHolder(),
     acquire: async (options) => {
       const patience = new Patience(options);
       const taken = await semaphore.acquire(options);

@@ -1,11 +1,17 @@
-// How a duration is written on the command line: `30s`, `500ms`, `2m`, or a bare number of milliseconds.
+// How a duration is written on the command line: `30s`, `500ms`, `10m`, `2h`, `7d`.
 import { InvalidArgumentError } from "commander";
 
-const msOf: Readonly<Record<string, number>> = { "": 1, ms: 1, s: 1_000, m: 60_000 };
+const msOf = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** In milliseconds. Anything else is wrong usage. */
+/**
+ * In milliseconds. Anything else is wrong usage, also a bare number: users of flock(1) mean seconds
+ * by it, users of this library milliseconds.
+ */
 export function parseDuration(text: string): number {
-  const [, digits, unit] = /^(\d{1,12})(ms|s|m)?$/.exec(text) ?? [];
-  if (digits === undefined) throw new InvalidArgumentError("Write a duration as 30s, 500ms, 2m, or in milliseconds.");
-  return Number(digits) * (msOf[unit ?? ""] ?? 1);
+  const [, digits, unit] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text) ?? [];
+  if (digits === undefined) {
+    const example = /^\d+$/.test(text) ? `${text}s or ${text}ms` : "30s, 500ms or 10m";
+    throw new InvalidArgumentError(`A duration has a unit: write ${example}.`);
+  }
+  return Number(digits) * msOf[unit as keyof typeof msOf];
 }

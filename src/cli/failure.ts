@@ -18,32 +18,50 @@ const ownHintOf: Readonly<Partial<Record<ErrorCode, string>>> = {
     "Read what matches and decide again: unchanged it fails as long as that is there, with a higher --after it may not.",
 };
 
-/** Tells what went wrong, and gives the exit code for it: `exitCodeWanted`, if the user has chosen one for this case. */
-export function reportFailure(error: unknown, output: Output, exitCodeWanted?: number): number {
-  if (error instanceof CommanderError) return reportUsage(error, output);
+/** The library names its options; a user of the command line has flags. */
+const flagOf: Readonly<Record<string, string>> = {
+  "option timeoutMs": "--timeout",
+  "options lockTimeoutMs of the store, timeoutMs of the call": "--timeout",
+};
+
+export interface FailureOptions {
+  /** What to end with, if the user has chosen it for this case. */
+  readonly exitCode?: number;
+  /** The command that was used wrongly, with the words before it: `holdfast events append`. */
+  readonly usageOf?: string;
+}
+
+/** Tells what went wrong, and gives the exit code for it. */
+export function reportFailure(error: unknown, output: Output, options: FailureOptions = {}): number {
+  if (error instanceof CommanderError) return reportUsage(error, output, options.usageOf ?? "holdfast");
   if (isHoldfastError(error)) {
-    const exitCode = exitCodeWanted ?? exitCodeOf(error.code);
+    const exitCode = options.exitCode ?? exitCodeOf(error.code);
     const hint = `${error.code}: ${ownHintOf[error.code] ?? hintOf[error.action]} See docs/errors.md.`;
-    output.failure({ ...error.toJSON(), exitCode }, error.message, hint);
+    const message = withFlags(error.message);
+    output.failure({ ...error.toJSON(), message, exitCode }, message, hint);
     return exitCode;
   }
   const message = error instanceof Error ? error.message : String(error);
   const details = { name: error instanceof Error ? error.name : "Error", message, exitCode: exitCodes.failed };
-  // Not foreseen, so whoever mends it needs to know where it came from.
+  // Not foreseen: the stack says where it came from.
   output.failure(details, message, `This is a fault of Holdfast; please report it.\n${stackOf(error)}`);
   return exitCodes.failed;
 }
 
 /** Commander ends with 1 for wrong usage; here 1 means that the thing itself failed. */
-function reportUsage(error: CommanderError, output: Output): number {
+function reportUsage(error: CommanderError, output: Output, usageOf: string): number {
   // Help or the version was asked for, and is written already.
   if (error.exitCode === 0) return exitCodes.done;
   // Nothing was asked for: the help on stderr says it all.
   if (error.code === "commander.help") return exitCodes.wrongUsage;
   const message = error.message.replace(/^error: /, "");
   const details = { name: "UsageError", code: "WRONG_USAGE", action: "fix-caller", message };
-  output.failure({ ...details, exitCode: exitCodes.wrongUsage }, message, "See `holdfast --help`.");
+  output.failure({ ...details, exitCode: exitCodes.wrongUsage }, message, `See \`${usageOf} --help\`.`);
   return exitCodes.wrongUsage;
+}
+
+function withFlags(message: string): string {
+  return Object.entries(flagOf).reduce((text, [option, flag]) => text.replaceAll(option, flag), message);
 }
 
 function stackOf(error: unknown): string {

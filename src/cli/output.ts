@@ -22,13 +22,28 @@ export interface Page {
   readonly style: (style: Style, text: string) => string;
 }
 
+export interface OutputOptions {
+  /** One line of JSON for each thing that is told. Default false. */
+  readonly isJson?: boolean;
+  /** No notes and no progress. Default false. */
+  readonly isQuiet?: boolean;
+}
+
 export class Output {
   readonly isJson: boolean;
+  /** Whether notes are wanted: a person may be reading them. */
+  readonly isTalkative: boolean;
   readonly #streams: Streams;
 
-  constructor(streams: Streams, isJson: boolean) {
+  constructor(streams: Streams, { isJson = false, isQuiet = false }: OutputOptions) {
     this.#streams = streams;
     this.isJson = isJson;
+    this.isTalkative = !isJson && !isQuiet;
+  }
+
+  /** Whether a person watches stderr: then a wait is explained, and progress shown. */
+  get isWatched(): boolean {
+    return this.isTalkative && this.#streams.stderr.isTTY === true;
   }
 
   /** What the command was asked for. */
@@ -41,9 +56,9 @@ export class Output {
     stdout.write(`${toText({ columns: Math.min(stdout.columns ?? 100, 120), style })}\n`);
   }
 
-  /** For people who wait; programs that read JSON are not told. */
+  /** For people who wait; programs that read JSON are not told, nor users who said --quiet. */
   note(text: string): void {
-    if (!this.isJson) this.#streams.stderr.write(`${text}\n`);
+    if (this.isTalkative) this.#streams.stderr.write(`${text}\n`);
   }
 
   /** What works, and yet should be known. */

@@ -1,53 +1,55 @@
 // The command line as a whole: its commands, what they have in common, and how a run ends.
 import { Command } from "commander";
 import { version } from "../index.ts";
-import { registerDoctor } from "./commands/doctor.ts";
-import { registerEvents } from "./commands/events.ts";
-import { registerLocks } from "./commands/locks.ts";
-import { registerRun } from "./commands/run.ts";
-import { registerSemaphore } from "./commands/semaphore.ts";
-import { registerDemo } from "./demo/demo-command.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { endHelp } from "./help.ts";
 import { Output, type Streams } from "./output.ts";
 import { ownWords } from "./own-words.ts";
+import type { Pipes, Register, Run } from "./run.ts";
 
-/** Adds one command to the program. */
-export type Register = (program: Command, run: Run) => void;
-
-/** In the order of the help page. A new command is one more line here. */
-const commands: readonly Register[] = [
-  registerDemo,
-  registerDoctor,
-  registerRun,
-  registerSemaphore,
-  registerLocks,
-  registerEvents,
-];
-
-/** Where a run reads and writes; a test may give it no input. */
-export interface Pipes extends Streams {
-  readonly stdin?: AsyncIterable<Uint8Array | string> | undefined;
+interface ListedCommand {
+  readonly summary: string;
+  /** Only the command that is used is loaded: `--version` in a script must not cost a second. */
+  readonly load: () => Promise<Register>;
 }
 
-/** One run of the command line, as a command sees it. */
-export interface Run {
-  /** Aborts when the user presses Ctrl-C or the process is asked to end: a command cleans up and rejects with its reason. */
-  readonly signal: AbortSignal;
-  /** Not before the command runs. */
-  readonly output: Output;
-  /** For commands that read or write lines without end; what all others say goes through `output`. */
-  readonly pipes: Pipes;
-  /** What the run ends with if nothing fails. Starts as `done`. */
-  exitCode: number;
-}
+/** In the order of the help page. A new command is one more entry here. */
+const commands: Readonly<Record<string, ListedCommand>> = {
+  demo: {
+    summary: "many workstations, one folder, nothing lost",
+    load: async () => (await import("./demo/demo-command.ts")).registerDemo,
+  },
+  doctor: {
+    summary: "what a file system can be trusted with",
+    load: async () => (await import("./commands/doctor.ts")).registerDoctor,
+  },
+  run: {
+    summary: "a command under a lock",
+    load: async () => (await import("./commands/run.ts")).registerRun,
+  },
+  semaphore: {
+    summary: "a lock file that any program can honour",
+    load: async () => (await import("./commands/semaphore.ts")).registerSemaphore,
+  },
+  locks: {
+    summary: "which process holds which path, and how to evict it",
+    load: async () => (await import("./commands/locks.ts")).registerLocks,
+  },
+  events: {
+    summary: "a log of events that many processes append to",
+    load: async () => (await import("./commands/events.ts")).registerEvents,
+  },
+};
 
 /** What the process around a run wants to know of it. */
 export interface RunNews {
   /** How the user wants to be told things. Before anything is done. */
   onOutput?(output: Output): void;
-  /** It was the signal that ended it. A command may also go on to its own end when the signal aborts, and then its exit code is what counts. */
+  /**
+   * The signal ended the run. A command may also go on to its own end when the signal aborts; then
+   * its exit code counts.
+   */
   onInterrupted?(): void;
 }
 
@@ -59,33 +61,53 @@ export async function runCommandLine(
   news: RunNews = {},
 ): Promise<number> {
   const program = createProgram(pipes);
-  const run: { -readonly [Key in keyof Run]: Run[Key] } = { signal, output: new Output(pipes, false), pipes, exitCode: exitCodes.done }; // prettier-ignore
-  for (const register of commands) register(program, run);
-  takeJsonEverywhere(program);
+  const output = new Output(pipes, {});
+  const run: { -readonly [Key in keyof Run]: Run[Key] } = { signal, output, pipes, exitCode: exitCodes.done };
+  let wrong: Command = program;
+  const wanted = args.find((word) => Object.hasOwn(commands, word));
+  for (const [name, { summary, load }] of Object.entries(commands)) {
+    const command = program.command(name).summary(summary);
+    if (name === wanted) (await load())(command, run);
+  }
+  prepareAll(program, (command) => (wrong = command));
   // Found before anything is parsed, because wrong usage is reported in JSON too.
-  run.output = new Output(pipes, ownWords(program, args).includes("--json"));
+  const own = ownWords(program, args);
+  run.output = new Output(pipes, { isJson: own.includes("--json"), isQuiet: own.includes("--quiet") });
   news.onOutput?.(run.output);
   try {
     await program.parseAsync(args, { from: "user" });
     return run.exitCode;
   } catch (error) {
-    if (!signal.aborted || error !== signal.reason) return reportFailure(error, run.output);
+    if (!signal.aborted || error !== signal.reason) return reportFailure(error, run.output, { usageOf: nameOf(wrong) });
     run.output.note("holdfast: interrupted, and cleaned up");
     news.onInterrupted?.();
     return exitCodes.failed;
   }
 }
 
-/** Wherever it stands, though options belong to the command that they stand behind. */
-function takeJsonEverywhere(command: Command): void {
-  command.option("--json", "print results and errors as one line of JSON");
-  for (const each of command.commands) takeJsonEverywhere(each);
+/**
+ * What every command takes wherever it stands, though options belong to the command that they stand
+ * behind; `onWrong` is told which command was used wrongly.
+ */
+function prepareAll(command: Command, onWrong: (command: Command) => void): void {
+  command
+    .option("--json", "print results and errors as one line of JSON")
+    .option("--quiet", "print results, warnings and errors, and nothing else")
+    .exitOverride((error) => {
+      onWrong(command);
+      throw error;
+    });
+  for (const each of command.commands) prepareAll(each, onWrong);
+}
+
+function nameOf(command: Command): string {
+  return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 }
 
 function createProgram(streams: Streams): Command {
   const program = new Command("holdfast")
     .description("Many processes and many machines share one folder without losing a write. No server.")
-    .version(version, "--version", "print the version")
+    .version(version, "-V, --version", "print the version")
     // Before any command is added: commands inherit all of this.
     .exitOverride()
     // Or `run` could not leave the options of what it runs alone.

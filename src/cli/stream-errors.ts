@@ -1,10 +1,31 @@
 // What can go wrong with stdin and stdout, which is nobody's bug: a full disk behind `>`, a directory behind `<`, a reader who has gone.
+import { spawn } from "node:child_process";
+import { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { HoldfastError } from "../index.ts";
 
 /** Whoever reads has gone (`… | head`): there is nobody to tell, and it is no failure. */
 export function isNobodyReading({ code }: NodeJS.ErrnoException): boolean {
   return code === "EPIPE";
+}
+
+/**
+ * Aborts when the reader of stdout has gone, where that can be told without writing: a pipe, and a
+ * `tail` that watches its own stdout, as that of GNU does; Node itself does not look. Elsewhere never:
+ * then the next write finds out.
+ */
+export function watchReader(): { readonly signal: AbortSignal } & Disposable {
+  const gone = new AbortController();
+  const { stdout } = process;
+  const isPipe = stdout instanceof Socket && !stdout.isTTY;
+  const watcher = isPipe ? spawn("tail", ["-f", "/dev/null"], { stdio: ["ignore", "inherit", "ignore"] }) : undefined;
+  // There may be no such program.
+  watcher?.once("error", () => undefined);
+  watcher?.once("exit", (_code, signal) => {
+    if (signal === "SIGPIPE") gone.abort();
+  });
+  watcher?.unref();
+  return { signal: gone.signal, [Symbol.dispose]: () => void watcher?.kill() };
 }
 
 export function cannotWrite(error: NodeJS.ErrnoException): HoldfastError {

@@ -9,10 +9,7 @@ import { explainMissing } from "./scratch.ts";
 export type { DoctorOptions } from "./doctor.ts";
 export type { CheckVerdict, DoctorCheck, DoctorPeer, DoctorReport, DoctorVerdict } from "./report.ts";
 
-/**
- * What the file system of `directory` can be trusted with. Makes and removes a directory of its own in there, and touches nothing else. Rejects with
- * INVALID_PATH, NO_PERMISSION or DISK_FULL when nothing could be examined; a file system that Holdfast must not be used on is an answer, not an error.
- */
+/** As `doctor` of "holdfast" says. */
 export async function doctor(directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
   const absolute = directoryOf(directory);
   return await examine(await openPorts(absolute), absolute, options);

@@ -68,7 +68,8 @@ describe("events append", () => {
     expect(await run([...args, "--id", "a", "--metadata", '{"by":"ada"}'])).toEqual({
       exitCode: 0,
       stdout: '{"first":1,"last":1,"repeated":false}\n',
-      stderr: "",
+      // Announced once: the path may be mistyped.
+      stderr: `holdfast: making a new log in ${directory}\n`,
     });
     const { stdout } = await run(["read", directory]);
     expect(linesOf(stdout)).toMatchObject([
@@ -383,10 +384,9 @@ describe("events export and import", () => {
     const { stdout: exported } = await run(["export", directory]);
     expect(linesOf(exported).at(-1)).toMatchObject({ kind: "event export end", body: { lines: 5, position: 5 } });
     const copy = join(makeScratch(), "copy");
-    expect(await run(["import", copy, "--mode", "share"], { input: exported })).toEqual({
+    expect(await run(["import", copy, "--mode", "share"], { input: exported })).toMatchObject({
       exitCode: 0,
       stdout: "Imported 5 event(s), up to position 5.\n",
-      stderr: "",
     });
     expect(JSON.parse(readFileSync(join(copy, "log.json"), "utf8"))).toMatchObject({ body: { mode: "share" } });
     expect((await run(["read", copy])).stdout).toBe((await run(["read", directory])).stdout);
@@ -500,7 +500,7 @@ describe("as processes in a pipe", () => {
     const directory = await newLog();
     const copy = join(makeScratch(), "copy");
     const from = new HoldfastProcess(["events", "export", directory]);
-    const to = new HoldfastProcess(["events", "import", copy]);
+    const to = new HoldfastProcess(["events", "import", copy, "--quiet"]);
     to.tell((await from.ended).stdout);
     to.endInput();
     expect(await to.ended).toMatchObject({
@@ -512,7 +512,7 @@ describe("as processes in a pipe", () => {
 
   test("an append is told when it is durable, while the pipe stays open", async () => {
     const directory = join(makeScratch(), "new");
-    const append = new HoldfastProcess(["events", "append", directory]);
+    const append = new HoldfastProcess(["events", "append", directory, "--quiet"]);
     for (const position of [1, 2, 3]) {
       append.tell('{"type":"A","data":1}\n');
       expect(JSON.parse(await append.hear())).toEqual({ first: position, last: position, repeated: false });
@@ -523,7 +523,9 @@ describe("as processes in a pipe", () => {
 
   test("many at once append to one log, and nothing is lost", async () => {
     const directory = join(makeScratch(), "new");
-    const writers = [1, 2, 3, 4].map(() => new HoldfastProcess(["events", "append", directory, "--timeout", "60s"]));
+    const writers = [1, 2, 3, 4].map(
+      () => new HoldfastProcess(["events", "append", directory, "--quiet", "--timeout", "60s"]),
+    );
     for (const [index, writer] of writers.entries()) {
       for (let count = 0; count < 25; count++)
         writer.tell(`{"type":"A","data":[${index},${count}],"id":"${index}-${count}"}\n`);
@@ -568,7 +570,7 @@ describe("as processes in a pipe", () => {
     append.kill("SIGINT");
     expect(await append.ended).toMatchObject({ exitCode: null, signal: "SIGINT" });
     const copy = join(makeScratch(), "copy");
-    const importing = new HoldfastProcess(["events", "import", copy]);
+    const importing = new HoldfastProcess(["events", "import", copy, "--quiet"]);
     importing.tell((await run(["export", directory])).stdout.split("\n").slice(0, 2).join("\n"));
     await vi.waitFor(() => expect(readdirSync(copy)).toContain("log.json"), 20_000);
     importing.kill("SIGTERM");

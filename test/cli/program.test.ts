@@ -53,7 +53,8 @@ describe("help", () => {
     const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
       version: string;
     };
-    expect(await run(["--version"])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: "" });
+    for (const flag of ["--version", "-V"])
+      expect(await run([flag])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: "" });
   });
 });
 
@@ -63,7 +64,10 @@ describe("wrong usage ends with 2 and is told on stderr:", () => {
     "an unknown command": [["docter", "."], /unknown command 'docter'/],
     "an unknown option": [["doctor", ".", "--fast"], /unknown option '--fast'/],
     "one directory too many": [["doctor", ".", "."], /too many arguments/],
-    "a bad duration": [["doctor", ".", "--with-peer", "--timeout", "1h"], /'1h' is invalid\. Write a duration as 30s/],
+    "a bad duration": [
+      ["doctor", ".", "--with-peer", "--timeout", "30"],
+      /'30' is invalid\. A duration has a unit: write 30s or 30ms/,
+    ],
     "a directory that is not there": [["doctor", "/nowhere/at/all"], /\/nowhere\/at\/all is not there/],
     "a file instead of a directory": [["doctor", import.meta.filename], /is not a directory/],
   };
@@ -73,7 +77,9 @@ describe("wrong usage ends with 2 and is told on stderr:", () => {
       expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
       expect(stderr).toMatch(/^holdfast: /);
       expect(stderr).toMatch(message);
-      expect(stderr.trimEnd().split("\n").length).toBeGreaterThan(1);
+      expect(stderr).toMatch(
+        args[0] === "docter" ? /See `holdfast --help`/ : /See `holdfast doctor --help`|INVALID_PATH/,
+      );
 
       const json = await run([...args, "--json"]);
       expect({ exitCode: json.exitCode, stdout: json.stdout }).toEqual({ exitCode: 2, stdout: "" });
@@ -173,7 +179,7 @@ describe("holdfast doctor", () => {
     expect(exitCode).toBe(75);
     expect(stderr).toMatch(/Waiting for a peer/);
     expect(stdout).toMatch(/No peer came within 20 ms/);
-    const json = await run(["doctor", directory, "--with-peer", "--timeout", "0", "--json"]);
+    const json = await run(["doctor", directory, "--with-peer", "--timeout", "0s", "--json"]);
     expect({ exitCode: json.exitCode, stderr: json.stderr }).toEqual({ exitCode: 75, stderr: "" });
     expect(parseLine(json.stdout)).toMatchObject({ peer: { state: "none came" } });
     expect(readdirSync(directory)).toEqual([]);

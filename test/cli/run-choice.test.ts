@@ -22,7 +22,7 @@ const stay = ["--", process.execPath, "-e", `console.log("in"); process.stdin.re
 
 /** The paths that are locked in the path locks of `root` while `holdfast run` has its lock. */
 async function lockedIn(root: string, flags: readonly string[], options?: StartOptions): Promise<string[]> {
-  const run = new HoldfastProcess(["run", ...flags, ...stay], options);
+  const run = new HoldfastProcess(["run", "--quiet", ...flags, ...stay], options);
   expect(await run.hear()).toBe("in");
   await using locks = await openPathLocks(root);
   const held = await locks.list();
@@ -254,7 +254,7 @@ describe("wrong usage of `run` ends with 2, and nothing is run:", () => {
     "a tree for a semaphore file": [(file) => ["--semaphore", file, "--tree"], /no --tree, no --shared/],
     "a shared lock without a store": [(file) => ["--lock", file, "--shared"], /need a store/],
     "an exit code that is none": [(file) => ["--lock", file, "--busy-exit", "256"], /from 0 to 255/],
-    "a wait that is none": [(file) => ["--lock", file, "--timeout", "soon"], /Write a duration as 30s/],
+    "a wait that is none": [(file) => ["--lock", file, "--timeout", "soon"], /A duration has a unit: write 30s/],
     "a path out of the store": [(file) => ["--store", file, "--lock", "../x"], /leads out of the root/],
     "a semaphore file in no directory": [(file) => ["--semaphore", join(file, "x.lock")], /its directory is not there/],
   };

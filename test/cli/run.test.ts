@@ -26,7 +26,7 @@ const listen = [
 type Kind = "a path lock" | "a semaphore file";
 /** The flags that lock one and the same thing in `directory`. */
 const kinds: readonly [Kind, (directory: string) => string[]][] = [
-  ["a path lock", (directory) => ["--store", directory, "--lock", "stock"]],
+  ["a path lock", (directory) => ["--quiet", "--store", directory, "--lock", "stock"]],
   ["a semaphore file", (directory) => ["--semaphore", join(directory, "stock.lock")]],
 ];
 
@@ -147,7 +147,7 @@ describe("what stands behind the command", () => {
 
   test("is its own, also without -- before it", async () => {
     const { directory } = newSite("a path lock");
-    const lock = ["--lock", "stock", "--store", directory];
+    const lock = ["--lock", "stock", "--store", directory, "--quiet"];
     const args = ["-n", "--json", "--version", "--help", "--store", "elsewhere", "--", "--timeout"];
     const { exitCode, stdout, stderr } = await holdfast(["run", ...lock, ...echo, ...args]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
@@ -252,7 +252,8 @@ describe("who waits for the lock", () => {
     const { directory, lock } = newSite("a path lock");
     const holder = new HoldfastProcess(["run", ...lock, ...stay]);
     expect(await holder.hear()).toBe("in");
-    const waiting = new HoldfastProcess(["run", ...lock, "--", "touch", join(directory, "touched")]);
+    const loud = lock.filter((word) => word !== "--quiet");
+    const waiting = new HoldfastProcess(["run", ...loud, "--", "touch", join(directory, "touched")]);
     await untilWaiting(directory, 1);
     waiting.kill("SIGTERM");
     expect(await waiting.ended).toMatchObject({

@@ -62,7 +62,7 @@ describe("acquire and release", () => {
     for (const args of [
       ["try-acquire", lock],
       ["acquire", lock, "--timeout", "30ms"],
-      ["acquire", lock, "--timeout", "0"],
+      ["acquire", lock, "--timeout", "0s"],
     ]) {
       // prettier-ignore
       const { exitCode, stdout, stderr } = await run(...args);
@@ -138,13 +138,16 @@ describe("acquire and release", () => {
 describe("status", () => {
   test("tells in words who holds it, since when, and whether it is stale", async () => {
     const lock = newLock();
-    expect(await run("status", lock)).toEqual({ exitCode: 0, stdout: "free\n", stderr: "" });
+    expect(await run("status", lock)).toEqual({ exitCode: 3, stdout: "free\n", stderr: "" });
     writeFileSync(lock, staleLock);
-    const { stdout } = await run("status", lock);
+    const { exitCode, stdout } = await run("status", lock);
+    expect(exitCode).toBe(4);
     expect(stdout).toBe("locked, but stale\npid: 4711\nsince: 2001-09-09T01:46:40.000Z\n");
     expect((await run("status", lock, "--stale", "never")).stdout).toMatch(/^locked\n/);
     writeFileSync(lock, foreignLock());
-    expect((await run("status", lock)).stdout).toMatch(/^locked\npid: 4711\nsince: .*\ntag: theirs\n$/);
+    const held = await run("status", lock);
+    expect(held.exitCode).toBe(0);
+    expect(held.stdout).toMatch(/^locked\npid: 4711\nsince: .*\ntag: theirs\n$/);
     writeFileSync(lock, "garbage");
     expect((await run("status", lock)).stdout).toMatch(/^locked\nby nobody knows whom/);
   });
@@ -172,7 +175,7 @@ describe("wrong usage ends with 2:", () => {
     "an empty path": [["acquire", ""], /cannot be a lock: it is empty/],
     "a path that leads elsewhere": [["acquire", "../job.lock"], /cannot be a lock: it contains `\.\.`/],
     "a directory that is not there": [["acquire", "/nowhere/at/all.lock"], /its directory is not there/],
-    "a bad duration": [["acquire", "x", "--timeout", "soon"], /'soon' is invalid\. Write a duration/],
+    "a bad duration": [["acquire", "x", "--timeout", "soon"], /'soon' is invalid\. A duration has a unit/],
     "a bad pid": [["acquire", "x", "--pid", "-1"], /'-1' is invalid\. Write the number of a process/],
     "a process that is not running": [["acquire", "x", "--pid", "4294967295"], /no process 4294967295 is running/],
   };

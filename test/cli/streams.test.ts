@@ -34,6 +34,13 @@ describe.skipIf(!existsSync("/dev/full"))("a full disk behind stdout", () => {
   });
 });
 
+const hasGnuTail = /GNU/.test(spawnSync("tail", ["--version"], { encoding: "utf8" }).stdout ?? "");
+
+test.skipIf(!hasGnuTail)("tail ends when its reader has gone, though no event comes any more", () => {
+  const { status, stderr } = inShell(`set -o pipefail; holdfast events tail LOG --after 0 --quiet | head -1`);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+});
+
 describe.skipIf(process.platform === "win32")("a shell", () => {
   test.each(["append", "import"])("that gives a directory as the input of %s is told so", (verb) => {
     const { status, stderr } = inShell(`holdfast events ${verb} LOG < /`);

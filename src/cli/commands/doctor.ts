@@ -5,17 +5,15 @@ import { formatReport } from "../doctor-report.ts";
 import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 
 interface DoctorFlags {
   readonly withPeer?: boolean;
   readonly timeout: number;
 }
 
-export function registerDoctor(program: Command, run: Run): void {
-  const command = program
-    .command("doctor")
-    .summary("what a file system can be trusted with")
+export function registerDoctor(command: Command, run: Run): void {
+  command
     .description(
       "Says what the file system of DIR can be trusted with: links, renames, exclusive creates, OS locks, syncs, clocks, hints and mount options. Works in a directory of its own inside DIR, and removes it.",
     )

@@ -3,7 +3,7 @@ import { Option, type Command } from "commander";
 import type { Appended, AppendOptions, EventStore, LogMode, NewEvent, Query } from "../../events/index.ts";
 import { HoldfastError, isHoldfastError } from "../../index.ts";
 import { parseDuration } from "../duration.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 import { badInput, inInput, inputLines, LineWriter, type LineRange } from "./events-lines.ts";
 import {
   collect,
@@ -81,7 +81,7 @@ export function registerAppend(events: Command, run: Run): void {
   });
   command.action(async (directory: string, flags: AppendFlags) => {
     checkFlags(flags, command);
-    const path = await logDirectoryOf(directory, flags, command);
+    const path = await logDirectoryOf(directory, flags, command, run);
     const { mode, timeout: lockTimeoutMs } = flags;
     await withEvents(path, { mode, lockTimeoutMs }, (store) => appendAll(store, flags, run));
   });

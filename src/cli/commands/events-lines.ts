@@ -1,7 +1,7 @@
 // Lines in and out of `holdfast events`: as much as fits through the pipe, and no more than anybody reads.
 import { TextDecoder } from "node:util";
 import { HoldfastError } from "../../index.ts";
-import type { Pipes, Run } from "../program.ts";
+import type { Pipes, Run } from "../run.ts";
 import { cannotRead, cannotWrite, isNobodyReading } from "../stream-errors.ts";
 
 /** What a stream has beside `write`, when it is a real one. */

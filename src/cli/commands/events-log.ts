@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { locateEvents, openEvents, type EventStore, type EventStoreOptions, type Query } from "../../events/index.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp, type HelpEnd } from "../help.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 
 export interface LogFlags {
   readonly log?: string;
@@ -47,9 +47,16 @@ export async function findLogDirectory(
   return undefined;
 }
 
-/** Whether there is a log or not. */
-export async function logDirectoryOf(directory: string, { log }: LogFlags, command: Command): Promise<string> {
-  return (await locate(directory, log, command)).directory;
+/** Whether there is a log or not. One that is about to be made is announced: the path may be mistyped. */
+export async function logDirectoryOf(
+  directory: string,
+  { log }: LogFlags,
+  command: Command,
+  run: Run,
+): Promise<string> {
+  const location = await locate(directory, log, command);
+  if (!location.isThere) run.output.note(`holdfast: making a new log in ${location.directory}`);
+  return location.directory;
 }
 
 async function locate(directory: string, log: string | undefined, command: Command): ReturnType<typeof locateEvents> {

@@ -1,5 +1,5 @@
 // How far a long command has come: for a person at a terminal, on one line that goes when it is done.
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 
 const everyMs = 100;
 
@@ -13,7 +13,7 @@ export class Progress implements Disposable {
 
   constructor({ pipes: { stderr }, output }: Run, what: string) {
     this.#stderr = stderr;
-    this.#isShown = stderr.isTTY === true && !output.isJson;
+    this.#isShown = output.isWatched;
     this.#what = what;
   }
 

@@ -1,7 +1,8 @@
 // The commands `holdfast events read`, `tail` and `head`: what is in a log, what comes, and how far it goes.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { Query, SequencedEvent } from "../../events/index.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
+import { watchReader } from "../stream-errors.ts";
 import { LineWriter } from "./events-lines.ts";
 import {
   collect,
@@ -76,7 +77,7 @@ export function registerTail(events: Command, run: Run): void {
   const command = verb(events, "tail", {
     summary: "print events as they come",
     description:
-      "Prints the events that come from now on, or from a position on, as NDJSON, until it is told to end (Ctrl-C, SIGTERM). When nobody reads any more, it ends with the next event that it would print: before that it cannot know.",
+      "Prints the events that come from now on, or from a position on, as NDJSON, until it is told to end (Ctrl-C, SIGTERM), or until its reader has gone (`| head -2`; without GNU tail on this machine that shows only with the next event).",
     options: [
       ...queryOptions(),
       new Option("--after <position>", "begin behind this position; head: with what comes from now on")
@@ -96,7 +97,13 @@ export function registerTail(events: Command, run: Run): void {
     await withEvents(path, {}, async (store) => {
       const after = flags.after === "head" ? await store.head() : flags.after;
       run.output.note(`holdfast: following ${path} after position ${after}`);
-      await print(store.subscribe(query, { after, signal: run.signal }), run);
+      using reader = watchReader();
+      const signal = AbortSignal.any([run.signal, reader.signal]);
+      try {
+        await print(store.subscribe(query, { after, signal }), run);
+      } catch (error) {
+        if (!reader.signal.aborted || run.signal.aborted) throw error;
+      }
     });
   });
 }

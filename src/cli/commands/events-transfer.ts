@@ -1,7 +1,7 @@
 // The commands `holdfast events export` and `import`: a whole log through a pipe, and into another log.
 import type { Command } from "commander";
 import { exportEvents, importEvents, type Imported, type LogMode } from "../../events/index.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 import { modeOption, timeoutOption } from "./events-append.ts";
 import { inputChunks, LineWriter } from "./events-lines.ts";
 import {
@@ -71,7 +71,7 @@ export function registerImport(events: Command, run: Run): void {
     },
   });
   command.action(async (directory: string, flags: ImportFlags) => {
-    const path = await logDirectoryOf(directory, flags, command);
+    const path = await logDirectoryOf(directory, flags, command, run);
     const imported = await bringIn(path, flags, run);
     run.output.result({ directory: path, ...imported }, () =>
       imported.added === 0

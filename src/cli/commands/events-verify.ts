@@ -3,7 +3,7 @@ import { Option, type Command } from "commander";
 import { rebuildEventIndexes, verifyEvents, type Problem, type VerifyReport } from "../../events/index.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { printable, wrap, type Page, type Style } from "../output.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 import { damaged, failed, findLogDirectory, nothingThere, verb, wrongUsage, type LogFlags } from "./events-log.ts";
 import { Progress } from "./events-progress.ts";
 

@@ -1,7 +1,7 @@
 // The command `holdfast events`: a log of events in a folder, for shells and pipes.
 import type { Command } from "commander";
 import { endHelp } from "../help.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 import { registerAppend } from "./events-append.ts";
 import { damaged, failed, nothingThere, wrongUsage } from "./events-log.ts";
 import { registerHead, registerRead, registerTail } from "./events-read.ts";
@@ -19,11 +19,8 @@ const verbs = [
   registerRebuild,
 ];
 
-export function registerEvents(program: Command, run: Run): void {
-  const events = program
-    .command("events")
-    .summary("a log of events that many processes append to")
-    .description("Appends to, reads and looks after a log of events. NDJSON in, NDJSON out.");
+export function registerEvents(events: Command, run: Run): void {
+  events.description("Appends to, reads and looks after a log of events. NDJSON in, NDJSON out.");
   endHelp(events, {
     examples: [
       "holdfast events append /mnt/shop/events --type Sold --data '{\"sku\":1}' --tag sku:1",

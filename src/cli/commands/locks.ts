@@ -5,17 +5,14 @@ import { exitCodes } from "../exit-codes.ts";
 import { formatHeldLocks } from "../held-locks.ts";
 import { endHelp } from "../help.ts";
 import { meantBelow } from "../meant-path.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 
 const failed = "failed: no permission, disk full";
 const wrongUsage = "wrong usage, or PATH cannot be locked";
 const verificationFailed = "the lock table is damaged, or its file system cannot be used";
 
-export function registerLocks(program: Command, run: Run): void {
-  const locks = program
-    .command("locks")
-    .summary("who holds which path, and how to evict him")
-    .description("Shows and breaks the path locks of a store, or of any directory in which paths were locked.");
+export function registerLocks(locks: Command, run: Run): void {
+  locks.description("Shows and breaks the path locks of a store, or of any directory in which paths were locked.");
   endHelp(locks, {
     examples: ["holdfast locks list /mnt/shop", "holdfast locks break /mnt/shop stock/report.csv"],
     exits: { done: "done", failed, wrongUsage, nothingToDo: "nothing to do", verificationFailed },

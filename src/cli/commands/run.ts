@@ -1,13 +1,15 @@
 // The command `holdfast run`: what flock(1) is used for. A command under a lock, and its exit code.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { isHoldfastError } from "../../index.ts";
+import { findLockRoot } from "../../locks/index.ts";
 import { findPathLock, semaphoreLock, storelessLock, type ChosenLock, type LockWish } from "../chosen-lock.ts";
 import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { explain } from "../explained-wait.ts";
 import { reportFailure } from "../failure.ts";
 import { NotStarted, runGuarded } from "../guarded-command.ts";
 import { endHelp } from "../help.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 
 interface RunFlags {
   readonly lock?: string;
@@ -20,10 +22,8 @@ interface RunFlags {
   readonly busyExit: number;
 }
 
-export function registerRun(program: Command, run: Run): void {
-  const command = program
-    .command("run")
-    .summary("a command under a lock")
+export function registerRun(command: Command, run: Run): void {
+  command
     .description(
       [
         "Takes a lock, runs CMD, and releases the lock when CMD has ended. Ends with the exit code of CMD (128 + n when signal n has ended it), or with one of those below. Waits for the lock as long as it takes, unless --timeout or -n says otherwise.",
@@ -85,6 +85,8 @@ async function chooseLock(flags: RunFlags, command: Command, run: Run): Promise<
   }
   if (path === undefined || path === "") command.error("error: say what to lock: --lock PATH or --semaphore FILE");
   const wish: LockWish = { path, store: flags.store ?? (process.env["HOLDFAST_STORE"] || undefined), tree, shared };
+  if (wish.store !== undefined && (await findLockRoot(wish.store))?.path !== "")
+    run.output.note(`holdfast: nothing was ever locked in ${wish.store}: making a new lock table there`);
   const chosen = await findPathLock(wish);
   if (chosen !== undefined) return chosen;
   // Not silently weaker than what was asked for.
@@ -98,9 +100,11 @@ async function runUnder(lock: ChosenLock, words: readonly string[], flags: RunFl
   const timeoutMs = flags.nonblock ? 0 : (flags.timeout ?? Infinity);
   // Not the arguments: others can read the tag, and arguments may be secrets.
   const waiting = { timeoutMs, signal: run.signal, tag: words[0] ?? "" };
-  const taken = await lock.acquire(waiting).catch((error: unknown) => {
+  const { name: what } = lock;
+  const wait = { what, findHolder: () => lock.findHolder(), wait: () => lock.acquire(waiting) };
+  const taken = await explain(run, wait).catch((error: unknown) => {
     if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw error;
-    run.exitCode = reportFailure(error, run.output, flags.busyExit);
+    run.exitCode = reportFailure(error, run.output, { exitCode: flags.busyExit });
     return undefined;
   });
   if (taken === undefined) return;

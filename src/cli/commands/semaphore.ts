@@ -2,9 +2,11 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { Semaphore, type SemaphoreStatus } from "../../locks/index.ts";
 import { parseDuration } from "../duration.ts";
+import { findSemaphoreHolder } from "../chosen-lock.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { explain } from "../explained-wait.ts";
 import { endHelp, type HelpEnd } from "../help.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 
 interface Flags {
   readonly pid: number;
@@ -15,13 +17,10 @@ interface Flags {
   readonly force?: boolean;
 }
 
-export function registerSemaphore(program: Command, run: Run): void {
-  const semaphore = program
-    .command("semaphore")
-    .summary("a lock file that any program can honour")
-    .description(
-      "Takes and releases the lock file FILE (protocol 1.0: pid=, timestamp=, tag=). The lock belongs to the process that called this command, usually a shell script: it ends with that process, and the same process releases it. Through npx or another wrapper, say whose it is: --pid $$.",
-    );
+export function registerSemaphore(semaphore: Command, run: Run): void {
+  semaphore.description(
+    "Takes and releases the lock file FILE (protocol 1.0: pid=, timestamp=, tag=). The lock belongs to the process that called this command, usually a shell script: it ends with that process, and the same process releases it. Through npx or another wrapper, say whose it is: --pid $$.",
+  );
   endHelp(semaphore, {
     examples: [
       "holdfast semaphore acquire /var/lock/backup.lock --timeout 30s || exit 75",
@@ -31,8 +30,8 @@ export function registerSemaphore(program: Command, run: Run): void {
       done: "done",
       failed: "failed: no permission, disk full",
       wrongUsage: "wrong usage, or FILE cannot be a lock",
-      nothingToDo: "clean: nothing was stale",
-      notHeld: "release: not held by the calling process",
+      nothingToDo: "clean: nothing was stale; status: free",
+      notHeld: "release: not held by the calling process; status: stale",
       verificationFailed: "clean: not safe on this file system",
       tryAgain: "held by somebody else: try again",
     },
@@ -86,12 +85,23 @@ function registerRelease(semaphore: Command, run: Run): void {
 
 function registerStatus(semaphore: Command, run: Run): void {
   const command = verb(semaphore, "status", "Says who holds FILE, and whether it is stale.", {
-    examples: ["holdfast semaphore status /var/lock/backup.lock --json"],
-    exits: { done: "told, whatever it is", failed, wrongUsage },
+    examples: [
+      "holdfast semaphore status /var/lock/backup.lock --json",
+      "holdfast semaphore status /var/lock/backup.lock --quiet > /dev/null && echo busy",
+    ],
+    exits: {
+      done: "held",
+      failed,
+      wrongUsage,
+      nothingToDo: "free",
+      notHeld: "stale: the next process that wants it takes it over",
+    },
   });
   command.action(async (file: string, flags: Flags) => {
     const semaphore = open(file, flags);
     const status = await semaphore.status();
+    if (status.stale) run.exitCode = exitCodes.notHeld;
+    else if (!status.locked) run.exitCode = exitCodes.nothingToDo;
     run.output.result({ path: semaphore.path, ...status }, () => describe(status));
   });
 }
@@ -150,7 +160,11 @@ async function acquire(file: string, flags: Flags, command: Command, run: Run): 
   const semaphore = open(file, flags);
   const risk = await semaphore.findLocationRisk();
   if (risk !== undefined) run.output.warning({ name: "HoldfastWarning", message: risk });
-  const { info } = await semaphore.acquire({ timeoutMs: flags.timeout, tag: flags.tag, signal: run.signal });
+  const { info } = await explain(run, {
+    what: semaphore.path,
+    findHolder: () => findSemaphoreHolder(semaphore),
+    wait: () => semaphore.acquire({ timeoutMs: flags.timeout, tag: flags.tag, signal: run.signal }),
+  });
   run.output.result({ path: semaphore.path, ...info }, () => `${semaphore.path} is held by process ${info.pid}.`);
 }
 

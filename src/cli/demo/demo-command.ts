@@ -6,7 +6,7 @@ import { formatResult, formatSecond, formatStart } from "./demo-report.ts";
 import { runWorkstation } from "./workstation.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
-import type { Run } from "../program.ts";
+import type { Run } from "../run.ts";
 
 interface DemoFlags {
   readonly dir?: string;
@@ -21,10 +21,8 @@ interface DemoFlags {
 const defaultSeconds = 15;
 const workstationsMax = 200;
 
-export function registerDemo(program: Command, run: Run): void {
-  const command = program
-    .command("demo")
-    .summary("many workstations, one folder, nothing lost")
+export function registerDemo(command: Command, run: Run): void {
+  command
     .description(
       "Starts workstations on one folder that sell tickets, kills some and pauses others meanwhile, then reads the folder anew and looks for every acknowledged sale. Pauses need Linux or macOS.",
     )

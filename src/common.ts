@@ -14,6 +14,14 @@ export interface Waiting extends Cancel {
   timeoutMs?: number | undefined;
 }
 
+/** What every `open…` takes. */
+export interface OpenOptions {
+  /** Make it if it is not there. Default true; false guards against a share that is not mounted (NOT_A_STORE). */
+  create?: boolean | undefined;
+  /** The id that it must have, as its record on the disk says: WRONG_STORE otherwise, NOT_A_STORE where there is none. */
+  id?: string | undefined;
+}
+
 /** Something that is owned until it is released or lost. */
 export interface Hold extends AsyncDisposable {
   /** Aborts, with a LOCK_LOST error as its reason, as soon as this process knows that it no longer owns. */

@@ -7,6 +7,7 @@ export type {
   Hold,
   HolderInfo,
   LockMode,
+  OpenOptions,
   Problem,
   Running,
   VerifyOptions,

@@ -1,5 +1,5 @@
 // Ground: the holders of one place and their temp directories; who joins it, who is alive in it, and what is swept after the dead.
-import type { HolderInfo } from "../common.ts";
+import type { HolderInfo, OpenOptions } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import { objectOf, textOf } from "../format/decoding.ts";
 import { isId } from "../format/id.ts";
@@ -9,7 +9,7 @@ import type { Ports } from "../ports/ports.ts";
 import { ensureDirectory } from "./directory.ts";
 import { GroundLayout, holderKind, type Holder } from "./holder.ts";
 import { Life, type LifeOptions } from "./life.ts";
-import { decideRecord, findDecision, findRecord } from "./record-file.ts";
+import { decideRecord, findDecision, findRecord, mustBeMeant } from "./record-file.ts";
 import { Remains } from "./remains.ts";
 import { withProbe } from "./stamp.ts";
 import type { Staging } from "./staging.ts";
@@ -20,7 +20,7 @@ import { Witness, type HolderState } from "./witness.ts";
 /** As far as timers reach. */
 const leaseMsMax = 2 ** 31 - 1;
 
-export interface GroundOptions {
+export interface GroundOptions extends Readonly<OpenOptions> {
   /** How long a silent holder counts as alive. Default 30_000. */
   readonly leaseMs?: number | undefined;
   /** For people: "till 3". Default: none. */
@@ -62,7 +62,7 @@ export class Ground implements AsyncDisposable {
   static async open(
     ports: Ports,
     directory: string,
-    { leaseMs = 30_000, name = "" }: GroundOptions = {},
+    { leaseMs = 30_000, name = "", create, id: idWanted }: GroundOptions = {},
   ): Promise<Ground> {
     if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
       throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
@@ -70,6 +70,7 @@ export class Ground implements AsyncDisposable {
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
+    mustBeMeant({ what: "ground", path: directory, found: known }, { create, id: idWanted });
     if (known === undefined) await makeDirectories(ports, layout);
     const options = { leaseMs: Math.round(leaseMs), name };
     const life = await Life.begin(ports, layout, options).catch(async (error: unknown) => {

@@ -1,5 +1,6 @@
 // The subpath "holdfast/durable": the mechanisms that everything else is made of, for those who build their own. They may change between minor versions.
 import { openNodePorts } from "../ports/node/ports.ts";
+import { checkOptions } from "../format/known-options.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { Gate } from "./gate.ts";
@@ -30,6 +31,7 @@ export async function openPorts(directory: string | URL): Promise<Ports> {
 
 /** Joins the ground in a directory of this machine's file system, making it if it is not there. */
 export async function openGround(directory: string | URL, options?: GroundOptions): Promise<Ground> {
+  checkOptions("openGround", options, { leaseMs: true, name: true, create: true, id: true });
   const path = directoryOf(directory);
   return await Ground.open(await openPorts(path), path, options);
 }

@@ -41,9 +41,14 @@ export async function openGate(ports: Ports, staging: Staging, directory: string
   throw unusable(directory, "a gate between machines", why);
 }
 
+/** The record of a gate, if its kind was decided. */
+export async function findGate({ disk }: Ports, directory: string): Promise<GateRecord | undefined> {
+  return await findDecision(disk, gateRecordKind, recordOf(directory));
+}
+
 /** The recorded kind, if it was decided. */
-export async function findGateKind({ disk }: Ports, directory: string): Promise<GateKind | undefined> {
-  return (await findDecision(disk, gateRecordKind, recordOf(directory)))?.gate;
+export async function findGateKind(ports: Ports, directory: string): Promise<GateKind | undefined> {
+  return (await findGate(ports, directory))?.gate;
 }
 
 /** The recorded kind; decides it when there is none: `os` only where the file system is known to be local. */

@@ -1,4 +1,5 @@
 // One small record under a fixed name: decided once by whoever comes first, and read by everybody after.
+import type { OpenOptions } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
@@ -29,6 +30,28 @@ export async function findRecord<T>(disk: Disk, kind: RecordKind<T>, path: strin
     if (hasErrno(error, "ENOENT")) return undefined;
     throw error;
   }
+}
+
+/** What is to be opened, as its first record knows it. */
+export interface Opened {
+  /** For people: "event log". */
+  readonly what: string;
+  readonly path: string;
+  readonly found: { readonly id: string } | undefined;
+}
+
+/** Before anything is made. NOT_A_STORE, WRONG_STORE. */
+export function mustBeMeant({ what, path, found }: Opened, { create = true, id }: OpenOptions): void {
+  if (typeof create !== "boolean") throw new TypeError("create must be true or false.");
+  if (id !== undefined && typeof id !== "string") throw new TypeError("id must be a string.");
+  if (found === undefined) {
+    if (create && id === undefined) return;
+    const message = `There is no ${what} in ${path}, and none was made. Is the share mounted? Mount it, correct the path, or open it once without \`create: false\` and \`id\` to make a new one.`;
+    throw holdfastError("NOT_A_STORE", message, { path });
+  }
+  if (id === undefined || found.id === id) return;
+  const message = `The ${what} in ${path} has the id ${found.id}, not ${id}: this is another one. Mount the right share, or correct the path or the id.`;
+  throw holdfastError("WRONG_STORE", message, { path, expected: id, found: found.id });
 }
 
 /** A decision that was made before, if any. Durable when it is returned: its author may not have come to his sync, and what is built on it must not outlive it. */

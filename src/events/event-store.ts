@@ -1,5 +1,5 @@
 // What a user holds in hand: the event store, its options and its answers.
-import type { Cancel, NewEvent, Running, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
+import type { Cancel, NewEvent, OpenOptions, Running, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import type { Matching, Query } from "./query.ts";
 import type { EventSchemas } from "./schema.ts";
 import type { SubjectKeys } from "./subject-keys.ts";
@@ -31,7 +31,7 @@ export interface ReadOptions extends Cancel {
 /** How the published length is kept. */
 export type LogMode = "local" | "share";
 
-export interface EventStoreOptions<E extends NewEvent = NewEvent> {
+export interface EventStoreOptions<E extends NewEvent = NewEvent> extends OpenOptions {
   /** Default 5_000. There is no option to append without the lock. */
   lockTimeoutMs?: number | undefined;
   /** Default "fsync". */

@@ -1,5 +1,6 @@
 // The subpath "holdfast/events": a DCB event store that many processes and machines append to at once.
 import type { NewEvent, VerifyOptions, VerifyReport } from "../common.ts";
+import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { createMemoryHost } from "../ports/memory/host.ts";
 import { createMemoryPorts } from "../ports/memory/ports.ts";
 import { nodeMemoryBase, openNodePorts } from "../ports/node/ports.ts";
@@ -58,11 +59,23 @@ export type { Matching, Query, QueryItem } from "./query.ts";
 export type { EventSchemas, StandardSchema } from "./schema.ts";
 export type { SubjectKeys } from "./subject-keys.ts";
 
+const eventStoreOptions: OptionNames<EventStoreOptions> = {
+  lockTimeoutMs: true,
+  durability: true,
+  mode: true,
+  leaseMs: true,
+  schemas: true,
+  keys: true,
+  create: true,
+  id: true,
+};
+
 /** Opens the log in `directory`, making it if it is not there. `memory:` is a new one each time, as `memoryEvents`. */
 export async function openEvents<E extends NewEvent = NewEvent>(
   directory: string | URL,
   options: EventStoreOptions<E> = {},
 ): Promise<EventStore<E>> {
+  checkOptions("openEvents", options, eventStoreOptions);
   if (directory === "memory:") return await memoryStore(options).open();
   const path = directoryOf(directory);
   const ports = await openNodePorts(path);
@@ -73,6 +86,7 @@ export async function openEvents<E extends NewEvent = NewEvent>(
 export function memoryEvents<E extends NewEvent = NewEvent>(
   options: Pick<EventStoreOptions<E>, "schemas" | "keys"> = {},
 ): EventStore<E> {
+  checkOptions("memoryEvents", options, { schemas: true, keys: true });
   return memoryStore(options);
 }
 

@@ -3,6 +3,7 @@ import type { Cancel, NewEvent, SequencedEvent, VerifyOptions, VerifyReport } fr
 import type { Ground } from "../durable/ground.ts";
 import { checkTimeout } from "../durable/deadline.ts";
 import { holdfastError } from "../errors.ts";
+import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { makeUuid } from "../format/uuid.ts";
 import type { Ports } from "../ports/ports.ts";
 import type {
@@ -26,6 +27,14 @@ import { checkEvents, checkTags, jsonOf } from "./new-event.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
 import { itemsOf, type Matching, type Query } from "./query.ts";
 import { verify } from "./verify.ts";
+
+const readOptions: OptionNames<ReadOptions> = {
+  after: true,
+  upTo: true,
+  backwards: true,
+  limit: true,
+  signal: true,
+};
 
 export interface LogStoreParts {
   readonly ports: Ports;
@@ -65,7 +74,9 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   }
 
   async append(events: E | readonly E[], options: AppendOptions<E["type"]> = {}): Promise<Appended> {
+    checkOptions("append", options, { condition: true, timeoutMs: true, signal: true });
     const { condition, timeoutMs = this.#options.lockTimeoutMs ?? 5000, signal } = options;
+    checkOptions("append: condition", condition, { failIfEventsMatch: true, after: true });
     checkTimeout(timeoutMs);
     signal?.throwIfAborted();
     const list = checkEvents(events);
@@ -94,6 +105,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   ): AsyncIterable<SequencedEvent<Matching<E, Q>>> {
     // Mistakes are told where they are made, not at the first event.
     const items = itemsOf(query ?? "all");
+    checkOptions("read", options, readOptions);
     for (const name of ["after", "upTo", "limit"] as const) checkCount(options[name] ?? 0, name);
     return this.#read(items, options) as AsyncIterable<SequencedEvent<Matching<E, Q>>>;
   }
@@ -112,6 +124,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     query?: Q,
     options: Cancel & { after?: number | undefined } = {},
   ): AsyncIterable<SequencedEvent<Matching<E, Q>>> {
+    checkOptions("subscribe", options, { after: true, signal: true });
     return subscribe<E, Q>(this, this.#access, query ?? ("all" as Q), options);
   }
 
@@ -121,6 +134,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     handler: (events: readonly SequencedEvent<Matching<E, Q>>[]) => Promise<void>,
     options?: ConsumerOptions,
   ): EventConsumer {
+    checkOptions("consume", options, { batch: true, from: true, signal: true });
     return consume<E, Q>(this, this.#access, name, query, handler, options);
   }
 
@@ -145,6 +159,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   }
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
+    checkOptions("verify", options, { repair: true, onProgress: true, signal: true });
     return await verify(await this.#opened(), options);
   }
 

@@ -1,6 +1,7 @@
 // A log that is open: its parts, put together.
 import { ensureDirectory } from "../durable/directory.ts";
 import { Ground } from "../durable/ground.ts";
+import { mustBeMeant } from "../durable/record-file.ts";
 import { createStoreLock, type StoreLock } from "../locks/store-lock.ts";
 import { makeId } from "../format/id.ts";
 import type { Ports } from "../ports/ports.ts";
@@ -19,7 +20,7 @@ import { SharePublisher } from "./log/share-publisher.ts";
 import type { Tip } from "./log/tip.ts";
 import { LogView } from "./log/view.ts";
 
-export interface LogOptions extends Pick<EventStoreOptions, "mode" | "leaseMs" | "lockTimeoutMs" | "durability"> {
+export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> {
   /** For tests that want many segments. */
   readonly segmentBytesMax?: number | undefined;
 }
@@ -62,6 +63,7 @@ export class OpenedLog {
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
     // Before anything is written: a newer format is refused here, and a log that this machine must not touch.
     const known = await findLog(ports.disk, directory);
+    mustBeMeant({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
     const ground = await joining(directory, async () => {
       await ensureDirectory(ports.disk, `${directory}/segments`);

@@ -2,6 +2,7 @@
 import { inspect } from "node:util";
 import type { LockMode } from "../common.ts";
 import { holdfastError } from "../errors.ts";
+import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import type { Claim, Width } from "./claim.ts";
 import type { Keys } from "./lock-key.ts";
 import type { AcquireManyOptions, AcquireOptions, LockRequest } from "./path-locks.ts";
@@ -9,6 +10,16 @@ import type { WidthChange } from "./width.ts";
 
 const tagLengthMax = 1000;
 const modes: readonly unknown[] = ["exact", "tree"] satisfies readonly LockMode[];
+
+const acquireOptions: OptionNames<AcquireOptions> = {
+  timeoutMs: true,
+  signal: true,
+  mode: true,
+  shared: true,
+  tag: true,
+  within: true,
+  idleMs: true,
+};
 
 /** What `call` was given, and what each argument is called there. */
 export class Asked {
@@ -61,6 +72,7 @@ export class Asked {
 
   options<O extends AcquireManyOptions>(options: O): O {
     const { tag, idleMs } = this.#object("options", options) as AcquireManyOptions;
+    checkOptions<AcquireOptions>(this.#call, options, acquireOptions);
     if (idleMs !== undefined && !(idleMs > 0))
       throw new RangeError(`idleMs must be a number of milliseconds above 0, not ${idleMs}.`);
     if (tag !== undefined && this.text("tag", tag).length > tagLengthMax) throw tooLong(tag);

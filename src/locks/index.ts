@@ -1,6 +1,7 @@
 // The subpath "holdfast/locks": semaphore files, the store lock, and path locks, on real file systems.
 import { ensureDirectory } from "../durable/directory.ts";
 import { Ground } from "../durable/ground.ts";
+import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import { OwnStoreHolds } from "./own-store-holds.ts";
@@ -14,7 +15,7 @@ import type { PathLocks, PathLocksOptions } from "./path-locks.ts";
 import { createStoreLock, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
 
-export type { BlockingLock, Hold, HolderInfo, LockMode, Waiting } from "../common.ts";
+export type { BlockingLock, Hold, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
 export type { FollowedPath } from "./followed-path.ts";
 export type { LockRoot } from "./lock-root.ts";
 export type { PathHold } from "./path-hold.ts";
@@ -26,7 +27,7 @@ export type {
   PathLocks,
   PathLocksOptions,
 } from "./path-locks.ts";
-export type { StoreLock, StoreLockOptions } from "./store-lock.ts";
+export type { StoreHold, StoreLock, StoreLockOptions } from "./store-lock.ts";
 export type { SemaphoreHold } from "./semaphore/hold.ts";
 export { formatLockFile, parseLockFile, type LockFileInfo } from "./semaphore/lock-file.ts";
 export type { SemaphoreOptions } from "./semaphore/options.ts";
@@ -36,27 +37,47 @@ export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
 const places = new Places();
 const ownStoreHolds = new OwnStoreHolds();
 
+const semaphoreOptions: OptionNames<SemaphoreOptions> = {
+  staleMs: true,
+  retryMs: true,
+  fsync: true,
+  mode: true,
+  form: true,
+  owner: true,
+};
+
 /** A lock file at `path`, whose directory must exist. INVALID_PATH for what cannot be one; nothing is touched before the first call. */
 export class Semaphore extends PortsSemaphore {
   constructor(path: string, options: SemaphoreOptions = {}) {
     checkLockPath(path);
+    checkOptions("new Semaphore", options, semaphoreOptions);
     super({ openPorts: openNodePorts, places }, directoryOf(path), options);
   }
 }
 
 /** One writer at a time in `directory`, among all processes of all machines that open it. Makes the directory if it is not there. */
 export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
+  checkOptions("openStoreLock", options, { timeoutMs: true, leaseMs: true, create: true, id: true });
   const path = directoryOf(directory);
   return await createStoreLock(await openNodePorts(path), path, options, ownStoreHolds);
 }
 
+const pathLocksOptions: OptionNames<PathLocksOptions> = {
+  leaseMs: true,
+  timeoutMs: true,
+  interop: true,
+  create: true,
+  id: true,
+};
+
 /** Locks on the paths below `root`, whether anything is there or not. They live in `.holdfast` in that directory, outside of what they protect. */
 export async function openPathLocks(root: string | URL, options: PathLocksOptions = {}): Promise<PathLocks> {
-  const { leaseMs = 300_000, ...more } = options;
+  checkOptions("openPathLocks", options, pathLocksOptions);
+  const { leaseMs = 300_000, create, id, ...more } = options;
   const path = directoryOf(root);
   const ports = await openNodePorts(path);
-  await ensureDirectory(ports.disk, path);
-  const ground = await Ground.open(ports, `${path}/.holdfast`, { leaseMs });
+  if (create !== false && id === undefined) await ensureDirectory(ports.disk, path);
+  const ground = await Ground.open(ports, `${path}/.holdfast`, { leaseMs, create, id });
   try {
     return await TablePathLocks.open(ground, { ...more, root: path, ownsGround: true });
   } catch (error) {

@@ -1,5 +1,5 @@
 // Path locks: the public door to the lock table. Asking, waiting, holding, handing over, listing and breaking.
-import type { BlockingLock, Cancel, HolderInfo, LockMode, Waiting } from "../common.ts";
+import type { BlockingLock, Cancel, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
 import type { PathHold } from "./path-hold.ts";
 
 export interface LockRequest {
@@ -10,7 +10,7 @@ export interface LockRequest {
   shared?: boolean | undefined;
 }
 
-export interface PathLocksOptions {
+export interface PathLocksOptions extends OpenOptions {
   /** A holder that is silent for this long is dead. Default 300_000. */
   leaseMs?: number | undefined;
   /** Default for every acquire. Default 0: fail at once. */

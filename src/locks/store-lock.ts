@@ -1,9 +1,10 @@
 // The store lock: one writer at a time in a directory, among all processes that open it there. How it excludes is recorded in the directory.
-import type { Hold, Waiting } from "../common.ts";
+import type { Hold, OpenOptions, Waiting } from "../common.ts";
 import { ensureDirectory } from "../durable/directory.ts";
 import { checkTimeout } from "../durable/deadline.ts";
 import { Ground } from "../durable/ground.ts";
-import { decideGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
+import { decideGate, findGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
+import { mustBeMeant } from "../durable/record-file.ts";
 import type { Ports } from "../ports/ports.ts";
 import { KnownGate, OwnStoreHolds } from "./own-store-holds.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
@@ -12,7 +13,7 @@ import { workUnder } from "./work-under.ts";
 /** Of the one lock in the table. */
 const lockKey = ".store.lock";
 
-export interface StoreLockOptions {
+export interface StoreLockOptions extends OpenOptions {
   /** Default 5_000. */
   timeoutMs?: number | undefined;
   /** Between machines: whoever is silent for so long has lost it. Default 30_000. */
@@ -44,10 +45,11 @@ type Excluder = Pick<StoreLock, "tryAcquire" | "close"> & {
 export async function createStoreLock(
   ports: Ports,
   directory: string,
-  { timeoutMs = 5000, leaseMs }: StoreLockOptions = {},
+  { timeoutMs = 5000, leaseMs, ...meant }: StoreLockOptions = {},
   ownHolds: OwnStoreHolds = new OwnStoreHolds(),
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
+  mustBeMeant({ what: "store lock", path: directory, found: await findGate(ports, directory) }, meant);
   const { gate, excluder } = await openExcluder(ports, directory, leaseMs, ownHolds);
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });

@@ -67,7 +67,8 @@ async function hasTrustworthyOsLocks({ disk, osLock }: Ports, directory: string)
     await (await osLock.open(lockPathOf(directory))).close();
     return true;
   } catch (error) {
-    if (isHoldfastError(error, "UNSUPPORTED_DISK")) return false;
+    // A missing module is a fault of this installation, and the decision binds all others.
+    if (isHoldfastError(error, "UNSUPPORTED_DISK") && error.missing.includes("OS lock")) return false;
     throw error;
   }
 }

@@ -4,13 +4,16 @@ import { closeSync, existsSync, openSync, readdirSync, readlinkSync } from "node
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { Ground } from "../../src/durable/ground.ts";
+import { decideGate } from "../../src/durable/open-gate.ts";
 import type { Volume } from "../../src/ports/disk.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodeDisk } from "../../src/ports/node/disk.ts";
 import { createNodeOsLock } from "../../src/ports/node/os-lock.ts";
 import { loadNativeLock } from "../../src/ports/node/native-lock.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
-import type { OsLockFile } from "../../src/ports/os-lock.ts";
+import { openNodePorts } from "../../src/ports/node/ports.ts";
+import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
 import { describeOsLockContract } from "./os-lock-contract.ts";
 import { makeScratch } from "./scratch.ts";
 
@@ -161,19 +164,32 @@ describe("waiters in the kernel", () => {
   });
 });
 
-describe("a platform without the native module", () => {
-  it("is reported as UNSUPPORTED_DISK that lacks the OS lock, at the first open and not before", async () => {
+function withoutNativeModule(cause = new Error("no binary")): OsLock {
+  const volume: Volume = { kind: "local", type: "test", mountOptions: [] };
+  return createNodeOsLock(volume, nodeClock, nodeRandom, () => Promise.reject(cause));
+}
+
+describe("an installation or a bundle without the native module", () => {
+  it("is told so and what to do, at the first open and not before", async () => {
     const cause = new Error("no binary");
-    const volume: Volume = { kind: "local", type: "test", mountOptions: [] };
-    const osLock = createNodeOsLock(volume, nodeClock, nodeRandom, () => Promise.reject(cause));
+    const osLock = withoutNativeModule(cause);
     const path = join(makeScratch(), "lock");
     await expect(osLock.open(path)).rejects.toMatchObject({
       code: "UNSUPPORTED_DISK",
-      missing: ["OS lock"],
+      message: expect.stringMatching(/packed into a bundle\. Install it beside the bundle/) as string,
+      missing: ["fs-native-extensions"],
       path,
       cause,
     });
     expect(existsSync(path)).toBe(false);
+  });
+
+  it("decides for no other kind of gate, which would bind all other processes", async () => {
+    const directory = makeScratch();
+    const broken = { ...(await openNodePorts(directory)), osLock: withoutNativeModule() };
+    await using ground = await Ground.open(broken, join(directory, ".holdfast"));
+    await expect(decideGate(broken, ground.staging, directory)).rejects.toMatchObject({ code: "UNSUPPORTED_DISK" });
+    expect(existsSync(join(directory, "gate.json"))).toBe(false);
   });
 });
 

@@ -1,22 +1,24 @@
 // What a user says of a read model, and what he gets: documents by key, folded from the events that concern them.
 import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
+import { checkOptions, type OptionNames } from "../../format/known-options.ts";
 import { mustBeState } from "../folded.ts";
 import { findJsonLoss } from "../json-loss.ts";
-import { itemsOf, type Query } from "../query.ts";
+import { itemsOf, type Matching, type Query } from "../query.ts";
 
 /**
  * `key`, `apply`, `tags` and `related` are functions of their arguments alone, and give no promises: whoever folds the same events gets the same documents. A state is plain
  * JSON, because the next `apply` gets it from its file: no dates, maps or sets, no objects of a class. What is none ends the work with a TypeError.
  */
-export interface ProjectionDefinition<S, E extends NewEvent> {
+export interface ProjectionDefinition<S, E extends NewEvent, Q extends Query<E["type"]> = Query<E["type"]>> {
   name: string;
   /** Raise it to rebuild. Default 1. */
   version?: number | undefined;
-  query: Query<E["type"]>;
+  /** Narrows the events that `key`, `apply` and `related` get: `{ types: ["Sold"] }` gives only Sold. */
+  query: Q;
   /** The documents that an event touches. */
-  key: (event: SequencedEvent<E>) => string | readonly string[] | undefined;
+  key: (event: SequencedEvent<Matching<E, Q>>) => string | readonly string[] | undefined;
   /** Undefined deletes. */
-  apply: (state: S | undefined, event: SequencedEvent<E>, key: string) => S | undefined;
+  apply: (state: S | undefined, event: SequencedEvent<Matching<E, Q>>, key: string) => S | undefined;
   tags?: ((state: S) => readonly string[]) | undefined;
   /**
    * Further events that `apply` needs for a document: a second query, fed through `apply` in position order. When an event touches a document, the events of
@@ -24,7 +26,7 @@ export interface ProjectionDefinition<S, E extends NewEvent> {
    * was read last. None is applied twice, and none that touches the document by itself. What comes later is applied when the document is touched next. A document
    * that was deleted has seen nothing.
    */
-  related?: ((event: SequencedEvent<E>) => Query | undefined) | undefined;
+  related?: ((event: SequencedEvent<Matching<E, Q>>) => Query | undefined) | undefined;
 }
 
 export interface Projection<S> extends AsyncDisposable {
@@ -54,6 +56,16 @@ export interface RebuildOptions extends Cancel {
   onProgress?: ((position: number, head: number) => void) | undefined;
 }
 
+const definitionNames: OptionNames<ProjectionDefinition<unknown, NewEvent>> = {
+  name: true,
+  version: true,
+  query: true,
+  key: true,
+  apply: true,
+  tags: true,
+  related: true,
+};
+
 /** The same with nothing left open, whatever its types: what the rooms behind the door work with. */
 export interface CheckedDefinition {
   readonly name: string;
@@ -67,7 +79,10 @@ export interface CheckedDefinition {
   readonly findRelated: (event: SequencedEvent) => Query | undefined;
 }
 
-export function checkDefinition<S, E extends NewEvent>(definition: ProjectionDefinition<S, E>): CheckedDefinition {
+export function checkDefinition<S, E extends NewEvent, Q extends Query<E["type"]>>(
+  definition: ProjectionDefinition<S, E, Q>,
+): CheckedDefinition {
+  checkOptions<object>("openProjection", definition, definitionNames);
   const { name, version = 1, query } = definition;
   itemsOf(query);
   if (!(Number.isSafeInteger(version) && version >= 1))

@@ -13,15 +13,16 @@ import type { Document } from "./document.ts";
 import { DocumentReader } from "./document-reader.ts";
 import { ProjectionPlace } from "./generation.ts";
 import { ProjectionWork } from "./projection-work.ts";
+import type { Query } from "../query.ts";
 import { TagIndex } from "./tag-index.ts";
 
 /**
  * Opens the documents of `definition.name` for reading, from this and all other processes; `run` on at least one of them keeps them up to date. A raised
  * version is built by `run` or `rebuild` beside the old documents, which are read until then; `waitUntilProcessed` waits for documents of this version, or a newer one.
  */
-export async function openProjection<S, E extends NewEvent>(
+export async function openProjection<S, E extends NewEvent, const Q extends Query<E["type"]> = Query<E["type"]>>(
   store: EventStore<E>,
-  definition: ProjectionDefinition<S, E>,
+  definition: ProjectionDefinition<S, E, Q>,
 ): Promise<Projection<S>> {
   const access = accessOf(store);
   const checked = checkDefinition(definition);

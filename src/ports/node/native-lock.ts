@@ -19,6 +19,10 @@ export interface NativeModule {
   unlock(fd: number, offset: number, length: number): void;
 }
 
+/** What is missing when the module itself is, and not a property of the file system. */
+export const nativeModule = "fs-native-extensions";
+const prebuilt: readonly string[] = ["darwin", "linux", "win32"].flatMap((os) => [`${os}-x64`, `${os}-arm64`]);
+
 /** Writable, because an exclusive lock on a descriptor that only reads is refused (EBADF) on Linux and on NFS. */
 export const lockFileFlags: number = constants.O_RDWR | constants.O_CREAT;
 
@@ -30,8 +34,12 @@ export async function loadNativeLock(
 ): Promise<NativeLock> {
   // Loaded at the first use and not at import: most users of the package never take an OS lock, and a missing binary must not stop them.
   const native = await load().catch((cause: unknown) => {
-    const message = `${path} cannot be locked: fs-native-extensions does not load on ${platform}-${process.arch}`;
-    throw holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["OS lock"] }, cause);
+    const target = `${platform}-${process.arch}`;
+    const what = `${path} cannot be locked: fs-native-extensions does not load on ${target}`;
+    if (!prebuilt.includes(target))
+      throw holdfastError("UNSUPPORTED_DISK", `${what}.`, { path, missing: ["OS lock"] }, cause);
+    const why = `${what}, though it has a binary for it: it was left out of the installation or packed into a bundle. Install it beside the bundle and leave it out (--external:fs-native-extensions; docs/bundlers.md).`;
+    throw holdfastError("UNSUPPORTED_DISK", why, { path, missing: [nativeModule] }, cause);
   });
   // A byte far behind the content, because on Windows nobody can read what is locked. macOS has flock, which locks whole files and no one from reading.
   const [offset, length] = platform === "darwin" ? [0, 0] : [2 ** 40, 1];

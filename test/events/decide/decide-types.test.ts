@@ -1,5 +1,5 @@
 import { describe, expectTypeOf, it } from "vitest";
-import { decide, model, modelsOf, type EventStore, type NewEvent } from "../../../src/events/index.ts";
+import { decide, model, modelsOf, openProjection, type EventStore, type NewEvent } from "../../../src/events/index.ts";
 
 type Sold = NewEvent<"Sold", { sku: string; amount: number }>;
 type Stocked = NewEvent<"Stocked", { sku: string; places: string[] }>;
@@ -137,5 +137,35 @@ describe("the types of a decision", () => {
       const none = await decide(store, {}, () => []);
       expectTypeOf(none.result).toEqualTypeOf<undefined>();
     });
+  });
+});
+
+describe("the types of a read model", () => {
+  it("narrow the event by the types of the query", () => {
+    compiled(() =>
+      openProjection(store, {
+        name: "sold",
+        query: { types: ["Sold"] },
+        key: (event) => {
+          expectTypeOf(event.type).toEqualTypeOf<"Sold">();
+          return event.data.sku;
+        },
+        apply: (pieces: number | undefined, event) => {
+          expectTypeOf(event.data.amount).toEqualTypeOf<number>();
+          return (pieces ?? 0) + event.data.amount;
+        },
+      }),
+    );
+    compiled(() =>
+      openProjection(store, {
+        name: "all",
+        query: "all",
+        key: (event) => {
+          expectTypeOf(event.type).toEqualTypeOf<"Sold" | "Stocked">();
+          return event.data.sku;
+        },
+        apply: (count: number | undefined) => (count ?? 0) + 1,
+      }),
+    );
   });
 });

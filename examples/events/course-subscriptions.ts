@@ -1,5 +1,6 @@
 // Course subscriptions: one decision that rests on two things at once, the seats of a course and the timetable of a student.
-// Run it: node examples/events/course-subscriptions.ts (Node 22.18 or newer, after `npm run build`)
+// Run it: node node_modules/holdfast/dist/examples/events/course-subscriptions.js (here: node dist/examples/events/course-subscriptions.js)
+import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decide, memoryEvents, modelsOf, type EventStore, type NewEvent } from "holdfast/events";
 
@@ -77,4 +78,4 @@ export async function main(): Promise<void> {
   for (const end of ends) console.log(end.status === "fulfilled" ? "subscribed" : String(end.reason));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
+if (realpathSync(process.argv[1] ?? ".") === fileURLToPath(import.meta.url)) await main();

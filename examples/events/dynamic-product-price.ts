@@ -1,5 +1,6 @@
 // Dynamic prices: an order is taken at the price that the customer has seen, if that was the price a short while ago.
-// Run it: node examples/events/dynamic-product-price.ts (Node 22.18 or newer, after `npm run build`)
+// Run it: node node_modules/holdfast/dist/examples/events/dynamic-product-price.js (here: node dist/examples/events/dynamic-product-price.js)
+import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decide, memoryEvents, modelsOf, type EventStore, type NewEvent } from "holdfast/events";
 
@@ -77,4 +78,4 @@ export async function main(): Promise<void> {
   await order(store, "2", [{ product: "lamp", cents: 990 }]).catch((refusal: unknown) => console.log(String(refusal)));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
+if (realpathSync(process.argv[1] ?? ".") === fileURLToPath(import.meta.url)) await main();

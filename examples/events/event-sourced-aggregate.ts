@@ -1,5 +1,6 @@
 // An event-sourced aggregate, for those who think in objects: it is built from its events, checks its rules, and records new events. No versions, no repository.
-// Run it: node examples/events/event-sourced-aggregate.ts (Node 22.18 or newer, after `npm run build`)
+// Run it: node node_modules/holdfast/dist/examples/events/event-sourced-aggregate.js (here: node dist/examples/events/event-sourced-aggregate.js)
+import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decide, memoryEvents, modelsOf, type EventStore, type NewEvent } from "holdfast/events";
 
@@ -78,4 +79,4 @@ export async function main(): Promise<void> {
   for await (const { position, type, data } of store.read({ tags: ["order:7"] })) console.log(position, type, data);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
+if (realpathSync(process.argv[1] ?? ".") === fileURLToPath(import.meta.url)) await main();

@@ -1,5 +1,6 @@
 // Invoice numbers: one after the other without a gap, though many tills write invoices at the same time.
-// Run it: node examples/events/invoice-number.ts (Node 22.18 or newer, after `npm run build`)
+// Run it: node node_modules/holdfast/dist/examples/events/invoice-number.js (here: node dist/examples/events/invoice-number.js)
+import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decide, memoryEvents, modelsOf, type EventStore, type NewEvent } from "holdfast/events";
 
@@ -60,4 +61,4 @@ export async function main(): Promise<void> {
   console.log("invoices", numbers.sort((one, other) => one - other).join(", "));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
+if (realpathSync(process.argv[1] ?? ".") === fileURLToPath(import.meta.url)) await main();

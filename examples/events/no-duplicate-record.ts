@@ -1,6 +1,7 @@
 // No duplicate record: a form that is sent twice is one order. The client makes the key when the form is opened; the server needs no table of keys.
-// Run it: node examples/events/no-duplicate-record.ts (Node 22.18 or newer, after `npm run build`)
+// Run it: node node_modules/holdfast/dist/examples/events/no-duplicate-record.js (here: node dist/examples/events/no-duplicate-record.js)
 import { randomUUID } from "node:crypto";
+import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decide, memoryEvents, modelsOf, type EventStore, type NewEvent } from "holdfast/events";
 
@@ -47,4 +48,4 @@ export async function main(): Promise<void> {
   console.log(first === second ? "one order" : "two orders", "in the log:", await store.head());
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
+if (realpathSync(process.argv[1] ?? ".") === fileURLToPath(import.meta.url)) await main();

@@ -1,6 +1,7 @@
 // Opt-in tokens: confirm an address by a token that is used once and expires, without a table of pending tokens.
-// Run it: node examples/events/opt-in-token.ts (Node 22.18 or newer, after `npm run build`)
+// Run it: node node_modules/holdfast/dist/examples/events/opt-in-token.js (here: node dist/examples/events/opt-in-token.js)
 import { randomInt } from "node:crypto";
+import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decide, memoryEvents, modelsOf, type EventStore, type NewEvent } from "holdfast/events";
 
@@ -70,4 +71,4 @@ export async function main(): Promise<void> {
     console.log(end.status === "fulfilled" ? "confirmed" : String(end.reason));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
+if (realpathSync(process.argv[1] ?? ".") === fileURLToPath(import.meta.url)) await main();

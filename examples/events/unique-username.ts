@@ -1,5 +1,6 @@
 // A unique username: no table with a unique index, no reservation; the name itself is the tag that two sign-ups meet at.
-// Run it: node examples/events/unique-username.ts (Node 22.18 or newer, after `npm run build`)
+// Run it: node node_modules/holdfast/dist/examples/events/unique-username.js (here: node dist/examples/events/unique-username.js)
+import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { decide, memoryEvents, modelsOf, type EventStore, type NewEvent } from "holdfast/events";
 
@@ -72,4 +73,4 @@ export async function main(): Promise<void> {
   for (const end of ends) console.log(end.status === "fulfilled" ? "registered" : String(end.reason));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
+if (realpathSync(process.argv[1] ?? ".") === fileURLToPath(import.meta.url)) await main();

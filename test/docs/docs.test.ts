@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import {
@@ -84,6 +93,14 @@ describe("the README", () => {
     );
     expect(Math.max(...lengths)).toBeLessThanOrEqual(21);
   });
+});
+
+it.each(readdirSync(join(root, "examples/events")))("the example %s runs where it is installed", (name) => {
+  const installed = join(scratch, "installed/node_modules");
+  mkdirSync(installed, { recursive: true });
+  if (!existsSync(join(installed, "holdfast"))) symlinkSync(root, join(installed, "holdfast"));
+  const program = join(installed, "holdfast/dist/examples/events", name.replace(/ts$/, "js"));
+  expect(execFileSync(process.execPath, [program], { encoding: "utf8", timeout: 30_000 })).not.toBe("");
 });
 
 /** As a user's strict project sees the package that was built. */

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { SlowestFiles } from "./test/slowest-files.ts";
 
 export default defineConfig({
   // The examples import the package as its users do; here that means the sources, so that they can be tested without a build.
@@ -9,5 +10,6 @@ export default defineConfig({
     // Two cores are the smallest machine that the suite must pass on; the process tests keep both busy by themselves.
     maxWorkers: 2,
     testTimeout: 60_000,
+    reporters: ["default", new SlowestFiles()],
   },
 });

@@ -1,5 +1,5 @@
 // The bug bench: runs every known-wrong variant and tells whether the harness catches it, by what, and how fast. It measures the tests, not the code.
-import { explore, type Violation } from "./explorer/explore.ts";
+import { explore, type Exploration, type Violation } from "./explorer/explore.ts";
 import { commitAnswerMutants } from "./mutants/commit-answers.ts";
 import { eventConsumerMutants } from "./mutants/event-consumers.ts";
 import { eventMutants } from "./mutants/events.ts";
@@ -40,11 +40,15 @@ export interface BenchResult {
   readonly violation?: Violation;
 }
 
+/** A variant that is not caught within so many states counts as missed. */
+export const mutantStatesMax = 200_000;
+
 export async function benchMutant(mutant: Mutant, options: { readonly shortenMs?: number } = {}): Promise<BenchResult> {
-  const { states, ms, violation } = await explore(mutant.scenario, {
-    shortenMs: options.shortenMs ?? 0,
-    statesMax: 200_000,
-  });
-  const caught = violation !== undefined && mutant.breaks.test(violation.message);
-  return { mutant: mutant.name, caught, states, ms, ...(violation === undefined ? {} : { violation }) };
+  const { shortenMs = 0 } = options;
+  return judgeMutant(mutant, await explore(mutant.scenario, { shortenMs, statesMax: mutantStatesMax }));
+}
+
+export function judgeMutant({ name, breaks }: Mutant, { states, ms, violation }: Exploration): BenchResult {
+  const caught = violation !== undefined && breaks.test(violation.message);
+  return { mutant: name, caught, states, ms, ...(violation === undefined ? {} : { violation }) };
 }

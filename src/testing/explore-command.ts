@@ -1,13 +1,18 @@
 // The command `explore`: tries the schedules of the scenarios, shows what was tried, and how to see a broken promise again.
-import type { Command } from "commander";
-import { benchMutant, mutants, type BenchResult } from "./bug-bench.ts";
+import { availableParallelism } from "node:os";
+import { Option, type Command } from "commander";
+import { judgeMutant, mutants, mutantStatesMax } from "./bug-bench.ts";
 import { formatTable, parseAtLeastOne, parseCount } from "./command-line.ts";
-import { explore, replay, type Exploration, type Violation } from "./explorer/explore.ts";
+import { replay, type Exploration, type Violation } from "./explorer/explore.ts";
 import type { Scenario } from "./explorer/scenario.ts";
+import { ExplorerPool } from "./explorer-pool.ts";
 import { allScenarios } from "./scenarios/index.ts";
 
 interface ExploreFlags {
   readonly scenario?: string;
+  readonly size?: string;
+  readonly room?: string;
+  readonly jobs: number;
   readonly states: number;
   readonly preemptions?: number;
   readonly random?: number;
@@ -27,6 +32,15 @@ export function registerExplore(program: Command): void {
       "Tries all orders in which a few simulated processes can act on one disk, with crashes, pauses and lost replies.",
     )
     .option("--scenario <text>", "only those whose name contains it")
+    .addOption(
+      new Option("--size <size>", "only scenarios of at most 5,000 states, at most 150,000, or more").choices([
+        "small",
+        "medium",
+        "large",
+      ]),
+    )
+    .option("--room <name>", "only scenarios of this room, such as locks")
+    .option("--jobs <n>", "explore so many at the same time", parseAtLeastOne, availableParallelism())
     .option("--states <n>", "give up on a scenario beyond so many states", parseAtLeastOne, 2_000_000)
     .option(
       "--preemptions <n>",
@@ -41,7 +55,7 @@ export function registerExplore(program: Command): void {
     .option("--json", "print one line of JSON")
     .action(async (flags: ExploreFlags, command: Command) => {
       const chosen = choose(flags);
-      if (chosen.length === 0) command.error(`error: nothing has a name that contains "${flags.scenario ?? ""}"`);
+      if (chosen.length === 0) command.error(`error: there is none of that name, size and room`);
       if (flags.list) return list(chosen, flags);
       if (flags.replay !== undefined) return await showAgain(chosen, flags.replay, flags, command);
       await (flags.mutants ? runMutants(flags) : runScenarios(chosen, flags));
@@ -52,35 +66,42 @@ interface Choice {
   readonly name: string;
   readonly about: string;
   readonly size: string;
+  readonly room: string;
   readonly scenario: Scenario;
 }
 
 /** The one that has exactly this name, or all that contain it. */
-function choose({ scenario: text = "", mutants: wantsMutants = false }: ExploreFlags): Choice[] {
-  const all: Choice[] = wantsMutants
-    ? mutants.map(({ name, about, scenario }) => ({ name, about, scenario, size: "mutant" }))
-    : allScenarios().map(({ scenario, size }) => ({ name: scenario.name, about: scenario.about, scenario, size }));
+function choose({ scenario: text = "", size: onlySize, room: onlyRoom, mutants: ofMutants }: ExploreFlags): Choice[] {
+  const listed: Choice[] = ofMutants
+    ? mutants.map(({ name, about, scenario }) => ({ name, about, scenario, size: "mutant", room: "" }))
+    : allScenarios().map((each) => ({ ...each, name: each.scenario.name, about: each.scenario.about }));
+  const all = listed.filter(
+    ({ size, room }) => (onlySize === undefined || size === onlySize) && (onlyRoom === undefined || room === onlyRoom),
+  );
   const exact = all.filter(({ name }) => name === text);
   return exact.length > 0 ? exact : all.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
 }
 
 function list(chosen: readonly Choice[], { json = false }: ExploreFlags): void {
-  if (json) return console.log(JSON.stringify(chosen.map(({ name, about, size }) => ({ name, about, size }))));
+  if (json)
+    return console.log(JSON.stringify(chosen.map(({ name, about, size, room }) => ({ name, about, size, room }))));
   for (const { name, about, size } of chosen) console.log(`${name} (${size})\n  ${about}`);
 }
 
 async function runScenarios(chosen: readonly Choice[], flags: ExploreFlags): Promise<void> {
-  const explorations: Exploration[] = [];
-  for (const { scenario } of chosen) {
-    const exploration = await explore(scenario, {
-      statesMax: flags.states,
-      preemptionsMax: flags.preemptions,
-      ...(flags.random === undefined ? {} : { random: { runs: flags.random, seed: flags.seed } }),
-      onProgress: progressOf(scenario.name, flags),
-    });
-    explorations.push(exploration);
-    if (exploration.violation !== undefined && !flags.json) tell(scenario.name, exploration.violation, flags);
-  }
+  const pool = new ExplorerPool(flags.jobs);
+  const options = {
+    statesMax: flags.states,
+    preemptionsMax: flags.preemptions,
+    ...(flags.random === undefined ? {} : { random: { runs: flags.random, seed: flags.seed } }),
+  };
+  const explorations = await Promise.all(
+    chosen.map(async ({ name }) => {
+      const exploration = await pool.explore({ kind: "scenario", name, options }, progressOf(name, flags));
+      if (exploration.violation !== undefined && !flags.json) tell(name, exploration.violation, flags);
+      return exploration;
+    }),
+  ).finally(() => pool.close());
   console.log(flags.json ? JSON.stringify({ explorations }) : tableOf(explorations));
   if (explorations.some(({ violation }) => violation !== undefined)) process.exitCode = 1;
 }
@@ -140,15 +161,20 @@ async function showAgain(
 
 async function runMutants(flags: ExploreFlags): Promise<void> {
   const names = new Set(choose(flags).map(({ name }) => name));
-  const results: BenchResult[] = [];
-  for (const mutant of mutants.filter(({ name }) => names.has(name))) {
-    // Who asks for some by name wants to see how they are caught.
-    const isAskedFor = flags.scenario !== undefined && !flags.json;
-    const result = await benchMutant(mutant, { shortenMs: isAskedFor ? 1000 : 0 });
-    results.push(result);
-    if (!flags.json) console.error(`${result.caught ? "caught" : "MISSED"}  ${mutant.name}`);
-    if (isAskedFor && result.violation !== undefined) tell(mutant.name, result.violation, flags);
-  }
+  const pool = new ExplorerPool(flags.jobs);
+  // Who asks for some by name wants to see how they are caught.
+  const isAskedFor = flags.scenario !== undefined && !flags.json;
+  const options = { shortenMs: isAskedFor ? 1000 : 0, statesMax: mutantStatesMax };
+  const results = await Promise.all(
+    mutants
+      .filter(({ name }) => names.has(name))
+      .map(async (mutant) => {
+        const result = judgeMutant(mutant, await pool.explore({ kind: "mutant", name: mutant.name, options }));
+        if (!flags.json) console.error(`${result.caught ? "caught" : "MISSED"}  ${mutant.name}`);
+        if (isAskedFor && result.violation !== undefined) tell(mutant.name, result.violation, flags);
+        return result;
+      }),
+  ).finally(() => pool.close());
   const rows = results.map(({ mutant, caught, states, ms }) => [mutant, String(states), (ms / 1000).toFixed(1), caught ? "caught" : "MISSED"]); // prettier-ignore
   const head = ["mutant", "states", "seconds", "verdict"];
   console.log(flags.json ? JSON.stringify({ mutants: results }) : formatTable([head, ...rows]));

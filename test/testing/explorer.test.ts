@@ -202,6 +202,52 @@ describe("the explorer", () => {
     );
   });
 
+  it("only leaves schedules out when preemptions are bounded, and does not call that exhausted", async () => {
+    const endsWith = async (preemptionsMax?: number): Promise<{ ends: Set<string>; exhausted: boolean }> => {
+      const ends = new Set<string>();
+      const { exhausted } = await explore(
+        {
+          ...lostUpdate,
+          actors: { ada: increment, bob: increment },
+          killsMax: 1,
+          audit: async ({ disk }, facts) => {
+            const count = Buffer.from(await disk.readFile("/counter", 100)).toString();
+            ends.add(`${count} ${facts.map(({ actor: name, what }) => `${name} ${what}`).join()}`);
+          },
+        },
+        { preemptionsMax },
+      );
+      return { ends, exhausted };
+    };
+    const all = await endsWith();
+    let fewer = new Set<string>();
+    for (const preemptionsMax of [0, 1, 2]) {
+      const { ends, exhausted } = await endsWith(preemptionsMax);
+      expect([...ends].filter((end) => !all.ends.has(end))).toEqual([]);
+      expect([...fewer].filter((end) => !ends.has(end))).toEqual([]);
+      // Two are all that fit into so few steps.
+      expect(exhausted).toBe(preemptionsMax === 2);
+      fewer = ends;
+    }
+    expect((await endsWith(1000)).ends).toEqual(all.ends);
+    expect(all.exhausted).toBe(true);
+  });
+
+  it("ends at the given number of states also in a schedule that never ends", async () => {
+    const endless: Scenario = {
+      name: "endless",
+      about: "One asks again and again for what never comes.",
+      actors: {
+        ada: {
+          run: async ({ ports: { clock, disk } }) => {
+            while (!(await disk.canOpen("/never"))) await clock.sleep(10);
+          },
+        },
+      },
+    };
+    expect(await explore(endless, { statesMax: 100 })).toMatchObject({ exhausted: false, states: 100 });
+  });
+
   it("stops at the given number of states and does not call that exhausted", async () => {
     const { exhausted, violation } = await explore({ ...lostUpdate, audit: async () => undefined }, { statesMax: 3 });
     expect(violation).toBeUndefined();

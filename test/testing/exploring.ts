@@ -1,30 +1,45 @@
-// Explores scenarios to exhaustion as tests, and prints what that took.
+// Explores scenarios as tests, in compiled threads with one queue, and prints what that took.
 import { afterAll, describe, expect, it } from "vitest";
-import { explore, type Exploration } from "../../src/testing/explorer/explore.ts";
-import { allScenarios } from "../../src/testing/scenarios/index.ts";
+import type { Exploration, ExploreOptions } from "../../src/testing/explorer/explore.ts";
+import { ExplorerPool } from "../../src/testing/explorer-pool.ts";
+import { allScenarios, type ListedScenario } from "../../src/testing/scenarios/index.ts";
 
-/** In several files, so that they share the machine's cores. */
-export function exploreAll(isWanted: (name: string) => boolean): void {
-  describe("every schedule of a small scenario keeps every promise", () => {
-    const explored: Exploration[] = [];
-    afterAll(() => console.log(formatFigures(explored)));
+export interface ExploringOptions {
+  readonly isWanted: (listed: ListedScenario) => boolean;
+  readonly bounds: ExploreOptions;
+  /** What else must hold of what was explored. */
+  readonly expectOf: (exploration: Exploration) => void;
+}
 
-    for (const { scenario, size } of allScenarios()) {
-      if (size === "large" || !isWanted(scenario.name)) continue;
-      it(scenario.name, { timeout: 300_000 }, async () => {
-        const result = await explore(scenario);
-        explored.push(result);
-        expect(result.violation === undefined ? "" : `${result.violation.message}\n${result.violation.table}`).toBe("");
-        expect(result.exhausted).toBe(true);
-      });
-    }
+/** Two cores are the smallest machine that the suite must pass on. */
+export const poolSize = 2;
+
+/** No test of it has a time-out: what is bounded by states ends by itself, however slow the machine is. */
+export function exploreListed({ isWanted, bounds, expectOf }: ExploringOptions): void {
+  const listed = allScenarios().filter(isWanted);
+  const pool = new ExplorerPool(poolSize);
+  const explored: Exploration[] = [];
+  afterAll(async () => {
+    await pool.close();
+    console.log(formatFigures(explored));
   });
+  for (const room of new Set(listed.map((each) => each.room)))
+    describe.concurrent(room, () => {
+      for (const { scenario } of listed.filter((each) => each.room === room))
+        it(scenario.name, { timeout: 0 }, async () => {
+          const exploration = await pool.explore({ kind: "scenario", name: scenario.name, options: bounds });
+          explored.push(exploration);
+          const { violation } = exploration;
+          expect(violation === undefined ? "" : `${violation.message}\n${violation.table}`).toBe("");
+          expectOf(exploration);
+        });
+    });
 }
 
 function formatFigures(explored: readonly Exploration[]): string {
   const total = (pick: (each: Exploration) => number): number => explored.reduce((sum, each) => sum + pick(each), 0);
-  const rows = explored.map(({ scenario, states, schedules, crashStates, ms }) => [
-    scenario,
+  const rows = explored.map(({ scenario, exhausted, states, schedules, crashStates, ms }) => [
+    `${exhausted ? "exhausted" : "bounded  "}  ${scenario}`,
     states,
     schedules,
     crashStates,
@@ -37,10 +52,10 @@ function formatFigures(explored: readonly Exploration[]): string {
     total((e) => e.crashStates),
     total((e) => e.ms),
   ]);
-  const table = [["explored to exhaustion", "states", "schedules", "crash states", "ms"], ...rows];
+  const table = [["explored", "states", "schedules", "crash states", "ms"], ...rows];
   return table
     .map(([name, ...figures]) =>
-      [String(name).padEnd(58), ...figures.map((each) => String(each).padStart(13))].join(""),
+      [String(name).padEnd(72), ...figures.map((figure) => String(figure).padStart(12))].join(" "),
     )
     .join("\n");
 }

@@ -37,7 +37,7 @@ describe("sources", () => {
     const kebab = /^[a-z0-9]+(-[a-z0-9]+)*$/;
     const isKebab = (path: string) =>
       path
-        .replace(/(\.test|\.d)?\.ts$/, "")
+        .replace(/(\.test|\.deep|\.d)?\.ts$/, "")
         .split("/")
         .every((part) => kebab.test(part));
     expect([...sources, ...tests].filter((path) => !isKebab(path))).toEqual([]);

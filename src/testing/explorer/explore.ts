@@ -26,7 +26,7 @@ export interface Exploration {
   readonly crashStates: number;
   readonly steps: number;
   readonly ms: number;
-  /** Every schedule was tried. */
+  /** Every schedule was tried; never true where a bound has left one out. */
   readonly exhausted: boolean;
   readonly violation?: Violation;
 }
@@ -91,6 +91,8 @@ interface Visit {
   asleep: readonly string[];
 }
 
+const statesMaxDefault = 1_000_000;
+
 class Search {
   violation: Violation | undefined;
   lastTrace: TraceRow[] = [];
@@ -104,7 +106,10 @@ class Search {
   #pending: Pending[] = [];
   #figures = { schedules: 0, steps: 0, crashStates: 0 };
   #depthMax = Infinity;
-  #exhausted = true;
+  /** There were more states than it may visit. */
+  #isFull = false;
+  /** The bound on preemptions has left something out. */
+  #isCut = false;
   #before: Exploration | undefined;
 
   constructor(scenario: Scenario, options: ExploreOptions) {
@@ -114,17 +119,17 @@ class Search {
   }
 
   async depthFirst(): Promise<void> {
-    const { statesMax = 1_000_000, onProgress } = this.#options;
+    const { onProgress } = this.#options;
     await this.#tryAll(() => {
       const { schedules } = this.#figures;
       if (schedules % 1000 === 0) onProgress?.({ states: this.#visits.size, schedules });
-      this.#exhausted = this.#visits.size <= statesMax;
-      return this.#exhausted;
+      return !this.#isFull;
     });
   }
 
   async randomly({ seed, runs }: { readonly seed: number; readonly runs: number }): Promise<void> {
-    this.#exhausted = false;
+    // Never exhausted: what was picked before is not remembered.
+    this.#isCut = true;
     let state = seed | 1;
     const pick = (count: number): number => {
       state = (Math.imul(state, 1664525) + 1013904223) | 0;
@@ -154,7 +159,7 @@ class Search {
   }
 
   result(): Exploration {
-    const exhausted = this.#exhausted && this.violation === undefined;
+    const exhausted = !this.#isFull && !this.#isCut && this.violation === undefined;
     const ms = Math.round(performance.now() - this.#startedAt);
     const report = this.#before ?? {
       scenario: this.#scenario.name,
@@ -250,7 +255,8 @@ class Search {
     const { preemptionsMax = Infinity } = this.#options;
     if (preemptions < preemptionsMax) return choices;
     const loyal = choices.filter((choice) => !world.isPreemption(choice, choices));
-    return loyal.length > 0 ? loyal : choices;
+    if (loyal.length < choices.length) this.#isCut = true;
+    return loyal;
   }
 
   /** What is left to be tried from this state; undefined when nothing is. A new state also loses its power in every possible way. */
@@ -270,6 +276,11 @@ class Search {
     const visit = this.#visits.get(key);
     const indexes = allowed.map((_choice, index) => index);
     if (visit === undefined) {
+      if (this.#visits.size >= (this.#options.statesMax ?? statesMaxDefault)) {
+        // Here and not between two schedules: one in which a process asks for ever has no end.
+        this.#isFull = true;
+        return undefined;
+      }
       this.#visits.set(key, { cost, asleep: [...asleep.keys()] });
       if (!(await this.#survivesPowerCuts(world, trace, taken))) return undefined;
       const untried = indexes.filter((index) => !asleep.has(allowed[index]?.id ?? ""));

@@ -35,10 +35,15 @@ export interface Actor<State = unknown> {
   readonly run: (context: ActorContext, state: State) => Promise<void>;
 }
 
+/** By the number of states: at most 5,000, at most 150,000, or more. */
+export type ScenarioSize = "small" | "medium" | "large";
+
 export interface Scenario {
   readonly name: string;
   /** What it shows, in one sentence. */
   readonly about: string;
+  /** How much there is to explore, and so which test run exhausts it. Default "small". */
+  readonly size?: ScenarioSize;
   readonly profile?: Profile;
   readonly quirks?: Quirks;
   readonly volume?: Volume;

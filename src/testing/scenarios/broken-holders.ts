@@ -273,6 +273,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     }),
     lockScenario({
       name: "broken: a replacement in two steps",
+      size: "medium",
       about: "A file is removed and another one put there, in one commit: whoever comes next finds one of the two.",
       setup: withOldFile("file"),
       actors: {

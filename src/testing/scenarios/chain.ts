@@ -79,6 +79,7 @@ export function chainScenarios(ChainClass: typeof Chain = Chain): Scenario[] {
   return [
     chainScenario({
       name: "plain chain: three appenders, a kill and a lost reply",
+      size: "medium",
       about: "Each appends once; one may be killed, one reply may be lost.",
       actors: { ada: appender(1), bob: appender(1), cleo: appender(1) },
       killsMax: 1,

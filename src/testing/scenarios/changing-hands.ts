@@ -93,6 +93,7 @@ function passingOn(options: LockScenarioOptions): Scenario {
     });
   return lockScenario({
     name: "hands: two callers of one process, another process, and a breaker",
+    size: "medium",
     about:
       "The second caller gets what the first one had, without asking the table; unless somebody broke it meanwhile.",
     actors: {

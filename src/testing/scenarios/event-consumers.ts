@@ -196,6 +196,7 @@ export function eventConsumerScenarios(options: FollowScenarioOptions = {}): Sce
   const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
   return [
     takenOver("followers: a sleeper and its successor", "Both add to a document; the later one goes further.", adding, {
+      size: "medium",
       killsMax: 1,
     }),
     takenOver(
@@ -206,6 +207,7 @@ export function eventConsumerScenarios(options: FollowScenarioOptions = {}): Sce
     followScenario(
       {
         name: "followers: a sleeper whose epoch is collected",
+        size: "medium",
         about: "The chain rolls with every checkpoint, and the successor deletes what the sleeper has in mind.",
         actors: {
           ada: saver(rolling, { fence: 2, upTo: 2, hasTaken: true }),

@@ -21,12 +21,14 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
   return [
     scenario({
       name: "events: two writers, a kill",
+      size: "medium",
       about: "One may be killed at any moment, also with half of its work done.",
       actors: { ada: writer(1, options), bob: writer(1, options) },
       killsMax: 1,
     }),
     scenario({
       name: "events: a writer that is killed, and a reader",
+      size: "large",
       about: "The reader takes no lock, and what it was shown stays.",
       actors: { ada: writer(2, options), cleo: reader(2, options) },
       killsMax: 1,
@@ -43,6 +45,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     ),
     scenario({
       name: "events: a failed sync, a kill, then a power cut",
+      size: "medium",
       about: "What a dead writer has left in the page cache must not carry what comes after it.",
       profile: "weak",
       powerCuts: true,
@@ -63,6 +66,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: a disk that runs full",
+      size: "medium",
       about:
         "Who is told that it failed for sure never finds his event; who is refused, is refused because of what happened.",
       errors: { errnos: ["ENOSPC"] },
@@ -71,6 +75,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: segments that are full at once",
+      size: "medium",
       about: "Every batch begins a segment; one writer may be killed between making it and saying so.",
       actors: {
         ada: writer(1, { ...options, segmentBytesMax: 1 }),
@@ -88,6 +93,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
   return [
     scenario({
       name: "events: a writer that was cut off and comes back",
+      size: "medium",
       about: "It has begun when another takes over, and its write arrives before, between or after those of the other.",
       actors: {
         ada: { ...sleeper(options), machine: "m1" },
@@ -107,6 +113,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     }),
     scenario({
       name: "events: a writer that was cut off, and a reader",
+      size: "large",
       about: "A third machine reads meanwhile, and what it was shown stays.",
       actors: {
         ada: { ...sleeper(options), machine: "m1" },
@@ -117,6 +124,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     }),
     scenario({
       name: "events: two machines, no gate, late writes",
+      size: "large",
       about: "Both write whenever they like, and what one writes may arrive long after it was taken for dead.",
       actors: {
         ada: { ...writer(1, options), machine: "m1" },
@@ -126,6 +134,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     }),
     scenario({
       name: "events: two machines, no gate, one comes again at once",
+      size: "large",
       about: "Its second call is there before its first tenure has ended.",
       actors: {
         ada: { ...writer(2, options), machine: "m1" },
@@ -135,6 +144,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     }),
     scenario({
       name: "events: two machines, a kill, a reader",
+      size: "large",
       about: "A third machine reads while one of the writers is killed.",
       actors: {
         ada: { ...writer(1, options), machine: "m1" },

@@ -50,6 +50,7 @@ export function gateScenarios(open: OpenGate = openGate): Scenario[] {
     },
     {
       name: "gate: three processes, one killed",
+      size: "medium",
       about: "Each enters once; one may be killed at any moment, also in the turnstile.",
       ...shared,
       actors: { ada: worker(open, 1), bob: worker(open, 1), cleo: worker(open, 1) },

@@ -72,6 +72,7 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
   return [
     {
       name: "ground: a publisher against a sweeper",
+      size: "medium",
       about:
         "The publisher may sleep past its lease between any two steps; a sweeper on another machine removes what the dead left.",
       tempIsShared: true,
@@ -86,6 +87,7 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
     },
     {
       name: "ground: one who asks for another's file against a sweeper",
+      size: "medium",
       about: "A share is asked by a link into the asker's own directory, which is swept when he sleeps past his lease.",
       tempIsShared: true,
       volume: share,

@@ -1,5 +1,5 @@
-// All scenarios of the mechanisms, and which of them are small enough for every test run.
-import type { Scenario } from "../explorer/scenario.ts";
+// All scenarios, by the room whose promises they are about. A new file of scenarios is one line here.
+import type { Scenario, ScenarioSize } from "../explorer/scenario.ts";
 import { brokenHolderScenarios } from "./broken-holders.ts";
 import { chainScenarios } from "./chain.ts";
 import { changingHandsScenarios } from "./changing-hands.ts";
@@ -16,47 +16,31 @@ import { rollingChainScenarios } from "./rolling-chain.ts";
 import { semaphoreScenarios } from "./semaphore.ts";
 import { twoBootsScenarios } from "./two-boots.ts";
 
-/** Explored by `npm run explore` only: minutes each. */
-const large: ReadonlySet<string> = new Set([
-  "chain: two sleepers and a collector",
-  "chain: three sleepers and a collector",
-  "chain: three machines with old caches",
-  "locks: upgrade against a waiter, with hints",
-  "locks: exact against exact, rolling and collected",
-  "locks: tree against tree, rolling and collected",
-  "locks: refresh against expiry, rolling and collected",
-  "locks: two upgrades against each other, rolling and collected",
-  "redo: a late committer, rolling and collection",
-  "redo: three that break and count",
-  "events: a writer that is killed, and a reader",
-  "events: a writer that was cut off, and a reader",
-  "events: two machines, no gate, late writes",
-  "events: two machines, no gate, one comes again at once",
-  "events: two machines, a kill, a reader",
-]);
+const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario[])[]>> = {
+  durable: [
+    publishScenarios,
+    chainScenarios,
+    rollingChainScenarios,
+    twoBootsScenarios,
+    livenessScenarios,
+    groundScenarios,
+    gateScenarios,
+    groupCommitScenarios,
+  ],
+  locks: [semaphoreScenarios, pathLockScenarios, changingHandsScenarios, redoScenarios, brokenHolderScenarios],
+  events: [eventScenarios, eventConsumerScenarios],
+};
 
 export interface ListedScenario {
   readonly scenario: Scenario;
-  readonly size: "small" | "large";
+  readonly room: string;
+  readonly size: ScenarioSize;
 }
 
 export function allScenarios(): ListedScenario[] {
-  const scenarios = [
-    ...publishScenarios(),
-    ...chainScenarios(),
-    ...rollingChainScenarios(),
-    ...twoBootsScenarios(),
-    ...livenessScenarios(),
-    ...groundScenarios(),
-    ...gateScenarios(),
-    ...pathLockScenarios(),
-    ...changingHandsScenarios(),
-    ...redoScenarios(),
-    ...brokenHolderScenarios(),
-    ...groupCommitScenarios(),
-    ...semaphoreScenarios(),
-    ...eventScenarios(),
-    ...eventConsumerScenarios(),
-  ];
-  return scenarios.map((scenario) => ({ scenario, size: large.has(scenario.name) ? "large" : "small" }));
+  return Object.entries(scenariosByRoom).flatMap(([room, files]) =>
+    files
+      .flatMap((scenariosOf) => scenariosOf())
+      .map((scenario) => ({ scenario, room, size: scenario.size ?? "small" })),
+  );
 }

@@ -31,6 +31,7 @@ function upgrader(options: LockScenarioOptions): Actor {
 function upgradeAgainstWaiter(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "locks: upgrade against a waiter",
+    size: "medium",
     about:
       "One widens a file to the tree above it, while another waits for a file in that tree that a third is about to release.",
     actors: {
@@ -84,6 +85,7 @@ function rolling(scenario: Scenario): Scenario {
   return lockScenario({
     ...rest,
     name: `${name}, rolling and collected`,
+    size: "medium",
     about: `${about} Meanwhile old epochs of the table are deleted.`,
     actors: { ...actors, col: collector({}) },
     isPermanent: (path) =>
@@ -135,12 +137,14 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: two readers and a writer",
+      size: "medium",
       about: "Readers may be inside together, the writer only alone.",
       ...hints,
       actors: { ada: of([shared("a")]), bob: of(["a"], waiting), cleo: of([shared("a")]) },
     }),
     lockScenario({
       name: "locks: two wait for one",
+      size: "medium",
       about: "One holds, two stand in line behind it in the order of their requests.",
       ...hints,
       actors: { ada: of(["a"], waiting), bob: of(["a"], waiting), cleo: of(["a"], waiting) },
@@ -210,6 +214,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: a transfer against a crash",
+      size: "medium",
       about: "One hands its hold over, another takes it or not, a third wants it; each may be killed.",
       killsMax: 1,
       mortal: ["ada", "bob"],
@@ -262,6 +267,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: three machines with old listings",
+      size: "medium",
       about: "Listings and absent names come from caches.",
       volume: share,
       profile: "share",

@@ -151,6 +151,7 @@ export function publishScenarios(how: Publishing = publishing): Scenario[] {
     ...profiles.map((profile) => replaceScenario(profile, how)),
     putScenario({
       name: "publish: put if absent, kill and lost replies",
+      size: "medium",
       about: "Two make one name; one may be killed, replies may be lost or be those of a repeated request.",
       actors: { ada, bob, eve: reader() },
       killsMax: 1,

@@ -85,6 +85,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
   return [
     lockScenario({
       name: "redo: two counters, one is killed",
+      size: "medium",
       about: "Each counts once; one may be killed at any moment, also between its commit and the rename.",
       ...counting,
       killsMax: 1,
@@ -92,6 +93,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     }),
     lockScenario({
       name: "redo: the next holder against a late committer",
+      size: "medium",
       about: "One may sleep past its lease at any moment of its commit; the other takes the lock and counts on.",
       ...counting,
       ...sleeping,
@@ -100,6 +102,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     lockScenario(
       {
         name: "redo: a late committer, rolling and collection",
+        size: "large",
         about: "While it sleeps, the epoch of its commit goes by and is deleted.",
         ...counting,
         ...sleeping,
@@ -116,6 +119,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     ),
     lockScenario({
       name: "redo: break against commit",
+      size: "medium",
       about: "Somebody breaks the lock while its holder commits, and counts himself.",
       ...counting,
       actors: {
@@ -132,6 +136,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     }),
     lockScenario({
       name: "redo: three that break and count",
+      size: "large",
       about: "Two count, a third breaks whoever holds.",
       ...counting,
       actors: {
@@ -200,6 +205,7 @@ function withTree(files: Readonly<Record<string, string>>) {
 function moveAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "redo: a move against the next writer",
+    size: "medium",
     about: "A mover sleeps anywhere in its move; the next holder writes under the old name, and its file stays.",
     ...sleeping,
     setup: withTree({ old: "moved" }),
@@ -245,6 +251,7 @@ function moveAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOpti
 function removeAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "redo: a removal against the next writer",
+    size: "medium",
     about: "A remover sleeps anywhere in its removal; what the next holder writes under that name stays.",
     ...sleeping,
     setup: withTree({ file: "old" }),

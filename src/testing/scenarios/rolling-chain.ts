@@ -172,6 +172,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: sleeper, appender and collector",
+        size: "medium",
         about: "One slept while its epoch went by; it wakes while that epoch is being collected and another appends.",
         actors: { ada: appender(1, one), bob: { ...appender(1, one), isFresh: true }, col: collector(1, one) },
       },
@@ -180,6 +181,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: sleeper and two collectors",
+        size: "medium",
         about: "Two collectors delete the same epoch under a sleeper who still has it in mind.",
         actors: { ada: appender(1, one), col: collector(1, one), dan: collector(1, one) },
       },
@@ -188,6 +190,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: two sleepers and a collector",
+        size: "large",
         about: "Two slept in the same epoch while it went by; both wake during its collection.",
         actors: { ada: appender(1, one), bob: appender(1, one), col: collector(1, one) },
       },
@@ -196,6 +199,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: three sleepers and a collector",
+        size: "large",
         about: "Three slept in the same epoch while it went by; all wake during its collection. Millions of states.",
         actors: { ada: appender(1, one), bob: appender(1, one), cleo: appender(1, one), col: collector(1, one) },
       },
@@ -222,6 +226,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: two appenders, a kill and lost replies",
+        size: "medium",
         about: "One may be killed at any moment; replies may be lost, or be those of a repeated request.",
         actors: { ada: appender(1, one), bob: appender(1, one) },
         killsMax: 1,
@@ -232,6 +237,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: sleeper and collector, a kill and a lost reply",
+        size: "medium",
         about: "The same while the epoch of the sleeper is collected.",
         actors: { ada: appender(1, one), col: collector(1, one) },
         killsMax: 1,
@@ -275,6 +281,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: sleeper and collector, the server goes away",
+        size: "medium",
         about: "The same while the epoch of the sleeper is collected by another machine.",
         volume: share,
         profile: "share",
@@ -290,6 +297,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: three machines with old caches",
+        size: "large",
         about: "Listings and absent names come from caches, while epochs are collected.",
         volume: share,
         profile: "share",
@@ -306,6 +314,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: two machines with old caches",
+        size: "medium",
         about: "A sleeper wakes on one machine, another collects; listings and absent names come from caches.",
         volume: share,
         profile: "share",
@@ -368,6 +377,7 @@ function halfCollected(options: RollingScenarioOptions): Scenario {
   const scenario = rollingScenario(
     {
       name: "chain: three sleepers in an epoch that is half collected",
+      size: "medium",
       about:
         "Three appenders find their epoch without its `open` file and with a vacated slot, and race for the newest one and the one after it.",
       actors: { ada: appender(1, one), bob: appender(1, one), cleo: appender(1, one) },

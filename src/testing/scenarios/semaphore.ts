@@ -59,12 +59,14 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
   return [
     scenario({
       name: "semaphore: two processes on a free name",
+      size: "medium",
       about: "One enters twice; one may be killed at any moment, and the other takes its lock at once.",
       actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
       killsMax: 1,
     }),
     scenario({
       name: "semaphore: three processes on a free name",
+      size: "medium",
       about: "One is killed at any moment; two have no patience.",
       actors: { ada: worker(Name), bob: passerBy(Name), cleo: passerBy(Name) },
       killsMax: 1,
@@ -84,6 +86,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: two takers of a stale lock, one killed",
+      size: "medium",
       about: "Also under the guard; and one of them comes back.",
       setup: plantStaleFile,
       actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
@@ -91,12 +94,14 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: three takers of a stale lock",
+      size: "medium",
       about: "All find it stale, and one replaces it; the others go away.",
       setup: plantStaleFile,
       actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name) },
     }),
     scenario({
       name: "semaphore: a taker that is stopped",
+      size: "medium",
       about: "It is stopped for a while wherever it stands, also between its last look and its rename.",
       setup: plantStaleFile,
       actors: { ada: worker(Name, sleepy), bob: worker(Name, sleepy) },
@@ -104,6 +109,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: an old holder lets go beside a taker and a third",
+      size: "medium",
       about: "It lives, but in another container, and is older than it may be; the name may be free for a moment.",
       actors: {
         ada: agedHolder(Name, false),
@@ -118,6 +124,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: a helper lets go for a script that is killed",
+      size: "medium",
       about: "The lock of the dead is taken at once, also while somebody is about to release it for them.",
       actors: {
         script: { pid: scriptPid, run: async ({ ports }) => void (await ports.disk.canOpen(directory)) },
@@ -135,6 +142,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: without hard links",
+      size: "medium",
       about: "Made by exclusive create, as the protocol says; one may be killed between create and write.",
       quirks: { noHardLinks: true },
       actors: { ada: worker(Name, { retryMs: 1600 }), bob: worker(Name, { retryMs: 1600 }) },
@@ -142,11 +150,13 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: two processes on a free directory",
+      size: "medium",
       about: "The directory form: one wins the mkdir.",
       actors: { ada: worker(Name, directoryForm), bob: worker(Name, directoryForm) },
     }),
     scenario({
       name: "semaphore: takers of a stale directory",
+      size: "medium",
       about:
         "It cannot be replaced in one step, so the name is free for a moment; a file and a directory contend for it.",
       setup: plantStaleDirectory,
@@ -154,6 +164,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: two machines with old caches and lost replies",
+      size: "medium",
       about: "A name that is said to be absent may be there, and what failed may have happened.",
       volume: share,
       quirks: { staleAbsence: true },
@@ -162,6 +173,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: two machines whose handles go stale",
+      size: "medium",
       about: "A lock that was opened is gone before it is read, time and again: nobody is told of that.",
       volume: share,
       quirks: { fileHandles: true },
@@ -170,6 +182,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: two machines whose server goes away",
+      size: "medium",
       about: "Before or after a lock is made or removed: what is there tells, and the name may be another's by then.",
       volume: share,
       quirks: { outages: true },

@@ -54,6 +54,7 @@ export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenari
     rollingScenario(
       {
         name: "chain: two boot ids that are alive at once",
+        size: "medium",
         about:
           "One machine shows two boot ids. Who comes with the second one may die on the way; who has the first one goes on.",
         actors: { ada: appender(2, onHost), bob: newcomer(inContainer) },
@@ -65,6 +66,7 @@ export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenari
     rollingScenario(
       {
         name: "chain: two newcomers with boot ids of their own",
+        size: "medium",
         about: "Both succeed the epoch that they find.",
         actors: { bob: newcomer(inContainer), cleo: newcomer({ ...unsynced, bootId: "boot of another container" }) },
       },

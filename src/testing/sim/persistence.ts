@@ -31,6 +31,8 @@ export class Persistence {
   #pendingChanges: (readonly EntryChange[])[] = [];
   /** What is not in `#bytes`, oldest first; at most the last one is pending. */
   readonly #layers = new Map<FileNode, Layer[]>();
+  /** What a power cut decides now. Forgotten at every change: an image is one of hundreds of the same state. */
+  #choices: readonly Choice[] | undefined;
 
   constructor(profile: Profile, root: DirectoryNode) {
     this.#profile = profile;
@@ -38,11 +40,13 @@ export class Persistence {
   }
 
   changed(...changes: readonly EntryChange[]): void {
+    this.#choices = undefined;
     if (this.#profile === "share") for (const change of changes) this.#keep(change);
     else this.#pendingChanges.push(changes);
   }
 
   wrote(file: FileNode, offset: number, bytes: Uint8Array): void {
+    this.#choices = undefined;
     const layers = this.#layers.get(file) ?? [];
     const last = layers.at(-1);
     if (last?.fate === "pending") last.writes.push({ offset, bytes });
@@ -52,11 +56,11 @@ export class Persistence {
 
   /** Durable at once: only a file system that forgets what "exclusive" means empties a file here. */
   emptied(file: FileNode): void {
-    this.#bytes.set(file, file.bytes);
-    this.#layers.delete(file);
+    this.#settleFile(file);
   }
 
   syncFile(file: FileNode): void {
+    this.#choices = undefined;
     const layers = this.#layers.get(file) ?? [];
     for (const layer of layers) if (layer.fate === "pending") layer.fate = "synced";
     if (!layers.some(({ fate }) => fate === "lost")) this.#settleFile(file);
@@ -65,10 +69,12 @@ export class Persistence {
 
   /** The kernel marks the pages clean although not all of them reached the disk: a second sync has nothing to do and says "fine". */
   forgetWrites(file: FileNode): void {
+    this.#choices = undefined;
     for (const layer of this.#layers.get(file) ?? []) if (layer.fate === "pending") layer.fate = "lost";
   }
 
   syncDirectory(directory: DirectoryNode): void {
+    this.#choices = undefined;
     if (this.#profile === "ext4-ordered") return this.#keepAllChanges();
     for (const group of this.#pendingChanges)
       for (const change of group) if (change.directory === directory) this.#keep(change);
@@ -84,7 +90,7 @@ export class Persistence {
 
   /** How many states a power cut may leave now. */
   imageCount(): number {
-    return this.#choices().reduce((product, choice) => product * choice.count, 1);
+    return this.#choicesNow().reduce((product, choice) => product * choice.count, 1);
   }
 
   /** State number `index` of those, as a tree of its own in which everything is durable. */
@@ -92,7 +98,7 @@ export class Persistence {
     const entries = new Map([...this.#entries].map(([directory, names]) => [directory, new Map(names)]));
     const bytes = new Map(this.#bytes);
     let rest = index;
-    for (const choice of this.#choices()) {
+    for (const choice of this.#choicesNow()) {
       choice.apply(rest % choice.count, entries, bytes);
       rest = Math.floor(rest / choice.count);
     }
@@ -120,11 +126,13 @@ export class Persistence {
   }
 
   #settleFile(file: FileNode): void {
+    this.#choices = undefined;
     this.#bytes.set(file, file.bytes);
     this.#layers.delete(file);
   }
 
   #keepAllChanges(): void {
+    this.#choices = undefined;
     for (const group of this.#pendingChanges) for (const change of group) this.#keep(change);
     this.#pendingChanges = [];
   }
@@ -133,12 +141,13 @@ export class Persistence {
     applyChange(this.#entries, change);
   }
 
-  #choices(): Choice[] {
-    // The layers of one file come in their order: each choice builds on what the one before it left.
-    const files = [...this.#layers].flatMap(([file, layers]) =>
-      layers.map((layer) =>
-        layer.fate === "synced" ? wholeContent(file, layer.writes) : contentChoice(file, layer.writes),
-      ),
+  #choicesNow(): readonly Choice[] {
+    return (this.#choices ??= this.#newChoices());
+  }
+
+  #newChoices(): Choice[] {
+    const files = [...this.#layers].map(([file, layers]) =>
+      contentChoice(file, this.#bytes.get(file) ?? nothing, layers),
     );
     if (this.#profile === "ext4-ordered") return [prefixChoice(this.#pendingChanges), ...files];
     const byName = new Map<DirectoryNode, Map<string, EntryChange[]>>();
@@ -188,20 +197,22 @@ function nameChoice(changes: readonly EntryChange[], durable: TreeNode | undefin
   };
 }
 
-function wholeContent(file: FileNode, writes: readonly Write[]): Choice {
+/** The content of one file. Many fates of its writes leave the same bytes: each content once. */
+function contentChoice(file: FileNode, durable: Uint8Array, layers: readonly Layer[]): Choice {
+  let contents: readonly Uint8Array[] = [durable];
+  // In their order: each layer lies on top of what the one before it left.
+  for (const { fate, writes } of layers) {
+    const fates = fate === "synced" ? [[]] : fatesOf(writes.length);
+    contents = distinct(contents.flatMap((below) => fates.map((each) => contentAfter(below, writes, each))));
+  }
   return {
-    count: 1,
-    apply: (_index, _entries, contents) => contents.set(file, contentAfter(contents.get(file) ?? nothing, writes, [])),
+    count: contents.length,
+    apply: (index, _entries, all) => all.set(file, contents[index] ?? nothing),
   };
 }
 
-function contentChoice(file: FileNode, writes: readonly Write[]): Choice {
-  const fates = fatesOf(writes.length);
-  return {
-    count: fates.length,
-    apply: (index, _entries, contents) =>
-      contents.set(file, contentAfter(contents.get(file) ?? nothing, writes, fates[index] ?? [])),
-  };
+function distinct(contents: readonly Uint8Array[]): Uint8Array[] {
+  return [...new Map(contents.map((bytes) => [Buffer.from(bytes).toString("latin1"), bytes])).values()];
 }
 
 function applyChange(entries: Entries, { directory, name, node }: EntryChange): void {

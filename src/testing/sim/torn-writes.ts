@@ -10,8 +10,16 @@ const fates: readonly Fate[] = ["whole", "absent", "zeros"];
 /** So many are tried in all combinations; of more, those in which one is the odd one out. */
 const combinedMax = 3;
 
+const fatesByCount = new Map<number, readonly (readonly Fate[])[]>();
+
 /** One fate for each of `count` writes, in every way that is tried. */
 export function fatesOf(count: number): readonly (readonly Fate[])[] {
+  const known = fatesByCount.get(count) ?? newFates(count);
+  fatesByCount.set(count, known);
+  return known;
+}
+
+function newFates(count: number): readonly (readonly Fate[])[] {
   const all = [...(count <= combinedMax ? combinations(count) : oddOnes(count)), ...torn(count)];
   return [...new Map(all.map((each) => [each.join(), each])).values()];
 }

@@ -158,7 +158,7 @@ describe("a file without a readable record", () => {
     "cut off in its second line": "pid=12\ntimest",
     "zeros after a crash": "\0".repeat(60),
     "a beginning and zeros": `pid=12${"\0".repeat(60)}`,
-    "without a whole number": "pid=1\ntimestamp=soon\n",
+    "a process without a time": "pid=12\n",
   };
 
   it.each(Object.entries(torn))("that is %s is held for ten seconds, and stale then: one try", async (_, text) => {
@@ -217,6 +217,92 @@ describe("a file without a readable record", () => {
       await file.close();
       expect((await ada.status()).stale).toBe(false);
     }
+  });
+});
+
+describe("empty files of programs that come and go", () => {
+  // A crowd of programs that create, write, work and unlink once lost updates to a waiter of ours: it met a file that
+  // had just been created five times, two seconds apart, and took the sixth from its holder.
+  it("are never taken for one that has been empty for ten seconds, though each look meets one", async () => {
+    const world = await SemaphoreWorld.make();
+    const ada = world.semaphore("ada");
+    const { disk } = world.ports("shell");
+    for (let round = 0; round < 8; round++) {
+      await world.plant("");
+      expect(await canTake(ada)).toBe(false);
+      await disk.unlink(lockPath);
+      // A look that finds the name free, or another lock under it, ends what was watched.
+      if (round % 2 === 0) expect((await ada.status()).locked).toBe(false);
+      await world.advance(2000);
+    }
+  });
+
+  it("are told apart though no look fell between one and the next, and though both are as young", async () => {
+    const world = await SemaphoreWorld.make();
+    const ada = world.semaphore("ada");
+    const { disk } = world.ports("shell");
+    await world.plant("");
+    for (let round = 0; round < 8; round++) {
+      expect(await canTake(ada)).toBe(false);
+      await world.advance(2000);
+      await disk.unlink(lockPath);
+      await world.plant("");
+    }
+  });
+
+  it("are told apart by a waiter, too", async () => {
+    const world = await SemaphoreWorld.make();
+    const { disk } = world.ports("shell");
+    const state = watch(world.semaphore("ada").acquire());
+    for (let round = 0; round < 30; round++) {
+      await world.plant("");
+      await world.advance(450);
+      await disk.unlink(lockPath);
+      await world.plant(`pid=4711\ntimestamp=${world.nowSeconds()}\n`);
+      await world.advance(300);
+      await disk.unlink(lockPath);
+    }
+    expect(state.settled).toBe(false);
+  });
+});
+
+describe("a whole record with values that cannot be read", () => {
+  const malformed: Readonly<Record<string, (nowMs: number) => string>> = {
+    "a time in milliseconds": (nowMs) => `pid=4711\ntimestamp=${nowMs}\ntag=live\n`,
+    "a time with a fraction": (nowMs) => `pid=4711\ntimestamp=${nowMs / 1000 + 0.25}\n`,
+    "a time in words": (nowMs) => `pid=4711\ntimestamp=${new Date(nowMs).toISOString()}\n`,
+    "a time with a sign": (nowMs) => `pid=4711\ntimestamp=+${Math.floor(nowMs / 1000)}\n`,
+    "a number of 64 bits for the process": (nowMs) => `pid=4294967296\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "a process that is 0": (nowMs) => `pid=0\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "a name for the process": (nowMs) => `pid=worker-3\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "a comment": (nowMs) => `pid=4711 # me\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "keys of its own before them": (nowMs) => `owner=me\ntimestamp=${nowMs}\npid=4711\n`,
+    "no end of the last line": (nowMs) => `pid=4711\r\ntimestamp=${nowMs}`,
+  };
+
+  it.each(Object.entries(malformed))("(%s) counts for staleMs by the age of the file", async (_, text) => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(text(world.nowMs));
+    const ada = world.semaphore("ada");
+    await world.advance(20_000);
+    expect(await canTake(ada)).toBe(false);
+    expect(await world.semaphore("bob").clean()).toBe(false);
+    await world.advance(hour - 21_000);
+    expect(await canTake(ada)).toBe(false);
+    expect(await canTake(world.semaphore("cleo", { staleMs: null }))).toBe(false);
+    await world.advance(2000);
+    expect(await canTake(ada)).toBe(true);
+  });
+
+  it("is waited for, and removed when a person says so", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant("pid=worker-3\ntimestamp=soon\n");
+    const state = watch(world.semaphore("ada").acquire());
+    await world.advance(60_000);
+    expect(state.settled).toBe(false);
+    await world.semaphore("bob").release({ force: true });
+    await world.advance(1000);
+    expect(state.settled).toBe(true);
   });
 });
 

@@ -75,8 +75,10 @@ export class LockName {
     this.#guard = new Guard(ports, path);
   }
 
-  look(): Promise<Sight> {
-    return look(this.ports.disk, this.path);
+  async look(): Promise<Sight> {
+    const sight = await look(this.ports.disk, this.path);
+    this.staleness.saw(sight);
+    return sight;
   }
 
   judge(sight: Taken): Promise<Verdict> {
@@ -150,7 +152,7 @@ export class LockName {
 
   /** INVALID_PATH when what is there has contents that are no record and, as far as they go, not the beginning of one. */
   mustBeLock(sight: Sight): void {
-    if (sight.kind === "taken" && sight.contents !== undefined && sight.contents !== "torn")
+    if (sight.kind === "taken" && (sight.contents === "data" || sight.contents === "unfinished"))
       throw notALock(this.path, sight.form);
   }
 

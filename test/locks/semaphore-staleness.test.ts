@@ -1,6 +1,8 @@
 // Which locks may be taken from their holders, and on what evidence: on a simulated disk, whose time passes by hand.
 import { describe, expect, it } from "vitest";
+import type { SemaphoreOptions } from "../../src/locks/semaphore/options.ts";
 import type { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
+import type { Disk, Volume } from "../../src/ports/disk.ts";
 import { nfs } from "../durable/world.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
@@ -59,6 +61,39 @@ describe("a lock of another program", () => {
     const world = await SemaphoreWorld.make();
     await world.plant("pid=4711\ntimestamp=0\n");
     expect(await canTake(world.semaphore("ada"))).toBe(true);
+  });
+});
+
+describe("a lock of another program whose process runs on this machine", () => {
+  const nowMs = 1_700_000_000_000;
+  const text = `pid=4711\ntimestamp=${nowMs / 1000}\n`;
+  const seenBy = (world: SemaphoreWorld, startMs: number | undefined, options: SemaphoreOptions = {}): PortsSemaphore =>
+    world.semaphore("ada", options, { host: { findStartMs: (pid) => (pid === 4711 ? startMs : undefined) } });
+
+  it("is held however old it is, if the process began before the lock", async () => {
+    for (const startMs of [0, nowMs - 5000, nowMs + 900]) {
+      const world = await SemaphoreWorld.make();
+      await world.plant(text);
+      await world.advance(100 * hour);
+      expect(await canTake(seenBy(world, startMs))).toBe(false);
+      expect(await seenBy(world, startMs).clean()).toBe(false);
+      // The process has ended.
+      expect(await canTake(seenBy(world, undefined))).toBe(true);
+    }
+  });
+
+  it("goes by its age if the process began later: it only has the number of the one that died", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(text);
+    await world.advance(hour + 60_000);
+    expect(await canTake(seenBy(world, nowMs + 30_000))).toBe(true);
+  });
+
+  it("goes by its age on a share, where the number is of another machine's process", async () => {
+    const world = await SemaphoreWorld.make({ volume: nfs });
+    await world.plant(text);
+    await world.advance(2 * hour);
+    expect(await seenBy(world, 0).status()).toMatchObject({ stale: true });
   });
 });
 
@@ -131,15 +166,51 @@ describe("a lock of ours", () => {
     );
   });
 
-  it("goes by its age when it was taken before a restart, or by a process that does not know its boot", async () => {
-    for (const bootId of ["boot-of-yesterday", "unknown-1"]) {
-      const world = await SemaphoreWorld.make();
-      await world.semaphore("ada", {}, { host: { bootId } }).acquire();
-      const bob = world.semaphore("bob", {}, { host: { processState: () => "dead" } });
-      expect(await canTake(bob)).toBe(false);
-      await world.advance(hour + 1000);
-      expect(await canTake(bob)).toBe(true);
+  const yesterday = { host: { bootId: "boot-of-yesterday" } };
+
+  it("is stale at once when it was taken before a restart: on a local disk its kernel is gone", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.semaphore("ada", {}, yesterday).acquire();
+    world.end("ada");
+    for (const staleMs of [hour, null]) {
+      const bob = world.semaphore("bob", { staleMs });
+      expect(await bob.status()).toMatchObject({ locked: true, stale: true, mine: false });
     }
+    expect(await canTake(world.semaphore("bob"))).toBe(true);
+  });
+
+  it("goes by its age after a restart where that is not certain", async () => {
+    const cases: Readonly<Record<string, (world: SemaphoreWorld) => [PortsSemaphore, PortsSemaphore]>> = {
+      "a client of a share that this machine serves, and has mounted as a disk": (world) => [
+        world.semaphore("ada", {}, { ...yesterday, disk: withVolume(world.ports("ada").disk, nfs) }),
+        world.semaphore("bob"),
+      ],
+      "a process of another container, which may have a boot id of its own": (world) => [
+        world.semaphore("ada", {}, { host: { ...yesterday.host, processSpace: "container-1" } }),
+        world.semaphore("bob"),
+      ],
+      "a process that did not know its boot": (world) => [
+        world.semaphore("ada", {}, { host: { bootId: "unknown-1" } }),
+        world.semaphore("bob"),
+      ],
+    };
+    for (const [title, make] of Object.entries(cases)) {
+      const world = await SemaphoreWorld.make();
+      const [ada, bob] = make(world);
+      await ada.acquire();
+      world.end("ada");
+      expect({ title, canTake: await canTake(bob) }).toEqual({ title, canTake: false });
+      await world.advance(hour + 1000);
+      expect({ title, canTake: await canTake(bob) }).toEqual({ title, canTake: true });
+    }
+  });
+
+  it("goes by its age when a process with its number and its start runs under another boot id", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.semaphore("ada", {}, yesterday).acquire();
+    expect(await canTake(world.semaphore("bob"))).toBe(false);
+    await world.advance(hour + 1000);
+    expect(await canTake(world.semaphore("bob"))).toBe(true);
   });
 
   it("proves nothing to a process that does not know its own boot, even if the text is equal", async () => {
@@ -411,4 +482,14 @@ function watch(promise: Promise<unknown>): { settled: boolean } {
     () => (state.settled = true),
   );
   return state;
+}
+
+/** The same disk, as a machine sees it that has mounted it in another way. */
+function withVolume(disk: Disk, volume: Volume): Disk {
+  return new Proxy(disk, {
+    get: (target, key) => {
+      const value: unknown = key === "volume" ? volume : Reflect.get(target, key);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
 }

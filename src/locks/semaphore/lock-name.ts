@@ -24,7 +24,7 @@ import {
 import { Guard, type Guarded } from "./guard.ts";
 import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
 import { notALock } from "./lock-path.ts";
-import { isOwnedBy, newRecord, ownerOf, type Owner } from "./owner.ts";
+import { isOwnedBy, newRecord, type Owner } from "./owner.ts";
 import { isSame, look, takenBy, type LockForm, type Sight, type Taken } from "./sight.ts";
 import { Staleness, type Verdict } from "./staleness.ts";
 
@@ -254,7 +254,8 @@ export class LockName {
       throw new RangeError(`owner.pid ${ownerPid} is no running process: its lock would be stale at once.`);
     // Now, and not when the wait began: a lock must not be born old.
     const since = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-    const meant = newRecord(ownerOf(host, ownerPid), randomName(random.bytes(16)), since.wallMs, tag);
+    const token = randomName(random.bytes(16));
+    const meant = newRecord(this.ports, { token, pid: ownerPid, wallMs: since.wallMs, tag });
     const bytes = Buffer.from(formatLockRecord(meant));
     // As everybody will read it: a tag may have lost something.
     const record = parseLockRecord(bytes.toString()) ?? meant;

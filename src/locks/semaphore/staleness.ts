@@ -1,7 +1,7 @@
 // Staleness: which locks may be taken from their holders, and on what evidence.
 import type { Ports } from "../../ports/ports.ts";
 import { notALock } from "./lock-path.ts";
-import { findFate } from "./owner.ts";
+import { findFate, isForeignAlive } from "./owner.ts";
 import type { LockForm, Sight, Taken } from "./sight.ts";
 import { findAgeMs } from "./temp.ts";
 
@@ -55,11 +55,12 @@ export class Staleness {
     if (isBare) return await this.#judgeBareDirectory(sight);
     if (contents === "malformed") return await this.#judgeMalformed(sight);
     if (record === undefined) return await this.#judgeTorn(sight);
-    const fate = findFate(this.#ports.host, record);
+    const fate = findFate(this.#ports, record);
     // At once: nobody is left who could release it, and nobody who works under it.
     if (fate === "dead") return stale(`its holder, process ${record.pid}, is dead`);
     // Whatever its age: it says itself that it is ours, and its process is seen to live.
     if (fate === "alive") return held(`its holder, process ${record.pid}, is alive`);
+    if (isForeignAlive(this.#ports, record)) return held(`process ${record.pid} is alive, and began before it`);
     return await this.#judgeByAge(sight, record.timestamp);
   }
 

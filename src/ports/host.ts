@@ -40,4 +40,9 @@ export interface Host {
   warn(message: string): void;
   /** The `startMark` of another process of this process table; empty where unknown, and when there is no such process. */
   startMarkOf(pid: number): string;
+  /**
+   * When another process of this process table began, by the wall clock of this one, to about a second. Undefined when
+   * there is no such process, when it has ended, and where that is not known.
+   */
+  findStartMs(pid: number): number | undefined;
 }

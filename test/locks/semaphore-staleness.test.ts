@@ -1,6 +1,8 @@
 // Which locks may be taken from their holders, and on what evidence: on a simulated disk, whose time passes by hand.
 import { describe, expect, it } from "vitest";
+import type { SemaphoreOptions } from "../../src/locks/semaphore/options.ts";
 import type { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
+import type { Disk, Volume } from "../../src/ports/disk.ts";
 import { nfs } from "../durable/world.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
@@ -59,6 +61,39 @@ describe("a lock of another program", () => {
     const world = await SemaphoreWorld.make();
     await world.plant("pid=4711\ntimestamp=0\n");
     expect(await canTake(world.semaphore("ada"))).toBe(true);
+  });
+});
+
+describe("a lock of another program whose process runs on this machine", () => {
+  const nowMs = 1_700_000_000_000;
+  const text = `pid=4711\ntimestamp=${nowMs / 1000}\n`;
+  const seenBy = (world: SemaphoreWorld, startMs: number | undefined, options: SemaphoreOptions = {}): PortsSemaphore =>
+    world.semaphore("ada", options, { host: { findStartMs: (pid) => (pid === 4711 ? startMs : undefined) } });
+
+  it("is held however old it is, if the process began before the lock", async () => {
+    for (const startMs of [0, nowMs - 5000, nowMs + 900]) {
+      const world = await SemaphoreWorld.make();
+      await world.plant(text);
+      await world.advance(100 * hour);
+      expect(await canTake(seenBy(world, startMs))).toBe(false);
+      expect(await seenBy(world, startMs).clean()).toBe(false);
+      // The process has ended.
+      expect(await canTake(seenBy(world, undefined))).toBe(true);
+    }
+  });
+
+  it("goes by its age if the process began later: it only has the number of the one that died", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(text);
+    await world.advance(hour + 60_000);
+    expect(await canTake(seenBy(world, nowMs + 30_000))).toBe(true);
+  });
+
+  it("goes by its age on a share, where the number is of another machine's process", async () => {
+    const world = await SemaphoreWorld.make({ volume: nfs });
+    await world.plant(text);
+    await world.advance(2 * hour);
+    expect(await seenBy(world, 0).status()).toMatchObject({ stale: true });
   });
 });
 
@@ -131,15 +166,51 @@ describe("a lock of ours", () => {
     );
   });
 
-  it("goes by its age when it was taken before a restart, or by a process that does not know its boot", async () => {
-    for (const bootId of ["boot-of-yesterday", "unknown-1"]) {
-      const world = await SemaphoreWorld.make();
-      await world.semaphore("ada", {}, { host: { bootId } }).acquire();
-      const bob = world.semaphore("bob", {}, { host: { processState: () => "dead" } });
-      expect(await canTake(bob)).toBe(false);
-      await world.advance(hour + 1000);
-      expect(await canTake(bob)).toBe(true);
+  const yesterday = { host: { bootId: "boot-of-yesterday" } };
+
+  it("is stale at once when it was taken before a restart: on a local disk its kernel is gone", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.semaphore("ada", {}, yesterday).acquire();
+    world.end("ada");
+    for (const staleMs of [hour, null]) {
+      const bob = world.semaphore("bob", { staleMs });
+      expect(await bob.status()).toMatchObject({ locked: true, stale: true, mine: false });
     }
+    expect(await canTake(world.semaphore("bob"))).toBe(true);
+  });
+
+  it("goes by its age after a restart where that is not certain", async () => {
+    const cases: Readonly<Record<string, (world: SemaphoreWorld) => [PortsSemaphore, PortsSemaphore]>> = {
+      "a client of a share that this machine serves, and has mounted as a disk": (world) => [
+        world.semaphore("ada", {}, { ...yesterday, disk: withVolume(world.ports("ada").disk, nfs) }),
+        world.semaphore("bob"),
+      ],
+      "a process of another container, which may have a boot id of its own": (world) => [
+        world.semaphore("ada", {}, { host: { ...yesterday.host, processSpace: "container-1" } }),
+        world.semaphore("bob"),
+      ],
+      "a process that did not know its boot": (world) => [
+        world.semaphore("ada", {}, { host: { bootId: "unknown-1" } }),
+        world.semaphore("bob"),
+      ],
+    };
+    for (const [title, make] of Object.entries(cases)) {
+      const world = await SemaphoreWorld.make();
+      const [ada, bob] = make(world);
+      await ada.acquire();
+      world.end("ada");
+      expect({ title, canTake: await canTake(bob) }).toEqual({ title, canTake: false });
+      await world.advance(hour + 1000);
+      expect({ title, canTake: await canTake(bob) }).toEqual({ title, canTake: true });
+    }
+  });
+
+  it("goes by its age when a process with its number and its start runs under another boot id", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.semaphore("ada", {}, yesterday).acquire();
+    expect(await canTake(world.semaphore("bob"))).toBe(false);
+    await world.advance(hour + 1000);
+    expect(await canTake(world.semaphore("bob"))).toBe(true);
   });
 
   it("proves nothing to a process that does not know its own boot, even if the text is equal", async () => {
@@ -158,7 +229,7 @@ describe("a file without a readable record", () => {
     "cut off in its second line": "pid=12\ntimest",
     "zeros after a crash": "\0".repeat(60),
     "a beginning and zeros": `pid=12${"\0".repeat(60)}`,
-    "without a whole number": "pid=1\ntimestamp=soon\n",
+    "a process without a time": "pid=12\n",
   };
 
   it.each(Object.entries(torn))("that is %s is held for ten seconds, and stale then: one try", async (_, text) => {
@@ -217,6 +288,92 @@ describe("a file without a readable record", () => {
       await file.close();
       expect((await ada.status()).stale).toBe(false);
     }
+  });
+});
+
+describe("empty files of programs that come and go", () => {
+  // A crowd of programs that create, write, work and unlink once lost updates to a waiter of ours: it met a file that
+  // had just been created five times, two seconds apart, and took the sixth from its holder.
+  it("are never taken for one that has been empty for ten seconds, though each look meets one", async () => {
+    const world = await SemaphoreWorld.make();
+    const ada = world.semaphore("ada");
+    const { disk } = world.ports("shell");
+    for (let round = 0; round < 8; round++) {
+      await world.plant("");
+      expect(await canTake(ada)).toBe(false);
+      await disk.unlink(lockPath);
+      // A look that finds the name free, or another lock under it, ends what was watched.
+      if (round % 2 === 0) expect((await ada.status()).locked).toBe(false);
+      await world.advance(2000);
+    }
+  });
+
+  it("are told apart though no look fell between one and the next, and though both are as young", async () => {
+    const world = await SemaphoreWorld.make();
+    const ada = world.semaphore("ada");
+    const { disk } = world.ports("shell");
+    await world.plant("");
+    for (let round = 0; round < 8; round++) {
+      expect(await canTake(ada)).toBe(false);
+      await world.advance(2000);
+      await disk.unlink(lockPath);
+      await world.plant("");
+    }
+  });
+
+  it("are told apart by a waiter, too", async () => {
+    const world = await SemaphoreWorld.make();
+    const { disk } = world.ports("shell");
+    const state = watch(world.semaphore("ada").acquire());
+    for (let round = 0; round < 30; round++) {
+      await world.plant("");
+      await world.advance(450);
+      await disk.unlink(lockPath);
+      await world.plant(`pid=4711\ntimestamp=${world.nowSeconds()}\n`);
+      await world.advance(300);
+      await disk.unlink(lockPath);
+    }
+    expect(state.settled).toBe(false);
+  });
+});
+
+describe("a whole record with values that cannot be read", () => {
+  const malformed: Readonly<Record<string, (nowMs: number) => string>> = {
+    "a time in milliseconds": (nowMs) => `pid=4711\ntimestamp=${nowMs}\ntag=live\n`,
+    "a time with a fraction": (nowMs) => `pid=4711\ntimestamp=${nowMs / 1000 + 0.25}\n`,
+    "a time in words": (nowMs) => `pid=4711\ntimestamp=${new Date(nowMs).toISOString()}\n`,
+    "a time with a sign": (nowMs) => `pid=4711\ntimestamp=+${Math.floor(nowMs / 1000)}\n`,
+    "a number of 64 bits for the process": (nowMs) => `pid=4294967296\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "a process that is 0": (nowMs) => `pid=0\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "a name for the process": (nowMs) => `pid=worker-3\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "a comment": (nowMs) => `pid=4711 # me\ntimestamp=${Math.floor(nowMs / 1000)}\n`,
+    "keys of its own before them": (nowMs) => `owner=me\ntimestamp=${nowMs}\npid=4711\n`,
+    "no end of the last line": (nowMs) => `pid=4711\r\ntimestamp=${nowMs}`,
+  };
+
+  it.each(Object.entries(malformed))("(%s) counts for staleMs by the age of the file", async (_, text) => {
+    const world = await SemaphoreWorld.make();
+    await world.plant(text(world.nowMs));
+    const ada = world.semaphore("ada");
+    await world.advance(20_000);
+    expect(await canTake(ada)).toBe(false);
+    expect(await world.semaphore("bob").clean()).toBe(false);
+    await world.advance(hour - 21_000);
+    expect(await canTake(ada)).toBe(false);
+    expect(await canTake(world.semaphore("cleo", { staleMs: null }))).toBe(false);
+    await world.advance(2000);
+    expect(await canTake(ada)).toBe(true);
+  });
+
+  it("is waited for, and removed when a person says so", async () => {
+    const world = await SemaphoreWorld.make();
+    await world.plant("pid=worker-3\ntimestamp=soon\n");
+    const state = watch(world.semaphore("ada").acquire());
+    await world.advance(60_000);
+    expect(state.settled).toBe(false);
+    await world.semaphore("bob").release({ force: true });
+    await world.advance(1000);
+    expect(state.settled).toBe(true);
   });
 });
 
@@ -325,4 +482,14 @@ function watch(promise: Promise<unknown>): { settled: boolean } {
     () => (state.settled = true),
   );
   return state;
+}
+
+/** The same disk, as a machine sees it that has mounted it in another way. */
+function withVolume(disk: Disk, volume: Volume): Disk {
+  return new Proxy(disk, {
+    get: (target, key) => {
+      const value: unknown = key === "volume" ? volume : Reflect.get(target, key);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
 }

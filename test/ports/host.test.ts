@@ -50,6 +50,21 @@ describe("the real host", () => {
     expect(host.startMarkOf(child.pid)).toBe("");
   });
 
+  it.runIf(process.platform === "linux")("knows when a process began, as long as it runs", async () => {
+    const host = await openNodeHost();
+    const beforeMs = Date.now();
+    const child = start("sleep", "60");
+    const startMs = host.findStartMs(child.pid) ?? 0;
+    // Ticks of 10 ms on both sides, and the moment that Node needs to note when it began itself.
+    expect(startMs).toBeGreaterThan(beforeMs - 1000);
+    expect(startMs).toBeLessThan(Date.now() + 1000);
+    expect(host.findStartMs(1)).toBeLessThan(beforeMs);
+    child.kill("SIGKILL");
+    await once(child, "close");
+    expect(host.findStartMs(child.pid)).toBe(undefined);
+    expect(host.findStartMs(2 ** 31 + 1)).toBe(undefined);
+  });
+
   it.runIf(process.platform === "linux")("knows whose process table it asks, the same as its parent's", async () => {
     const { processSpace } = await openNodeHost();
     expect(processSpace).toMatch(/^pid:\[\d+\]$/);

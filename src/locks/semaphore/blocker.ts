@@ -1,18 +1,18 @@
 // Who stands in the way of a semaphore, told to the one who waited in vain.
 import type { BlockingLock } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
-import type { Host } from "../../ports/host.ts";
+import type { Ports } from "../../ports/ports.ts";
 import type { LockRecord } from "./lock-file.ts";
 import type { Obstacle } from "./lock-name.ts";
 import { findFate } from "./owner.ts";
 import type { Sight } from "./sight.ts";
 
-export function timedOut(host: Host, path: string, waitedMs: number, obstacle: Obstacle): Error {
+export function timedOut(ports: Ports, path: string, waitedMs: number, obstacle: Obstacle): Error {
   const { sight, why } = obstacle;
   const record = findRecord(sight);
   const holder = record === undefined ? "is held" : `is held by ${describeHolder(record)}`;
   const message = `${path} ${holder}: ${why}. Waited ${Math.round(waitedMs)} ms (option timeoutMs).`;
-  const blockedBy = record === undefined ? [] : [blockingLock(host, path, record)];
+  const blockedBy = record === undefined ? [] : [blockingLock(ports, path, record)];
   return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
 }
 
@@ -36,7 +36,7 @@ function describeHolder({ pid, host, timestamp, tag }: LockRecord): string {
 }
 
 /** What a lock file does not tell is empty, or the one time that it does tell. */
-function blockingLock(host: Host, path: string, record: LockRecord): BlockingLock {
+function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingLock {
   const since = sinceOf(record.timestamp);
   const holder = {
     id: record.token ?? "",
@@ -45,7 +45,7 @@ function blockingLock(host: Host, path: string, record: LockRecord): BlockingLoc
     startedAt: since,
     lastSeenAt: since,
     version: "",
-    state: findFate(host, record) ?? "alive",
+    state: findFate(ports, record) ?? "alive",
   } as const;
   const lock = { path, mode: "exact", shared: false, holder, since } as const;
   return record.tag === undefined ? lock : { ...lock, tag: record.tag };

@@ -17,10 +17,22 @@ describe("a text without a whole record", () => {
     ["no timestamp yet", "pid=12345\r\n"],
     ["the beginning of the second line", "pid=12345\ntimest"],
     ["the lines in another order", "timestamp=1703520000\npi"],
-    ["numbers that are none", "pid=abc\ntimestamp=-2\n"],
+    ["a key without its value", "pid=12345\ntimestamp="],
+    ["zeros in the place of a value", `pid=12345\ntimestamp=${"\0".repeat(20)}`],
   ])("of %s is torn", (_, text) => {
     expect(parseLockRecord(text)).toBe(undefined);
     expect(contentsOf(text)).toBe("torn");
+  });
+
+  it.each([
+    ["numbers that are none", "pid=abc\ntimestamp=-2\n"],
+    ["a time in milliseconds", "pid=12345\ntimestamp=1703520000123\n"],
+    ["a process of 64 bits", "timestamp=1703520000\npid=4294967296\n"],
+    ["keys that are not known before them", "owner=me\npid=worker-3\ntimestamp=1703520000\n"],
+    ["no end of the last line", "pid=worker-3\ntimestamp=2023-12-25T16:00:00Z"],
+  ])("of %s is a record that is malformed", (_, text) => {
+    expect(parseLockRecord(text)).toBe(undefined);
+    expect(contentsOf(text)).toBe("malformed");
   });
 
   it.each([
@@ -47,6 +59,7 @@ describe("a text without a whole record", () => {
     ["zeros between", "pid=1\0\0\n2"],
     ["a picture", "\u0089PNG\r\n\u001a\n"],
     ["words", "Dear Ada,\nhow are you?\n"],
+    ["both keys and words", "pid=worker-3\ntimestamp=soon\nDear Ada\n"],
     ["a script", 'export PID=1\necho "$PID"\n'],
   ])("of %s is somebody's data", (_, text) => {
     expect(contentsOf(text)).toBe("data");

@@ -18,6 +18,8 @@ export interface LockRecord extends LockFileInfo {
   /** Which process table of that kernel the pid belongs to. */
   readonly space?: string;
   readonly start?: string;
+  /** `local` when the machine that wrote it had the lock on a disk of its own. */
+  readonly volume?: string;
 }
 
 /** More than any tag that other implementations write; what is larger is no lock file. */
@@ -29,7 +31,7 @@ const extraLengthMax = 200;
 const pidMax = 2 ** 32 - 1;
 // The end of the year 9999.
 const timestampMax = 253_402_300_799;
-const extraKeys = ["token", "host", "boot", "space", "start"] as const;
+const extraKeys = ["token", "host", "boot", "space", "start", "volume"] as const;
 /** Every key that Holdfast knows. */
 export const recordKeys: readonly string[] = ["pid", "timestamp", "tag", ...extraKeys];
 

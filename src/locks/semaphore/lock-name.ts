@@ -24,7 +24,7 @@ import {
 import { Guard, type Guarded } from "./guard.ts";
 import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
 import { notALock } from "./lock-path.ts";
-import { isOwnedBy, newRecord, ownerOf, type Owner } from "./owner.ts";
+import { isOwnedBy, newRecord, type Owner } from "./owner.ts";
 import { isSame, look, takenBy, type LockForm, type Sight, type Taken } from "./sight.ts";
 import { Staleness, type Verdict } from "./staleness.ts";
 
@@ -75,8 +75,10 @@ export class LockName {
     this.#guard = new Guard(ports, path);
   }
 
-  look(): Promise<Sight> {
-    return look(this.ports.disk, this.path);
+  async look(): Promise<Sight> {
+    const sight = await look(this.ports.disk, this.path);
+    this.staleness.saw(sight);
+    return sight;
   }
 
   judge(sight: Taken): Promise<Verdict> {
@@ -150,7 +152,7 @@ export class LockName {
 
   /** INVALID_PATH when what is there has contents that are no record and, as far as they go, not the beginning of one. */
   mustBeLock(sight: Sight): void {
-    if (sight.kind === "taken" && sight.contents !== undefined && sight.contents !== "torn")
+    if (sight.kind === "taken" && (sight.contents === "data" || sight.contents === "unfinished"))
       throw notALock(this.path, sight.form);
   }
 
@@ -252,7 +254,8 @@ export class LockName {
       throw new RangeError(`owner.pid ${ownerPid} is no running process: its lock would be stale at once.`);
     // Now, and not when the wait began: a lock must not be born old.
     const since = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-    const meant = newRecord(ownerOf(host, ownerPid), randomName(random.bytes(16)), since.wallMs, tag);
+    const token = randomName(random.bytes(16));
+    const meant = newRecord(this.ports, { token, pid: ownerPid, wallMs: since.wallMs, tag });
     const bytes = Buffer.from(formatLockRecord(meant));
     // As everybody will read it: a tag may have lost something.
     const record = parseLockRecord(bytes.toString()) ?? meant;

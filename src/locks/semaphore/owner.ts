@@ -1,5 +1,6 @@
 // Whose a lock is: the process that it was taken for, and what can be said from here about the owner of another one.
 import { isKnownBoot, type Host } from "../../ports/host.ts";
+import type { Ports } from "../../ports/ports.ts";
 import type { LockRecord } from "./lock-file.ts";
 
 /** A process, as a lock record names it. */
@@ -17,20 +18,46 @@ export function ownerOf(host: Host, pid: number = host.pid): Owner {
   return { pid, host: host.name, boot: host.bootId, space: host.processSpace, start };
 }
 
-export function newRecord(owner: Owner, token: string, wallMs: number, tag: string | undefined): LockRecord {
-  const record = { ...owner, token, timestamp: Math.max(0, Math.floor(wallMs / 1000)) };
-  return tag === undefined ? record : { ...record, tag };
+export function newRecord(
+  { disk, host }: Ports,
+  {
+    token,
+    pid,
+    wallMs,
+    tag,
+  }: { readonly token: string; readonly pid: number; readonly wallMs: number; readonly tag: string | undefined },
+): LockRecord {
+  const record = { ...ownerOf(host, pid), token, timestamp: Math.max(0, Math.floor(wallMs / 1000)) };
+  return {
+    ...record,
+    ...(tag === undefined ? {} : { tag }),
+    ...(disk.volume.kind === "local" ? { volume: "local" } : {}),
+  };
 }
 
 /**
- * Whether the owner of a record that Holdfast wrote lives. Undefined when nothing can be said from here: another program wrote it, or the process belongs to
- * another machine, an earlier boot or another container, where its pid means somebody else or nobody.
+ * Whether the owner of a record that Holdfast wrote lives. Undefined when nothing can be said from here: another program
+ * wrote it, or the process belongs to another machine or container, where its pid means another process or none.
  */
-export function findFate(host: Host, record: LockRecord): "alive" | "dead" | undefined {
-  const { token, boot, space = "", start = "", pid } = record;
-  if (token === undefined || boot !== host.bootId || !isKnownBoot(boot) || space !== host.processSpace)
-    return undefined;
-  return host.processState(pid, start);
+export function findFate({ disk, host }: Ports, record: LockRecord): "alive" | "dead" | undefined {
+  const { token, boot = "", space = "", start = "", pid, volume } = record;
+  if (token === undefined || space !== host.processSpace || ![boot, host.bootId].every(isKnownBoot)) return undefined;
+  const state = host.processState(pid, start);
+  if (boot === host.bootId) return state;
+  // Other boot ids alone prove nothing. But its writer had the lock on a disk of its own, and so has this process: its
+  // kernel is this one, whose process table has just told, or one that is gone. An NFS client of this machine had it on a
+  // share. If a process is found, it may be another with the same number and start.
+  return state === "dead" && volume === "local" && disk.volume.kind === "local" ? "dead" : undefined;
+}
+
+/** The protocol counts whole seconds, and a start is known to about one. */
+const startDoubtMs = 2000;
+
+/** A record of another program says no more than a pid: whether a process of this machine has it that can have written it. */
+export function isForeignAlive({ disk, host }: Ports, { token, pid, timestamp }: LockRecord): boolean {
+  if (token !== undefined || disk.volume.kind !== "local") return false;
+  const startMs = host.findStartMs(pid);
+  return startMs !== undefined && startMs <= timestamp * 1000 + startDoubtMs;
 }
 
 /** The same process; not just the same pid, which is 1 in every container and is given out again after a while. */

@@ -78,7 +78,7 @@ export class PortsSemaphore {
       if (timeoutMs > 0) return await this.#wait(site, { timeoutMs, signal, tag });
       const outcome = await this.#tryOnce(site, tag);
       if (outcome instanceof ClaimHold) return outcome;
-      throw timedOut(site.ports.host, this.path, 0, outcome ?? (await this.#look(site)));
+      throw timedOut(site.ports, this.path, 0, outcome ?? (await this.#look(site)));
     });
   }
 
@@ -145,7 +145,7 @@ export class PortsSemaphore {
 
   async #wait(site: Site, { timeoutMs, signal, tag }: Acquiring): Promise<ClaimHold> {
     const { places } = this.#world;
-    const { clock, host } = site.ports;
+    const { clock } = site.ports;
     const beganMs = clock.monotonicMs();
     const expired = new Error("the time is up");
     const deadline = new Deadline(clock, { timeoutMs, signal, timedOut: () => expired });
@@ -159,7 +159,7 @@ export class PortsSemaphore {
       return await this.#holdOf(site, place, won, signal);
     } catch (error) {
       if (error !== expired) throw error;
-      throw timedOut(host, this.path, clock.monotonicMs() - beganMs, obstacle ?? (await this.#look(site)));
+      throw timedOut(site.ports, this.path, clock.monotonicMs() - beganMs, obstacle ?? (await this.#look(site)));
     } finally {
       deadline.cancel();
     }

@@ -9,7 +9,11 @@ export type LockForm = "file" | "directory";
 export interface Taken {
   readonly kind: "taken";
   readonly form: LockForm;
-  /** Equal for two looks if and only if nothing has changed in between. */
+  /**
+   * Equal for two looks if and only if nothing has changed in between. The bytes are enough where a token is among them;
+   * elsewhere two locks may have the same ones, as two that were just created and are empty, and so the stamps of the
+   * file are part of it.
+   */
   readonly signature: string;
   /** Absent when there is none that can be read. */
   readonly record?: LockRecord;
@@ -50,7 +54,7 @@ export async function look(disk: Disk, path: string): Promise<Sight> {
 
 async function lookOnce(disk: Disk, path: string): Promise<Sight> {
   try {
-    return takenBy("file", await disk.readFile(path, lockFileBytesMax));
+    return await lookAtRecord(disk, path, "file");
   } catch (error) {
     if (hasErrno(error, "ENOENT")) return free;
     if (hasErrno(error, "EISDIR")) return await lookInside(disk, path);
@@ -58,7 +62,14 @@ async function lookOnce(disk: Disk, path: string): Promise<Sight> {
   }
 }
 
-/** What a lock looks like that has exactly these bytes. */
+async function lookAtRecord(disk: Disk, path: string, form: LockForm): Promise<Taken> {
+  const recordPath = recordPathOf(path, form);
+  const taken = takenBy(form, await disk.readFile(recordPath, lockFileBytesMax));
+  if (taken.record?.token !== undefined || taken.contents === "data") return taken;
+  return { ...taken, signature: `${taken.signature}@${await stampOf(disk, recordPath)}` };
+}
+
+/** What a lock of ours looks like that has exactly these bytes. */
 export function takenBy(form: LockForm, bytes: Uint8Array): Taken {
   const text = Buffer.from(bytes).toString("utf8");
   const record = parseLockRecord(text);
@@ -81,7 +92,7 @@ async function lookInside(disk: Disk, path: string): Promise<Sight> {
 
 async function lookAtRecordInside(disk: Disk, path: string): Promise<Sight> {
   try {
-    return takenBy("directory", await disk.readFile(recordPathOf(path, "directory"), lockFileBytesMax));
+    return await lookAtRecord(disk, path, "directory");
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ENOTDIR")) {
       const sight = await describeByStat(disk, path, "directory");
@@ -113,10 +124,14 @@ async function describeUnread(disk: Disk, path: string, form: LockForm, error: u
 /** For what has no content that could be compared. */
 async function describeByStat(disk: Disk, path: string, form: LockForm): Promise<Sight> {
   try {
-    const { identity, size, mtimeMs } = await disk.stat(path);
-    return { kind: "taken", form, signature: `${form}?${identity}:${size}:${mtimeMs}` };
+    return { kind: "taken", form, signature: `${form}?${await stampOf(disk, path)}` };
   } catch (error) {
     if (hasErrno(error, "ENOENT")) return free;
     throw error;
   }
+}
+
+async function stampOf(disk: Disk, path: string): Promise<string> {
+  const { identity, size, mtimeMs } = await disk.stat(path);
+  return `${identity}:${size}:${mtimeMs}`;
 }

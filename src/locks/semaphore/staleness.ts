@@ -1,8 +1,8 @@
 // Staleness: which locks may be taken from their holders, and on what evidence.
 import type { Ports } from "../../ports/ports.ts";
 import { notALock } from "./lock-path.ts";
-import { findFate } from "./owner.ts";
-import type { LockForm, Taken } from "./sight.ts";
+import { findFate, isForeignAlive } from "./owner.ts";
+import type { LockForm, Sight, Taken } from "./sight.ts";
 import { findAgeMs } from "./temp.ts";
 
 export interface StalenessOptions {
@@ -41,6 +41,11 @@ export class Staleness {
     this.#options = options;
   }
 
+  /** To be told of every look: a watch is over when something else was there meanwhile, or nothing. */
+  saw(sight: Sight): void {
+    if (sight.kind === "free" || sight.signature !== this.#watched?.signature) this.#watched = undefined;
+  }
+
   /** INVALID_PATH for what is no lock and will be none: neither to be removed nor to be waited for. */
   async judge(sight: Taken): Promise<Verdict> {
     const { record, contents, isHidden, isBare, isFleeting } = sight;
@@ -48,12 +53,14 @@ export class Staleness {
     if (isHidden) return held("this user may not read it");
     if (isFleeting) return held("it changes hands right now");
     if (isBare) return await this.#judgeBareDirectory(sight);
+    if (contents === "malformed") return await this.#judgeMalformed(sight);
     if (record === undefined) return await this.#judgeTorn(sight);
-    const fate = findFate(this.#ports.host, record);
+    const fate = findFate(this.#ports, record);
     // At once: nobody is left who could release it, and nobody who works under it.
     if (fate === "dead") return stale(`its holder, process ${record.pid}, is dead`);
     // Whatever its age: it says itself that it is ours, and its process is seen to live.
     if (fate === "alive") return held(`its holder, process ${record.pid}, is alive`);
+    if (isForeignAlive(this.#ports, record)) return held(`process ${record.pid} is alive, and began before it`);
     return await this.#judgeByAge(sight, record.timestamp);
   }
 
@@ -76,6 +83,16 @@ export class Staleness {
       return held("it has no readable record, but may be about to get one");
     if (sight.contents !== "torn") throw notALock(this.#path, sight.form);
     return stale(`it has had no readable record for over ${seconds(tornMs)}`);
+  }
+
+  /** A program has written it whole, in its own way, and may be at work. Its age is that of the file. */
+  async #judgeMalformed(sight: Taken): Promise<Verdict> {
+    const { staleMs } = this.#options;
+    if (staleMs === null) return held("locks of other programs never go stale (staleMs: null)");
+    const unchangedMs = await this.#unchangedMs(sight);
+    return unchangedMs > staleMs
+      ? stale(`it has been there for ${seconds(unchangedMs)}, with a record that cannot be read`)
+      : held(`it has a record that cannot be read, and counts for ${seconds(staleMs)}`);
   }
 
   /**

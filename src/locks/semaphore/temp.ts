@@ -55,7 +55,7 @@ async function findTemps(disk: Disk, lockPath: string): Promise<string[]> {
 async function isOrphan(ports: Ports, path: string, lockPath: string): Promise<boolean> {
   const sight = await look(ports.disk, path);
   if (sight.kind === "free") return false;
-  const fate = sight.record && findFate(ports.host, sight.record);
+  const fate = sight.record && findFate(ports, sight.record);
   if (fate !== undefined) return fate === "dead";
   // A record of another machine or none at all: by its age.
   return (await findAgeMs(ports, path, lockPath)) > orphanMs;

@@ -14,6 +14,7 @@ export function createMemoryHost({ clock, random }: { clock: Clock; random: Rand
     startMark: hex,
     processState: (pid, startMark) => (pid === 1 && startMark === hex ? "alive" : "dead"),
     startMarkOf: (pid) => (pid === 1 ? hex : ""),
+    findStartMs: () => undefined,
     warn,
   };
 }

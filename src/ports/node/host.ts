@@ -17,6 +17,7 @@ export async function openNodeHost(): Promise<Host> {
     startMark: startMarkOf(process.pid),
     processState,
     startMarkOf,
+    findStartMs,
     warn,
   };
 }
@@ -84,6 +85,16 @@ function processState(pid: number, startMark: string): "alive" | "dead" {
   // A zombie has run its last instruction and only waits for its parent to look.
   if (entry.state === "Z" || entry.state === "X") return "dead";
   return startMark !== "" && entry.startMark !== startMark ? "dead" : "alive";
+}
+
+/** What /proc counts in, on every architecture that Node runs on. */
+const tickMs = 10;
+
+/** Counted from the start of this process, which the wall clock knows: what /proc says of the boot may be made up in a container. */
+function findStartMs(pid: number): number | undefined {
+  const [entry, own] = [findEntry(pid), findEntry(process.pid)];
+  if (entry === undefined || own === undefined || processState(pid, entry.startMark) === "dead") return undefined;
+  return performance.timeOrigin + (Number(entry.startMark) - Number(own.startMark)) * tickMs;
 }
 
 interface ProcessEntry {

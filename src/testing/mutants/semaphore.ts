@@ -96,7 +96,7 @@ export class RefreshByTruncate extends LockName {
 
   override async look(): Promise<Sight> {
     const sight = await super.look();
-    if (sight.kind === "free" || sight.signature !== "file:") return sight;
+    if (sight.kind === "free" || !sight.signature.startsWith("file:@")) return sight;
     await this.ports.disk.unlink(this.path).catch(() => undefined);
     return { kind: "free" };
   }

@@ -120,6 +120,7 @@ function simHost({ name, machine, pid, processSpace = "", processState, observed
       return state;
     },
     startMarkOf: (other) => (other === pid ? `start-of-${name}` : ""),
+    findStartMs: () => undefined,
     warn: () => undefined,
   };
 }

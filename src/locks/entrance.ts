@@ -214,7 +214,7 @@ export class Entrance {
     };
     await this.#waiting(
       ask,
-      (deadline) => waitFor(this.#table, queued, { deadline, mustGoOn }),
+      (deadline) => waitFor(this.#table, queued, { deadline, mustGoOn, leaseMs: life.holder.leaseMs }),
       () => this.#table.standing(queued.blockers),
     );
   }

@@ -47,6 +47,14 @@ class JudgementWithoutRecord extends LockTable {
   }
 }
 
+/** A waiter looks at one of those in its way at a time: the next one's silence counts from when that one is over. */
+class JudgingOneByOne extends LockTable {
+  override async judge<R extends Request>(requests: readonly R[], options: Judging): Promise<R[]> {
+    if (options.once) return await super.judge(requests, options);
+    return [...requests.slice(0, -1), ...(await super.judge(requests.slice(-1), options))];
+  }
+}
+
 /** Waits for nobody: what others hold is over, as far as it is concerned. */
 class NobodyBlocks extends LockTable {
   override async isOver(id: string): Promise<boolean> {
@@ -223,6 +231,15 @@ export const pathLockMutants: readonly Mutant[] = [
       "broken: a committer that sleeps, and a waiter",
     ),
     breaks: lost,
+  },
+  {
+    name: "locks: holders in the way judged one by one",
+    about: "Of several that died together each one keeps the waiter out for a lease of its own.",
+    scenario: scenarioNamed(
+      pathLockScenarios({ TableClass: JudgingOneByOne }),
+      "locks: two silent holders and a waiter",
+    ),
+    breaks: /two silent holders kept a waiter out/,
   },
   {
     name: "locks: upgrade in place (U1)",

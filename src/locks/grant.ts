@@ -54,7 +54,7 @@ export class Grant {
   wish: "none" | "said" | "stale" = "none";
   /** What ends when this one ends, until it is given up. */
   readonly inner: Set<Grant> = new Set();
-  /** Its place in a line of this process; left by whoever releases it, and when it is lost. */
+  /** Its place in the line of this process, or in that of its family; left by whoever releases it, and when it is lost. */
   place: Entered<PassedRequest> | Entered<never> | undefined;
   /** What is to be done once when it is over. */
   readonly onOver: (() => void)[] = [];
@@ -67,7 +67,7 @@ export class Grant {
   #turn: Promise<unknown> = Promise.resolve();
   readonly #works = new Set<Promise<unknown>>();
   #signal: AbortController | undefined;
-  #line: Line | undefined;
+  #familyLine: Line | undefined;
 
   constructor({
     id,
@@ -121,9 +121,14 @@ export class Grant {
     return this.#signal.signal;
   }
 
-  /** Where those wait for each other that this one covers. */
-  get line(): Line {
-    return (this.#line ??= new Line());
+  /** Where all holds within the outermost one exclude each other: those that it covers stand in no other list. */
+  get familyLine(): Line {
+    return this.parent?.familyLine ?? (this.#familyLine ??= new Line());
+  }
+
+  /** Its place in that line; undefined for the outermost one, which excludes none of them. */
+  get familyPlace(): Entered<unknown> | undefined {
+    return this.parent === undefined ? undefined : this.place;
   }
 
   /** It is over, and not by its owner's will. */
@@ -131,7 +136,8 @@ export class Grant {
     if (this.#state !== "held" && this.#state !== "ending") return;
     this.#reason = reason;
     this.#end("lost");
-    this.place?.leave();
+    // Within another hold no request keeps the others of its family out of what is still to be done: that is done first.
+    if (this.familyPlace === undefined || this.redos.size === 0) this.place?.leave();
     this.#signal?.abort(reason);
     for (const grant of this.inner) grant.lose(reason);
   }

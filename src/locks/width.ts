@@ -77,6 +77,25 @@ export async function widen(
 
 /** Those who stand in the way; none when it is done. */
 async function tryToWiden(table: LockTable, grant: Grant, to: WidthChange): Promise<readonly Request[]> {
+  grant.mustHold();
+  // Before the append: what the outer hold covers is let in without one.
+  if (grant.familyPlace?.change(changed(grant.claims, to)) === false) return [await outerOf(table, grant)];
+  try {
+    return await tryToWidenRequest(table, grant, to);
+  } finally {
+    grant.familyPlace?.change(grant.claims);
+  }
+}
+
+/** The request that covers what stands in the way within the same outer hold. */
+async function outerOf(table: LockTable, { parent }: Grant): Promise<Request> {
+  const { state } = await table.read();
+  const outer = parent && findOwn(state.requests, parent);
+  if (parent !== undefined && outer === undefined) throw loseIt(parent);
+  return outer as Request;
+}
+
+async function tryToWidenRequest(table: LockTable, grant: Grant, to: WidthChange): Promise<readonly Request[]> {
   for (;;) {
     grant.mustHold();
     let blockers: readonly Request[] = [];
@@ -178,6 +197,7 @@ async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Pro
   if (entry === undefined) return false;
   grant.claims = claims;
   grant.asked = changed(grant.asked, to);
+  grant.familyPlace?.change(claims);
   for (const inner of grant.inner)
     if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
   return true;

@@ -4,10 +4,12 @@ import type { Life } from "../../durable/life.ts";
 import { unlinkIfThere } from "../../durable/directory.ts";
 import { canLinkFrom } from "../../durable/publish.ts";
 import { holdfastError } from "../../errors.ts";
+import type { Claim } from "../../locks/claim.ts";
 import { blockersOf } from "../../locks/conflict.ts";
 import type { Grant } from "../../locks/grant.ts";
 import { Ending } from "../../locks/ending.ts";
 import { Entrance } from "../../locks/entrance.ts";
+import { Line } from "../../locks/line.ts";
 import { LockTable } from "../../locks/lock-table.ts";
 import type { Request, Table } from "../../locks/request.ts";
 import { TablePathLocks } from "../../locks/table-path-locks.ts";
@@ -73,6 +75,13 @@ class AskingByLinkAlone extends LockTable {
 class BlindEntrance extends Entrance {
   protected override async stands(): Promise<boolean> {
     return true;
+  }
+}
+
+/** Only what a hold covers stands in the line within it; what it covers in part is left to the table. */
+class LineOfTheCovered extends Entrance {
+  protected override familyLineOf(parent: Grant, claims: readonly Claim[]): Line {
+    return parent.covers(claims) ? super.familyLineOf(parent, claims) : new Line();
   }
 }
 
@@ -189,6 +198,15 @@ export const pathLockMutants: readonly Mutant[] = [
       "hands: two callers of one process, another process, and a breaker",
     ),
     breaks: /inside together|came after a higher one/,
+  },
+  {
+    name: "hold within another that only the table excludes",
+    about: "What the outer hold covers is not in the table, so the two are inside together.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ EntranceClass: LineOfTheCovered }),
+      "hands: two callers within one hold, and another process",
+    ),
+    breaks: /are inside together/,
   },
   {
     name: "hold released twice",

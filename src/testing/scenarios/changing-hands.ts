@@ -133,6 +133,42 @@ function releasingTwice(options: LockScenarioOptions): Scenario {
   });
 }
 
+/** Two callers of one process within one hold: what one wants is covered, what the other wants only in part. */
+function family(options: LockScenarioOptions): Scenario {
+  const wanted: readonly (readonly string[])[] = [["a/b"], ["a/b", "z"]];
+  return lockScenario({
+    name: "hands: two callers within one hold, and another process",
+    about: "The outer hold covers what one of them wants, and a part of what the other wants: they exclude each other.",
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => {
+          const locks = await openLocks(ports, options);
+          return { locks, outer: await locks.acquire("a", { mode: "tree" }) };
+        },
+        run: async (context, { locks, outer }) => {
+          const call = async (paths: readonly string[], number: number): Promise<void> => {
+            const hold = await locks.acquireAll(paths, { within: outer, timeoutMs: Infinity });
+            context.note("in", number);
+            await context.ports.disk.canOpen(`${root}/inside`);
+            context.note("out", number);
+            await hold.release();
+          };
+          await Promise.all(wanted.map(call));
+          await outer.release();
+        },
+      }),
+      bob: visitor(["z"], options),
+    },
+    check: (facts) => {
+      const inside = new Set<unknown>();
+      for (const { what, value } of facts)
+        if (what === "in") inside.add(value);
+        else if (what === "out") inside.delete(value);
+      mustHold(inside.size <= 1, `callers ${[...inside].join(" and ")} are inside together`);
+    },
+  });
+}
+
 /** A caller that releases without waiting for its commit, and the next one of its process. */
 function commitUnderWay(options: LockScenarioOptions): Scenario {
   return lockScenario({
@@ -174,6 +210,7 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     passingOn(options),
     releasingTwice(options),
     commitUnderWay(options),
+    family(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

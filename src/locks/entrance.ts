@@ -138,12 +138,13 @@ export class Entrance {
    * Leaves the request of a grant that is over to the next caller of this process who waits for the same, without asking the table: nobody else can have come in as
    * long as its hold file stands. True when somebody has it now.
    */
-  async passOn({ id, life, parent, place, claims, wish, fence, turn, requestedMs }: Grant): Promise<boolean> {
+  async passOn(grant: Grant): Promise<boolean> {
+    const { id, life, parent, place, claims, wish, isWidthInDoubt, fence, turn, requestedMs } = grant;
     // Within another hold it has the place of its family, and in the table it says what it is within.
     if (parent !== undefined) return false;
     if (place === undefined || !place.hasNext() || this.#closed.aborted || life.isOver) return false;
     // What was widened or narrowed meanwhile, or waited for that, is no longer what the next one waits for.
-    if (claims !== place.claims || wish !== "none" || turn + 1 >= passesMax) return false;
+    if (claims !== place.claims || wish !== "none" || isWidthInDoubt || turn + 1 >= passesMax) return false;
     if (this.#clock.monotonicMs() - requestedMs > passingMsMax) return false;
     const passed: PassedRequest = { id, life, fence: fence + 1, turn: turn + 1, requestedMs };
     // What cannot be seen is not passed on: then it is released.

@@ -52,6 +52,8 @@ export class Grant {
   readonly redos: Map<string, Redo>;
   /** Whether the list says that it waits to become wider, or perhaps does; stale when nobody waits for that any more. */
   wish: "none" | "said" | "stale" = "none";
+  /** The list may say that it is wider than it is, because the answer to a change of its width was lost. */
+  isWidthInDoubt = false;
   /** What ends when this one ends, until it is given up. */
   readonly inner: Set<Grant> = new Set();
   /** Its place in the line of this process, or in that of its family; left by whoever releases it, and when it is lost. */
@@ -65,6 +67,7 @@ export class Grant {
   #reason: unknown;
   #isGivenUp = false;
   #turn: Promise<unknown> = Promise.resolve();
+  #change: Promise<unknown> = Promise.resolve();
   readonly #works = new Set<Promise<unknown>>();
   #signal: AbortController | undefined;
   #familyLine: Line | undefined;
@@ -151,6 +154,16 @@ export class Grant {
     } finally {
       this.#works.delete(done);
     }
+  }
+
+  /** A change of its width, which is appended under it: one at a time, because each rests on the one before. LOCK_LOST. */
+  async duringChange<T>(work: () => Promise<T>): Promise<T> {
+    this.mustHold();
+    return await this.during(async () => {
+      const done = this.#change.then(work);
+      this.#change = done.catch(() => undefined);
+      return await done;
+    });
   }
 
   /** Resolves when nothing is under way. To be asked once nothing new is begun. */

@@ -159,6 +159,24 @@ class UpgradeWithOldFence extends TablePathLocks {
   }
 }
 
+/** A downgrade that failed changes nothing about the hold, also when its answer was lost. */
+class DowngradeWithoutDoubt extends TablePathLocks {
+  override async downgrade(grant: Grant, to: WidthChange): Promise<void> {
+    const { claims, asked } = grant;
+    try {
+      await super.downgrade(grant, to);
+    } catch (error) {
+      [grant.claims, grant.asked, grant.isWidthInDoubt] = [claims, asked, false];
+      throw error;
+    }
+  }
+
+  override async check(grant: Grant): Promise<void> {
+    grant.mustHold();
+    if (findOwn((await this.table.read()).state.requests, grant) === undefined) throw loseIt(grant);
+  }
+}
+
 /** Looks once whether it is offered; takes it then, whoever has it by now. */
 class ReceiveWithoutLookingAgain extends TablePathLocks {
   protected override async takeOver(token: string, life: Life): Promise<Request> {
@@ -273,6 +291,15 @@ export const pathLockMutants: readonly Mutant[] = [
     about: "Who was inside in between had a higher one.",
     scenario: scenarioNamed(pathLockScenarios({ LocksClass: UpgradeWithOldFence }), "locks: upgrade against a waiter"),
     breaks: /fence \d+ came after fence \d+/,
+  },
+  {
+    name: "locks: downgrade that failed is none",
+    about: "The list says that it was made: another is let in, and the hold says that it stands as before.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ LocksClass: DowngradeWithoutDoubt }),
+      "hands: a downgrade whose answer is lost, and another process",
+    ),
+    breaks: togetherOrLate,
   },
   {
     name: "locks: verdict on the request, not on its state",

@@ -169,6 +169,30 @@ function family(options: LockScenarioOptions): Scenario {
   });
 }
 
+/** One that makes its tree lock narrower and does not hear whether it did, and another that wants a file in that tree. */
+function downgradeInDoubt(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "hands: a downgrade whose answer is lost, and another process",
+    about: "What the hold says that it has is what the list says, or less.",
+    errors: { errnos: ["EIO"], operations: ["can open"] },
+    troubles: { error: 2 },
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => (await openLocks(ports, options)).acquire("a", { mode: "tree" }),
+        run: async (context, hold) => {
+          await orTold(context, () => hold.downgrade("exact"));
+          await orTold(context, async () => {
+            await hold.assertHeld();
+            await stay(context, hold);
+          });
+          await orTold(context, () => hold.release());
+        },
+      }),
+      bob: visitor(["a/b"], options),
+    },
+  });
+}
+
 /** A caller that releases without waiting for its commit, and the next one of its process. */
 function commitUnderWay(options: LockScenarioOptions): Scenario {
   return lockScenario({
@@ -211,6 +235,7 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     releasingTwice(options),
     commitUnderWay(options),
     family(options),
+    downgradeInDoubt(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

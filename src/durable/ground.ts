@@ -135,6 +135,11 @@ export class Ground implements AsyncDisposable {
       : await this.witness.look(holder);
   }
 
+  /** The shortest lease of those of `owned` whose holders were looked at, and `leaseMs`. */
+  shortestLeaseMs(owned: readonly { readonly holder: string }[], leaseMs: number): number {
+    return Math.min(leaseMs, ...owned.map(({ holder }) => this.witness.findLeaseMs(holder) ?? leaseMs));
+  }
+
   async #deadOf(holders: readonly Holder[]): Promise<Holder[]> {
     // On a local disk a death is proven by the kernel. On a share also those count whom nobody has watched for a lease: who opens, works and closes never does,
     // and what was left would be there for ever.

@@ -21,6 +21,7 @@ const watchedMax = 10_000;
 export type HolderState = HolderInfo["state"];
 
 interface Watched {
+  readonly leaseMs: number;
   readonly bytes: string;
   readonly silentMs: number;
   /** Up to here its silence is proven. */
@@ -83,14 +84,19 @@ export class Witness {
     return this.#watched.get(id)?.bytes ?? "";
   }
 
+  /** The lease of a holder that is being watched. */
+  findLeaseMs(id: string): number | undefined {
+    return this.#watched.get(id)?.leaseMs;
+  }
+
   forget(id: string): void {
     this.#watched.delete(id);
   }
 
   /** Whoever was looked at last is last in the map: the first one is forgotten when there are too many, and at worst watched anew. */
-  #watch({ id }: Holder, watched: Watched): void {
+  #watch({ id, leaseMs }: Holder, watched: Omit<Watched, "leaseMs">): void {
     this.#watched.delete(id);
-    this.#watched.set(id, watched);
+    this.#watched.set(id, { leaseMs, ...watched });
     const [first] = this.#watched.keys();
     if (first !== undefined && this.#watched.size > watchedMax) this.#watched.delete(first);
   }

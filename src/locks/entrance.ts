@@ -64,8 +64,7 @@ export class Entrance {
       parent?.mustHold();
       const claims = await this.#claims(asked);
       const ask: Ask = { ...wish, claims, life };
-      const covered = parent?.covers(claims) ? await this.#enterWithin(parent, ask) : undefined;
-      const grant = covered ?? (await this.#enterLineAndTable(ask));
+      const grant = await (parent === undefined ? this.#enterAlone(ask) : this.#enterFamily(parent, ask));
       try {
         // Resolved again now that nobody else may change what is there: a symbolic link that was swapped meanwhile would give two keys to one file.
         const again = await this.#claims(asked);
@@ -96,30 +95,7 @@ export class Entrance {
     return claims;
   }
 
-  /** What a hold covers needs no request: whoever would conflict with it conflicts with that hold. Only its siblings do not, and they wait here. Undefined when it was downgraded meanwhile. */
-  async #enterWithin(parent: Grant, ask: Ask): Promise<Grant | undefined> {
-    const place = await this.#enterLine(parent.line, ask);
-    try {
-      parent.mustHold();
-    } catch (error) {
-      place.leave();
-      throw error;
-    }
-    const { asked, claims, life, tag } = ask;
-    if (!parent.covers(claims)) {
-      place.leave();
-      return undefined;
-    }
-    const { id, fence } = parent;
-    const sinceMs = this.#clock.wallMs();
-    const grant = new Grant({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered: true });
-    grant.place = place;
-    return grant;
-  }
-
-  async #enterLineAndTable(ask: Ask): Promise<Grant> {
-    // Whoever says what he is within stands in the table at once, where the others can see for whom he waits.
-    if (ask.parent !== undefined) return await this.#enterTable(ask);
+  async #enterAlone(ask: Ask): Promise<Grant> {
     const place = await this.#enterLine(this.#line, ask);
     try {
       const grant = place.passed === undefined ? await this.#enterTable(ask) : await this.#takeOn(ask, place.passed);
@@ -132,13 +108,43 @@ export class Entrance {
   }
 
   /**
+   * What a hold covers needs no request: all others that conflict with it conflict with that hold. Only the other holds of its
+   * family do not, so they exclude each other in their own line, those with a request of their own too.
+   */
+  async #enterFamily(parent: Grant, ask: Ask): Promise<Grant> {
+    const place = await this.#enterLine(this.familyLineOf(parent, ask.claims), ask, parent.familyPlace?.id);
+    try {
+      parent.mustHold();
+      const grant = parent.covers(ask.claims) ? this.#partOf(parent, ask) : await this.#enterTable(ask);
+      grant.place = place;
+      return grant;
+    } catch (error) {
+      place.leave();
+      throw error;
+    }
+  }
+
+  protected familyLineOf(parent: Grant, _claims: readonly Claim[]): Line {
+    return parent.familyLine;
+  }
+
+  #partOf(parent: Grant, { asked, claims, life, tag }: Ask): Grant {
+    const { id, fence } = parent;
+    const sinceMs = this.#clock.wallMs();
+    return new Grant({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered: true });
+  }
+
+  /**
    * Leaves the request of a grant that is over to the next caller of this process who waits for the same, without asking the table: nobody else can have come in as
    * long as its hold file stands. True when somebody has it now.
    */
-  async passOn({ id, life, place, claims, wish, fence, turn, requestedMs }: Grant): Promise<boolean> {
+  async passOn(grant: Grant): Promise<boolean> {
+    const { id, life, parent, place, claims, wish, isWidthInDoubt, fence, turn, requestedMs } = grant;
+    // Within another hold it has the place of its family, and in the table it says what it is within.
+    if (parent !== undefined) return false;
     if (place === undefined || !place.hasNext() || this.#closed.aborted || life.isOver) return false;
     // What was widened or narrowed meanwhile, or waited for that, is no longer what the next one waits for.
-    if (claims !== place.claims || wish !== "none" || turn + 1 >= passesMax) return false;
+    if (claims !== place.claims || wish !== "none" || isWidthInDoubt || turn + 1 >= passesMax) return false;
     if (this.#clock.monotonicMs() - requestedMs > passingMsMax) return false;
     const passed: PassedRequest = { id, life, fence: fence + 1, turn: turn + 1, requestedMs };
     // What cannot be seen is not passed on: then it is released.
@@ -161,13 +167,13 @@ export class Entrance {
     }
   }
 
-  async #enterLine<T>(line: Line<T>, ask: Ask): Promise<Entered<T>> {
-    const place = line.tryEnter(ask.claims);
+  async #enterLine<T>(line: Line<T>, ask: Ask, within?: string): Promise<Entered<T>> {
+    const place = line.tryEnter(ask.claims, within);
     if (place !== undefined) return place;
     if (this.#leftMs(ask) <= 0) throw await this.#timedOut(ask, await this.#whoConflicts(ask));
     return await this.#waiting(
       ask,
-      (deadline) => line.enter(ask.claims, deadline),
+      (deadline) => line.enter(ask.claims, deadline, within),
       () => this.#whoConflicts(ask),
     );
   }
@@ -214,7 +220,7 @@ export class Entrance {
     };
     await this.#waiting(
       ask,
-      (deadline) => waitFor(this.#table, queued, { deadline, mustGoOn }),
+      (deadline) => waitFor(this.#table, queued, { deadline, mustGoOn, leaseMs: life.holder.leaseMs }),
       () => this.#table.standing(queued.blockers),
     );
   }

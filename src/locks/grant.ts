@@ -52,9 +52,11 @@ export class Grant {
   readonly redos: Map<string, Redo>;
   /** Whether the list says that it waits to become wider, or perhaps does; stale when nobody waits for that any more. */
   wish: "none" | "said" | "stale" = "none";
+  /** The list may say that it is wider than it is, because the answer to a change of its width was lost. */
+  isWidthInDoubt = false;
   /** What ends when this one ends, until it is given up. */
   readonly inner: Set<Grant> = new Set();
-  /** Its place in a line of this process; left by whoever releases it, and when it is lost. */
+  /** Its place in the line of this process, or in that of its family; left by whoever releases it, and when it is lost. */
   place: Entered<PassedRequest> | Entered<never> | undefined;
   /** What is to be done once when it is over. */
   readonly onOver: (() => void)[] = [];
@@ -65,9 +67,10 @@ export class Grant {
   #reason: unknown;
   #isGivenUp = false;
   #turn: Promise<unknown> = Promise.resolve();
+  #change: Promise<unknown> = Promise.resolve();
   readonly #works = new Set<Promise<unknown>>();
   #signal: AbortController | undefined;
-  #line: Line | undefined;
+  #familyLine: Line | undefined;
 
   constructor({
     id,
@@ -121,9 +124,14 @@ export class Grant {
     return this.#signal.signal;
   }
 
-  /** Where those wait for each other that this one covers. */
-  get line(): Line {
-    return (this.#line ??= new Line());
+  /** Where all holds within the outermost one exclude each other: those that it covers stand in no other list. */
+  get familyLine(): Line {
+    return this.parent?.familyLine ?? (this.#familyLine ??= new Line());
+  }
+
+  /** Its place in that line; undefined for the outermost one, which excludes none of them. */
+  get familyPlace(): Entered<unknown> | undefined {
+    return this.parent === undefined ? undefined : this.place;
   }
 
   /** It is over, and not by its owner's will. */
@@ -131,7 +139,8 @@ export class Grant {
     if (this.#state !== "held" && this.#state !== "ending") return;
     this.#reason = reason;
     this.#end("lost");
-    this.place?.leave();
+    // Within another hold no request keeps the others of its family out of what is still to be done: that is done first.
+    if (this.familyPlace === undefined || this.redos.size === 0) this.place?.leave();
     this.#signal?.abort(reason);
     for (const grant of this.inner) grant.lose(reason);
   }
@@ -145,6 +154,16 @@ export class Grant {
     } finally {
       this.#works.delete(done);
     }
+  }
+
+  /** A change of its width, which is appended under it: one at a time, because each rests on the one before. LOCK_LOST. */
+  async duringChange<T>(work: () => Promise<T>): Promise<T> {
+    this.mustHold();
+    return await this.during(async () => {
+      const done = this.#change.then(work);
+      this.#change = done.catch(() => undefined);
+      return await done;
+    });
   }
 
   /** Resolves when nothing is under way. To be asked once nothing new is begun. */

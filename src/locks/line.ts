@@ -1,19 +1,27 @@
-// The line of one process: those of its callers that conflict wait for each other here, so that one of them at a time waits in the lock table.
+// A line in one process: callers that conflict wait for each other here. There is one for all callers, so that one of them at
+// a time waits in the lock table, and one for the holds within each outermost hold.
 import type { Deadline } from "../durable/deadline.ts";
-import { blockersOf, type Claimant } from "./conflict.ts";
+import { blockersOf, conflictingOf, type Claimant } from "./conflict.ts";
 import type { Claim } from "./claim.ts";
 
 interface Place<T> extends Claimant {
+  claims: readonly Claim[];
   /** Set while it waits. */
   enter?: ((passed: T | undefined) => void) | undefined;
 }
 
 /** A place in the line that is not waited for any more. */
 export interface Entered<T> {
+  readonly id: string;
   readonly claims: readonly Claim[];
   /** What whoever was before it has left to it. */
   readonly passed: T | undefined;
   leave(): void;
+  /**
+   * Gives the place other claims. False, and nothing has changed, when one that has entered conflicts with them. Those that
+   * wait are overtaken.
+   */
+  change(claims: readonly Claim[]): boolean;
   /** Whether somebody waits to whom it could be passed on. */
   hasNext(): boolean;
   /** Leaves, and leaves `value` to the next who waits for this place alone and wants the same. False when there is none: then nothing has changed. */
@@ -24,18 +32,18 @@ export class Line<T = never> {
   #places: Place<T>[] = [];
   #count = 0;
 
-  /** In at once, or not at all. */
-  tryEnter(claims: readonly Claim[]): Entered<T> | undefined {
-    const place = this.#newPlace(claims);
+  /** In at once, or not at all. `within`: the place of the hold that it is within, if that is in this line. */
+  tryEnter(claims: readonly Claim[], within?: string): Entered<T> | undefined {
+    const place = this.#newPlace(claims, within);
     if (blockersOf(this.#places, place).length > 0) return undefined;
     this.#places.push(place);
     return this.#entered(place, undefined);
   }
 
   /** In when every earlier one that conflicts has left; rejects with the deadline's reason and is out of the line. */
-  async enter(claims: readonly Claim[], deadline: Deadline): Promise<Entered<T>> {
+  async enter(claims: readonly Claim[], deadline: Deadline, within?: string): Promise<Entered<T>> {
     deadline.throwIfOver();
-    const place = this.#newPlace(claims);
+    const place = this.#newPlace(claims, within);
     this.#places.push(place);
     const isFree = blockersOf(this.#places, place).length === 0;
     return this.#entered(place, isFree ? undefined : await this.#wait(place, deadline));
@@ -43,9 +51,13 @@ export class Line<T = never> {
 
   #entered(place: Place<T>, passed: T | undefined): Entered<T> {
     return {
-      claims: place.claims,
+      id: place.id,
+      get claims() {
+        return place.claims;
+      },
       passed,
       leave: () => this.#leave(place),
+      change: (claims) => this.#change(place, claims),
       hasNext: () => this.#findNext(place) !== undefined,
       passOn: (value) => this.#passOn(place, value),
     };
@@ -66,13 +78,29 @@ export class Line<T = never> {
     });
   }
 
-  #newPlace(claims: readonly Claim[]): Place<T> {
-    return { id: String(this.#count++), claims };
+  #newPlace(claims: readonly Claim[], within: string | undefined): Place<T> {
+    return { id: String(this.#count++), claims, within };
   }
 
   #leave(place: Place<T>): void {
     if (!this.#places.includes(place)) return;
     this.#places = this.#places.filter((other) => other !== place);
+    this.#letIn();
+  }
+
+  #change(place: Place<T>, claims: readonly Claim[]): boolean {
+    const others = this.#places.filter((other) => other !== place);
+    if (others.length === this.#places.length) return true;
+    const entered = others.filter(({ enter }) => enter === undefined);
+    if (conflictingOf([place, ...entered], { ...place, claims }).length > 0) return false;
+    place.claims = claims;
+    // To the front, because those that wait are kept out by what stands before them.
+    this.#places = [place, ...others];
+    this.#letIn();
+    return true;
+  }
+
+  #letIn(): void {
     for (const waiting of this.#places)
       if (waiting.enter !== undefined && blockersOf(this.#places, waiting).length === 0) waiting.enter(undefined);
   }

@@ -211,9 +211,13 @@ export class LockTable {
     return left;
   }
 
-  /** Drops requests, whoever owns them; what was committed under them is completed. */
+  /**
+   * Drops `requests` and all that were judged dead, in one append; what was committed under them is completed. Without any,
+   * nothing is appended.
+   */
   async drop(requests: readonly Request[]): Promise<void> {
     for (const request of requests) this.#verdicts.condemn(request);
+    if (!this.#verdicts.hasCondemned) return;
     try {
       await this.append((table) => table);
     } catch (error) {

@@ -12,14 +12,17 @@ export interface PathHold extends Hold {
   readonly lastActiveAt: Date;
   /** Restarts `idleMs` and proves against the disk that the hold stands. LOCK_LOST. */
   refresh(): Promise<void>;
-  /** LOCK_LOST. One look at the disk. */
+  /** LOCK_LOST. One look at the disk, which must show all that `requests` says. */
   assertHeld(): Promise<void>;
   /**
    * exact to tree, shared to exclusive, for all paths of this hold; its fence grows. Waits by trying again, because it never stands in the list twice. LOCK_TIMEOUT;
    * DEADLOCK when two upgrade against each other, or when somebody waits for this very hold.
    */
   upgrade(to: WidthChange, options?: Waiting): Promise<void>;
-  /** Never waits for others. What was committed is done first: RESOURCE_BUSY, and nothing has changed, when it cannot be. */
+  /**
+   * Never waits for others. What was committed is done first: RESOURCE_BUSY, and nothing has changed, when it cannot be.
+   * OUTCOME_UNKNOWN: the hold is narrower, and others may have to wait for a moment until they see it.
+   */
   downgrade(to: WidthChange): Promise<void>;
   /**
    * Gives the locks to whoever calls `locks.receive(token)`, here or on another machine; this hold ends, and all within it. Default `expiresMs`: the lease. TypeError

@@ -73,38 +73,83 @@ export interface WaitOptions {
   readonly deadline: Deadline;
   /** Throws when what the one who waits is part of is over. */
   readonly mustGoOn: () => void;
+  /** Of the process that waits. */
+  readonly leaseMs: number;
 }
 
-/** Resolves when every one of `blockers` is over: released by its owner, or dropped by an append. LOCK_LOST when the one who waits was dropped himself. */
+/**
+ * After so much of the shortest lease all who stand in the way are looked at again: often enough that the silence of each of
+ * them counts in full, and so seldom that a crowd of waiters is not busy with looking at each other.
+ */
+const roundPart = 1 / 8;
+
+/**
+ * Resolves when every one of `blockers` is over: released by its owner, or dropped by an append. LOCK_LOST when the request
+ * that waits was dropped itself.
+ */
 export async function waitFor(
   table: LockTable,
   { request, blockers }: Queued,
-  { deadline, mustGoOn }: WaitOptions,
+  { deadline, mustGoOn, leaseMs }: WaitOptions,
 ): Promise<void> {
+  const { clock } = table.ground.ports;
   const bell = new Bell(table.ground.ports);
-  // The last one first: it waits for those before it, so when it is over they mostly are too, and a hand-over wakes one waiter and not all.
-  for (const blocker of [...blockers].reverse()) {
-    const isOver = (): Promise<boolean> => table.isOver(blocker.id);
-    while ((await bell.ring(table.holdFile(blocker.id), isOver, deadline)) === "poll") {
-      mustGoOn();
-      if (!(await stillBlocks(table, request, blocker))) break;
+  let roundAtMs = clock.monotonicMs();
+  let left = blockers;
+  // The last one first: it waits for those before it, so when it is over they mostly are too, and a hand-over wakes one
+  // waiter and not all.
+  for (let last = left.at(-1); last !== undefined; last = left.at(-1)) {
+    const { id } = last;
+    if ((await bell.ring(table.holdFile(id), () => table.isOver(id), deadline)) === "over") {
+      left = left.slice(0, -1);
+      continue;
     }
+    mustGoOn();
+    const isRound = clock.monotonicMs() - roundAtMs >= roundPart * table.ground.shortestLeaseMs(left, leaseMs);
+    if (isRound) roundAtMs = clock.monotonicMs();
+    await dropDead(table, left, { isRound });
+    left = await stillBlocking(table, request, left);
   }
-  // After the last look, because it is acted on: who slept over it may have been dropped meanwhile, and so may who was broken.
+  // After the last look, because it is acted on: a process that slept over it may have been dropped meanwhile.
   mustGoOn();
   if (await table.isOver(request.id)) throw dropped(request);
 }
 
-async function stillBlocks(table: LockTable, request: Request, blocker: Request): Promise<boolean> {
-  if ((await table.judge([blocker], { once: false })).length === 0) await table.drop([]);
+/**
+ * Judges the last of `blockers` at each poll, and all of them in a round, or when one was found dead: holders die and stand
+ * still together, with their machine. All that are dead are dropped by one append.
+ */
+async function dropDead(
+  table: LockTable,
+  blockers: readonly Request[],
+  { isRound }: { readonly isRound: boolean },
+): Promise<void> {
+  const judged = isRound ? blockers : blockers.slice(-1);
+  const living = await table.judge(judged, { once: false });
+  if (!isRound && living.length === 0) await table.judge(blockers, { once: false });
+  await table.drop([]);
+}
+
+/** Those of `blockers` that are listed and conflict with `request` as both stand in the list now. */
+async function stillBlocking(
+  table: LockTable,
+  request: Request,
+  blockers: readonly Request[],
+): Promise<readonly Request[]> {
   const { state } = await table.read();
-  const mine = state.requests.find(({ id }) => id === request.id);
+  const listed = new Map(state.requests.map((each) => [each.id, each]));
+  const mine = listed.get(request.id);
   if (mine === undefined) throw dropped(request);
-  const listed = state.requests.find(({ id }) => id === blocker.id);
-  // Narrowed since: then it may stand beside us.
-  if (listed !== undefined) return conflictsWith(mine.claims, listed.claims);
-  await table.finishDropped(blocker, state);
-  return false;
+  const left: Request[] = [];
+  for (const blocker of blockers) {
+    const now = listed.get(blocker.id);
+    if (now === undefined) {
+      if (!(await table.isOver(blocker.id))) await table.finishDropped(blocker, state);
+    }
+    // One that was narrowed since may stand beside us.
+    else if (conflictsWith(mine.claims, now.claims)) left.push(blocker);
+  }
+  return left;
 }
 
 /** A circle of which somebody has let go is none. */

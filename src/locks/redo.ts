@@ -140,7 +140,8 @@ export class RedoDraft {
         ({ requests, redos }) => {
           const mine = findOwn(requests, grant);
           // It may have been downgraded since the steps were prepared, and others may be where it does not reach any more.
-          beyond = this.#needs.find((need) => mine?.claims.every((claim) => !covers(claim, need)));
+          const reached = [mine?.claims ?? redo.claims, redo.claims];
+          beyond = this.#needs.find((need) => reached.some((claims) => claims.every((claim) => !covers(claim, need))));
           return mine === undefined || beyond !== undefined ? undefined : { requests, redos: [...redos, redo] };
         },
         // Synced, unlike the grants: from here on it must happen, also after a power cut.

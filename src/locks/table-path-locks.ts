@@ -18,7 +18,7 @@ import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLoc
 import { RedoDraft, settleRedos } from "./redo.ts";
 import { fenceOf, type Request } from "./request.ts";
 import { takeOver } from "./transfer.ts";
-import { changed, findOwn, loseIt, narrow, retractStale, widen, type WidthChange } from "./width.ts";
+import { changed, isListed, loseIt, narrow, settleWidth, widen, type WidthChange } from "./width.ts";
 import { workUnder } from "./work-under.ts";
 
 export interface TablePathLocksOptions {
@@ -175,21 +175,21 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async check(grant: Grant, { isRefresh }: { readonly isRefresh: boolean }): Promise<void> {
     grant.mustHold();
+    const { claims } = grant;
     const { state } = await this.table.read();
-    if (findOwn(state.requests, grant) === undefined) throw loseIt(grant);
+    if (!isListed(state.requests, grant, claims)) throw loseIt(grant);
     grant.mustHold();
     if (isRefresh) grant.touch(this.#clock);
   }
 
   async #checkAll(grants: readonly Grant[]): Promise<void> {
     if (grants.length === 0) return;
+    const claims = grants.map((grant) => grant.claims);
     const { state } = await this.table.read();
-    const listed = new Map(state.requests.map((request) => [request.id, request]));
-    for (const grant of grants) {
-      const request = listed.get(grant.id);
-      if (grant.isHeld && findOwn(request === undefined ? [] : [request], grant) === undefined) loseIt(grant);
-    }
-    for (const grant of grants) await retractStale(this.table, grant);
+    const listed = new Map(state.requests.map((request) => [request.id, [request]]));
+    for (const [index, grant] of grants.entries())
+      if (grant.isHeld && !isListed(listed.get(grant.id) ?? [], grant, claims[index] ?? [])) loseIt(grant);
+    for (const grant of grants) await settleWidth(this.table, grant);
   }
 
   async upgrade(grant: Grant, asked: WidthChange, options: Waiting): Promise<void> {

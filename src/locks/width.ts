@@ -1,7 +1,7 @@
 // Widening and narrowing a hold: exact to tree, shared to exclusive, and back.
 import type { LockMode, Waiting } from "../common.ts";
 import { checkTimeout, Deadline } from "../durable/deadline.ts";
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { Bell } from "./bell.ts";
 import { describeBlockers, holderOf, lockTimeout } from "./blocking.ts";
 import type { Claim, Width } from "./claim.ts";
@@ -48,11 +48,11 @@ export async function widen(
   let isAnnounced = false;
   try {
     for (;;) {
-      const blockers = await grant.during(() => tryToWiden(table, grant, to));
+      const blockers = await grant.duringChange(() => tryToWiden(table, grant, to));
       if (blockers.length === 0) return;
       if (timeoutMs <= 0)
         throw lockTimeout(grant.asked, 0, await describeBlockers(table.ground, blockers, changed(grant.claims, to)));
-      isAnnounced ||= await grant.during(() => announce(table, grant, to));
+      isAnnounced ||= await grant.duringChange(() => announce(table, grant, to));
       // Somebody else was faster: the next try tells.
       if (!isAnnounced) continue;
       const [first] = blockers as [Request];
@@ -70,13 +70,35 @@ export async function widen(
   } finally {
     deadline.cancel();
     if (grant.wish === "said") grant.wish = "stale";
-    // What cannot be taken back now is taken back by the watch: the answer to the upgrade is another.
-    await retractStale(table, grant).catch(() => undefined);
+    // What cannot be settled now is settled by the watch: the answer to the upgrade is another.
+    await settleWidth(table, grant).catch(() => undefined);
   }
 }
 
 /** Those who stand in the way; none when it is done. */
 async function tryToWiden(table: LockTable, grant: Grant, to: WidthChange): Promise<readonly Request[]> {
+  grant.mustHold();
+  // Before the append: what the outer hold covers is let in without one.
+  if (grant.familyPlace?.change(changed(grant.claims, to)) === false) return [await outerOf(table, grant)];
+  try {
+    return await tryToWidenRequest(table, grant, to);
+  } catch (error) {
+    if (isHoldfastError(error, "OUTCOME_UNKNOWN")) grant.isWidthInDoubt = true;
+    throw error;
+  } finally {
+    grant.familyPlace?.change(grant.claims);
+  }
+}
+
+/** The request that covers what stands in the way within the same outer hold. */
+async function outerOf(table: LockTable, { parent }: Grant): Promise<Request> {
+  const { state } = await table.read();
+  const outer = parent && findOwn(state.requests, parent);
+  if (parent !== undefined && outer === undefined) throw loseIt(parent);
+  return outer as Request;
+}
+
+async function tryToWidenRequest(table: LockTable, grant: Grant, to: WidthChange): Promise<readonly Request[]> {
   for (;;) {
     grant.mustHold();
     let blockers: readonly Request[] = [];
@@ -86,7 +108,7 @@ async function tryToWiden(table: LockTable, grant: Grant, to: WidthChange): Prom
       const mine = findOwn(requests, grant);
       isListed = mine !== undefined;
       if (mine === undefined) return undefined;
-      const wider: Request = { ...mine, claims: changed(mine.claims, to), fence, change };
+      const wider: Request = { ...mine, claims: changed(grant.claims, to), fence, change };
       blockers = conflictingOf(requests, wider);
       circle = blockers.filter((other) => waitsFor(other, mine, requests));
       if (blockers.length > 0) return undefined;
@@ -111,6 +133,7 @@ async function settle(table: LockTable, grant: Grant, state: Table, to: WidthCha
   const mine = findOwn(state.requests, grant);
   if (mine === undefined) throw loseIt(grant);
   grant.wish = "none";
+  grant.isWidthInDoubt = false;
   grant.claims = mine.claims;
   grant.asked = changed(grant.asked, to);
   grant.fence = fenceOf(mine);
@@ -131,7 +154,7 @@ async function announce(table: LockTable, grant: Grant, to: WidthChange): Promis
   const entry = await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
-    const claims = changed(mine.claims, to);
+    const claims = changed(grant.claims, to);
     if (conflictingOf(requests, { ...mine, claims }).some((other) => waitsFor(other, mine, requests))) return undefined;
     return { requests: replaced(requests, mine, { ...mine, change, wants: widthOf(claims) }), redos };
   });
@@ -139,48 +162,104 @@ async function announce(table: LockTable, grant: Grant, to: WidthChange): Promis
   return entry !== undefined;
 }
 
-/** Others would take it for a reason not to wait, as long as it stands there. */
-export async function retractStale(table: LockTable, grant: Grant): Promise<void> {
-  if (grant.wish !== "stale" || !grant.isHeld) return;
-  await grant.during(() =>
-    table.append(({ requests, redos }, { change }) => {
-      const mine = findOwn(requests, grant);
-      if (mine === undefined) return undefined;
-      return { requests: replaced(requests, mine, withoutWish({ ...mine, change })), redos };
-    }),
-  );
-  grant.wish = "none";
+/**
+ * Makes the list say what the hold is: no wider, and without a wish that is over, which others would take for a reason not to
+ * wait.
+ */
+export async function settleWidth(table: LockTable, grant: Grant): Promise<void> {
+  if (isWidthSettled(grant) || !grant.isHeld) return;
+  await grant.duringChange(() => tryToSettle(table, grant));
 }
 
-/** Never waits: whoever waits for what is given up finds it in the list. False when something was committed under it that has to be done before. */
+function isWidthSettled({ wish, isWidthInDoubt }: Grant): boolean {
+  return wish !== "stale" && !isWidthInDoubt;
+}
+
+async function tryToSettle(table: LockTable, grant: Grant): Promise<void> {
+  if (isWidthSettled(grant)) return;
+  let isPending = false;
+  await table.append(({ requests, redos }, { change }) => {
+    const mine = findOwn(requests, grant);
+    // What was committed when it was wider is done before others are let into a part.
+    isPending = grant.isWidthInDoubt && redos.some(({ request }) => request === mine?.id);
+    if (mine === undefined || isPending) return undefined;
+    return { requests: replaced(requests, mine, withoutWish({ ...mine, claims: grant.claims, change })), redos };
+  });
+  if (isPending) return;
+  grant.wish = "none";
+  grant.isWidthInDoubt = false;
+}
+
+/**
+ * Never waits: those that wait for what is given up find it in the list. False when something was committed under it that has
+ * to be done before. OUTCOME_UNKNOWN when the list may still say what it was: the hold is narrower all the same.
+ */
 export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
-  return await grant.during(() => tryToNarrow(table, grant, to));
+  return await grant.duringChange(() => tryToNarrow(table, grant, to));
 }
 
 async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
   grant.mustHold();
-  const claims = changed(grant.claims, to);
-  if (!isAsWide(grant.claims, claims))
+  const before = grant.claims;
+  const claims = changed(before, to);
+  if (!isAsWide(before, claims))
     throw new RangeError(
       "A downgrade goes from tree to exact, or from exclusive to shared; use upgrade for the other way.",
     );
+  // Before the list says so, because others come in as soon as it does.
+  grant.claims = claims;
+  let pending: readonly Redo[];
+  try {
+    pending = await narrowRequest(table, grant);
+  } catch (error) {
+    if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) {
+      grant.claims = before;
+      throw error;
+    }
+    becomeNarrower(grant, to);
+    grant.isWidthInDoubt = true;
+    await tryToSettle(table, grant).catch(() => undefined);
+    if (grant.isWidthInDoubt) throw error;
+    return true;
+  }
+  for (const redo of pending) grant.redos.set(redo.id, redo);
+  if (pending.length > 0) grant.claims = before;
+  else becomeNarrower(grant, to);
+  return pending.length === 0;
+}
+
+/** What was committed under it and has to be done before; none when it is done. */
+async function narrowRequest(table: LockTable, grant: Grant): Promise<readonly Redo[]> {
   let isListed = false;
   let pending: readonly Redo[] = [];
-  const entry = await table.append(({ requests, redos }, { change }) => {
+  await table.append(({ requests, redos }, { change }) => {
     const mine = findOwn(requests, grant);
     isListed = mine !== undefined;
     pending = redos.filter(({ request }) => request === mine?.id);
     if (mine === undefined || pending.length > 0) return undefined;
-    return { requests: replaced(requests, mine, { ...mine, claims, change }), redos };
+    return { requests: replaced(requests, mine, { ...mine, claims: grant.claims, change }), redos };
   });
   if (!isListed) throw loseIt(grant);
-  for (const redo of pending) grant.redos.set(redo.id, redo);
-  if (entry === undefined) return false;
-  grant.claims = claims;
+  return pending;
+}
+
+/** Its claims are narrower: so is all that rests on them. */
+function becomeNarrower(grant: Grant, to: WidthChange): void {
+  grant.isWidthInDoubt = false;
   grant.asked = changed(grant.asked, to);
+  grant.familyPlace?.change(grant.claims);
   for (const inner of grant.inner)
     if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
-  return true;
+}
+
+/**
+ * Whether the list has the request of a grant that had `claims` before the list was read, as wide as they are. A width that
+ * was changed since is not compared: the list may be older.
+ */
+export function isListed(requests: readonly Request[], grant: Grant, claims: readonly Claim[]): boolean {
+  const mine = findOwn(requests, grant);
+  if (mine === undefined) return false;
+  return grant.claims !== claims || claims.every((inner) => mine.claims.some((outer) => covers(outer, inner)));
 }
 
 /** Its own: what was given up stands in the list as before when another caller of this process has it now. */

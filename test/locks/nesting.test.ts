@@ -64,6 +64,21 @@ describe("what is committed and cannot be completed yet", () => {
     await next.release();
   });
 
+  it("under an inner hold that was lost keeps the others within the outer one out", async () => {
+    const outer = await a.acquire("d", { mode: "tree" });
+    const inner = await a.acquireAll(["d/f", "z"], { within: outer, idleMs: 300 });
+    const draft = await newDraft(inner, "new");
+    isBusy = true;
+    await expect(draft.commit()).rejects.toMatchObject({ code: "RESOURCE_BUSY" });
+    while (!inner.signal.aborted) await sleep(20);
+    await expect(a.acquire("d/f", { within: outer })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+    isBusy = false;
+    const next = await a.acquire("d/f", { within: outer, timeoutMs: 20_000 });
+    expect(await textOfFile()).toBe("new");
+    await next.release();
+    await outer.release();
+  });
+
   it("keeps a hold as wide as it was, because it would happen under the lock of whoever is let in", async () => {
     const hold = await a.acquire("d", { mode: "tree" });
     const draft = await newDraft(hold, "new");

@@ -4,10 +4,12 @@ import type { Life } from "../../durable/life.ts";
 import { unlinkIfThere } from "../../durable/directory.ts";
 import { canLinkFrom } from "../../durable/publish.ts";
 import { holdfastError } from "../../errors.ts";
+import type { Claim } from "../../locks/claim.ts";
 import { blockersOf } from "../../locks/conflict.ts";
 import type { Grant } from "../../locks/grant.ts";
 import { Ending } from "../../locks/ending.ts";
 import { Entrance } from "../../locks/entrance.ts";
+import { Line } from "../../locks/line.ts";
 import { LockTable } from "../../locks/lock-table.ts";
 import type { Request, Table } from "../../locks/request.ts";
 import { TablePathLocks } from "../../locks/table-path-locks.ts";
@@ -47,6 +49,14 @@ class JudgementWithoutRecord extends LockTable {
   }
 }
 
+/** A waiter looks at one of those in its way at a time: the next one's silence counts from when that one is over. */
+class JudgingOneByOne extends LockTable {
+  override async judge<R extends Request>(requests: readonly R[], options: Judging): Promise<R[]> {
+    if (options.once) return await super.judge(requests, options);
+    return [...requests.slice(0, -1), ...(await super.judge(requests.slice(-1), options))];
+  }
+}
+
 /** Waits for nobody: what others hold is over, as far as it is concerned. */
 class NobodyBlocks extends LockTable {
   override async isOver(id: string): Promise<boolean> {
@@ -65,6 +75,13 @@ class AskingByLinkAlone extends LockTable {
 class BlindEntrance extends Entrance {
   protected override async stands(): Promise<boolean> {
     return true;
+  }
+}
+
+/** Only what a hold covers stands in the line within it; what it covers in part is left to the table. */
+class LineOfTheCovered extends Entrance {
+  protected override familyLineOf(parent: Grant, claims: readonly Claim[]): Line {
+    return parent.covers(claims) ? super.familyLineOf(parent, claims) : new Line();
   }
 }
 
@@ -142,6 +159,24 @@ class UpgradeWithOldFence extends TablePathLocks {
   }
 }
 
+/** A downgrade that failed changes nothing about the hold, also when its answer was lost. */
+class DowngradeWithoutDoubt extends TablePathLocks {
+  override async downgrade(grant: Grant, to: WidthChange): Promise<void> {
+    const { claims, asked } = grant;
+    try {
+      await super.downgrade(grant, to);
+    } catch (error) {
+      [grant.claims, grant.asked, grant.isWidthInDoubt] = [claims, asked, false];
+      throw error;
+    }
+  }
+
+  override async check(grant: Grant): Promise<void> {
+    grant.mustHold();
+    if (findOwn((await this.table.read()).state.requests, grant) === undefined) throw loseIt(grant);
+  }
+}
+
 /** Looks once whether it is offered; takes it then, whoever has it by now. */
 class ReceiveWithoutLookingAgain extends TablePathLocks {
   protected override async takeOver(token: string, life: Life): Promise<Request> {
@@ -181,6 +216,15 @@ export const pathLockMutants: readonly Mutant[] = [
       "hands: two callers of one process, another process, and a breaker",
     ),
     breaks: /inside together|came after a higher one/,
+  },
+  {
+    name: "hold within another that only the table excludes",
+    about: "What the outer hold covers is not in the table, so the two are inside together.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ EntranceClass: LineOfTheCovered }),
+      "hands: two callers within one hold, and another process",
+    ),
+    breaks: /are inside together/,
   },
   {
     name: "hold released twice",
@@ -225,6 +269,15 @@ export const pathLockMutants: readonly Mutant[] = [
     breaks: lost,
   },
   {
+    name: "locks: holders in the way judged one by one",
+    about: "Of several that died together each one keeps the waiter out for a lease of its own.",
+    scenario: scenarioNamed(
+      pathLockScenarios({ TableClass: JudgingOneByOne }),
+      "locks: two silent holders and a waiter",
+    ),
+    breaks: /two silent holders kept a waiter out/,
+  },
+  {
     name: "locks: upgrade in place (U1)",
     about: "Who waits below enters when its own predecessor goes, beside the new tree lock.",
     scenario: scenarioNamed(
@@ -238,6 +291,15 @@ export const pathLockMutants: readonly Mutant[] = [
     about: "Who was inside in between had a higher one.",
     scenario: scenarioNamed(pathLockScenarios({ LocksClass: UpgradeWithOldFence }), "locks: upgrade against a waiter"),
     breaks: /fence \d+ came after fence \d+/,
+  },
+  {
+    name: "locks: downgrade that failed is none",
+    about: "The list says that it was made: another is let in, and the hold says that it stands as before.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ LocksClass: DowngradeWithoutDoubt }),
+      "hands: a downgrade whose answer is lost, and another process",
+    ),
+    breaks: togetherOrLate,
   },
   {
     name: "locks: verdict on the request, not on its state",

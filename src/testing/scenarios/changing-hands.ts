@@ -134,6 +134,66 @@ function releasingTwice(options: LockScenarioOptions): Scenario {
   });
 }
 
+/** Two callers of one process within one hold: what one wants is covered, what the other wants only in part. */
+function family(options: LockScenarioOptions): Scenario {
+  const wanted: readonly (readonly string[])[] = [["a/b"], ["a/b", "z"]];
+  return lockScenario({
+    name: "hands: two callers within one hold, and another process",
+    about: "The outer hold covers what one of them wants, and a part of what the other wants: they exclude each other.",
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => {
+          const locks = await openLocks(ports, options);
+          return { locks, outer: await locks.acquire("a", { mode: "tree" }) };
+        },
+        run: async (context, { locks, outer }) => {
+          const call = async (paths: readonly string[], number: number): Promise<void> => {
+            const hold = await locks.acquireAll(paths, { within: outer, timeoutMs: Infinity });
+            context.note("in", number);
+            await context.ports.disk.canOpen(`${root}/inside`);
+            context.note("out", number);
+            await hold.release();
+          };
+          await Promise.all(wanted.map(call));
+          await outer.release();
+        },
+      }),
+      bob: visitor(["z"], options),
+    },
+    check: (facts) => {
+      const inside = new Set<unknown>();
+      for (const { what, value } of facts)
+        if (what === "in") inside.add(value);
+        else if (what === "out") inside.delete(value);
+      mustHold(inside.size <= 1, `callers ${[...inside].join(" and ")} are inside together`);
+    },
+  });
+}
+
+/** One that makes its tree lock narrower and does not hear whether it did, and another that wants a file in that tree. */
+function downgradeInDoubt(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "hands: a downgrade whose answer is lost, and another process",
+    about: "What the hold says that it has is what the list says, or less.",
+    errors: { errnos: ["EIO"], operations: ["can open"] },
+    troubles: { error: 2 },
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => (await openLocks(ports, options)).acquire("a", { mode: "tree" }),
+        run: async (context, hold) => {
+          await orTold(context, () => hold.downgrade("exact"));
+          await orTold(context, async () => {
+            await hold.assertHeld();
+            await stay(context, hold);
+          });
+          await orTold(context, () => hold.release());
+        },
+      }),
+      bob: visitor(["a/b"], options),
+    },
+  });
+}
+
 /** A caller that releases without waiting for its commit, and the next one of its process. */
 function commitUnderWay(options: LockScenarioOptions): Scenario {
   return lockScenario({
@@ -175,6 +235,8 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     passingOn(options),
     releasingTwice(options),
     commitUnderWay(options),
+    family(options),
+    downgradeInDoubt(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

@@ -1,6 +1,6 @@
 // Scenarios of path locks: two and three processes that conflict in every way the table of modes knows, wait for each other, widen, hand over and break.
 import type { AcquireManyOptions, LockRequest } from "../../locks/path-locks.ts";
-import { mustHold, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
+import { mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
 import {
   collector,
   holding,
@@ -72,6 +72,32 @@ function refusedForSomebody(facts: readonly Fact[]): void {
   const asked = order.lastIndexOf("asks");
   const isLate = order.includes("let go") && order.indexOf("let go") < asked;
   mustHold(!(isLate && order.lastIndexOf("refused") > asked), "one was refused for a holder that had let go");
+}
+
+/** Long beside the pauses between two looks of a waiter. */
+const silentLeaseMs = 10 * shortLeaseMs;
+
+/** Holds `path`, says nothing more for longer than all leases together, and goes on if it still may. */
+function silent(path: string, options: LockScenarioOptions): Actor {
+  return holding(path, { ...options, leaseMs: silentLeaseMs }, async (context, hold) => {
+    await context.ports.clock.sleep(10 * silentLeaseMs);
+    await orTold(context, async () => {
+      await hold.assertHeld();
+      await visit(context, hold);
+    });
+  });
+}
+
+/** Waits for `wanted`, and tells for how many leases of those in its way it did. */
+function leaseCounter(wanted: readonly LockRequest[], options: LockScenarioOptions): Actor {
+  return locker(options, async (context, locks) => {
+    const { clock } = context.ports;
+    const startMs = clock.monotonicMs();
+    const hold = await locks.acquireAll(wanted, { timeoutMs: Infinity });
+    context.note("leases", (clock.monotonicMs() - startMs) / silentLeaseMs);
+    await visit(context, hold);
+    await hold.release();
+  });
 }
 
 const waiting = { acquire: { timeoutMs: Infinity } };
@@ -185,6 +211,21 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
           refreshed < 0 || overtaking < 0 || overtaking > refreshed,
           "a hold that others had dropped was refreshed",
         );
+      },
+    }),
+    lockScenario({
+      name: "locks: two silent holders and a waiter",
+      about: "Both fall silent at the same time, so the waiter may drop both when one lease has gone by.",
+      beatsMax: 0,
+      actors: {
+        ada: silent("a/1", options),
+        cleo: silent("a/2", options),
+        bob: leaseCounter([tree("a")], options),
+      },
+      check: (facts) => {
+        neverTogether(facts);
+        for (const leases of valuesOf<number>(facts, "leases"))
+          mustHold(leases < 1.4, `two silent holders kept a waiter out for ${leases.toFixed(1)} leases`);
       },
     }),
     upgradeAgainstWaiter(options),

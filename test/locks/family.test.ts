@@ -1,0 +1,106 @@
+// The holds within one hold: they exclude each other as any two holds do, whatever part of them the outer hold covers, and
+// no fence among them falls.
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { PathHold } from "../../src/locks/path-hold.ts";
+import type { LockRequest } from "../../src/locks/path-locks.ts";
+import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { LocksWorld } from "./locks-world.ts";
+
+let world: LocksWorld;
+let a: TablePathLocks;
+let b: TablePathLocks;
+
+beforeEach(async () => {
+  world = await LocksWorld.make();
+  [a, b] = [await world.open(), await world.open()];
+});
+afterEach(() => world.end());
+
+const exact = (path: string): LockRequest => ({ path });
+const tree = (path: string): LockRequest => ({ path, mode: "tree" });
+const shared = (path: string): LockRequest => ({ path, shared: true });
+
+describe("two holds within one exclude each other", () => {
+  const cases: readonly (readonly [string, LockRequest, readonly LockRequest[], readonly LockRequest[]])[] = [
+    ["both covered", tree("a"), [exact("a/b")], [exact("a/b")]],
+    ["one covered, one in part", tree("a"), [exact("a/b")], [exact("a/b"), exact("z")]],
+    ["both covered in part", tree("a"), [exact("a/b"), exact("y")], [exact("a/b"), exact("z")]],
+    ["one covered, one wider than the outer hold", exact("a"), [exact("a")], [tree("a")]],
+    ["one shared, one exclusive within a shared one", shared("s"), [shared("s")], [exact("s")]],
+    ["neither covered", exact("a"), [exact("z")], [tree("z")]],
+  ];
+  for (const [name, outer, one, other] of cases)
+    it(`${name}, in both orders`, async () => {
+      for (const [first, second] of [
+        [one, other],
+        [other, one],
+      ] as const) {
+        const within = await a.acquireAll([outer]);
+        const held = await a.acquireAll(first, { within });
+        await expect(a.acquireAll(second, { within })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+        let next: PathHold | undefined;
+        const waiting = a.acquireAll(second, { within, timeoutMs: 20_000 }).then((hold) => (next = hold));
+        await sleep(30);
+        expect(next).toBe(undefined);
+        await held.assertHeld();
+        await held.release();
+        await (await waiting).assertHeld();
+        await within.release();
+      }
+    });
+
+  it("also a child of a child and another child of the outer one", async () => {
+    const outer = await a.acquire("a", { mode: "tree" });
+    const [left, right] = [await a.acquire("a/l", { within: outer }), await a.acquire("a/r", { within: outer })];
+    await expect(a.acquire("a/r", { within: left })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+    const inner = await a.acquire("a/x", { within: left });
+    await expect(a.acquire("a/x", { within: right })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+    await expect(a.acquire("a/x", { within: outer })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+    await inner.release();
+    await (await a.acquire("a/x", { within: right })).assertHeld();
+    await outer.release();
+  });
+
+  it("but a hold never excludes what is within it", async () => {
+    const outer = await a.acquire("a", { mode: "tree" });
+    const child = await a.acquireAll(["a/b", "z"], { within: outer });
+    const wider = await a.acquire("z", { mode: "tree", within: child });
+    const same = await a.acquire("a/b", { within: wider });
+    for (const hold of [outer, child, wider, same]) await hold.assertHeld();
+    await outer.release();
+  });
+
+  it("also when one of them is widened", async () => {
+    const outer = await a.acquire("a", { mode: "tree" });
+    const wide = await a.acquireAll(["a/b", "z"], { within: outer });
+    const below = await a.acquire("a/b/c", { within: outer });
+    await expect(wide.upgrade("tree")).rejects.toMatchObject({ code: "LOCK_TIMEOUT", blockedBy: [{ path: "a" }] });
+    await (await a.acquire("a/b/d", { within: outer })).release();
+    const upgrade = wide.upgrade("tree", { timeoutMs: 20_000 });
+    await sleep(30);
+    await below.release();
+    await upgrade;
+    await expect(a.acquire("a/b/c", { within: outer })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+    const waiting = a.acquire("a/b/c", { within: outer, timeoutMs: 20_000 });
+    await sleep(30);
+    await wide.downgrade("exact");
+    await (await waiting).assertHeld();
+    await outer.release();
+  });
+
+  it("also when one of them was widened while another waited for a third", async () => {
+    const outer = await a.acquire("a", { mode: "tree" });
+    const third = await a.acquire("a/b/c", { within: outer });
+    const wide = await a.acquireAll(["a/b", "z"], { within: outer });
+    const waiting = a.acquire("a/b/c", { within: outer, timeoutMs: 20_000 });
+    await sleep(30);
+    const upgrade = wide.upgrade("tree", { timeoutMs: 20_000 });
+    await third.release();
+    const second = await waiting;
+    await second.release();
+    await upgrade;
+    for (const hold of [wide, outer]) await hold.assertHeld();
+    await outer.release();
+  });
+});

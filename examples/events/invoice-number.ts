@@ -30,17 +30,11 @@ export async function createInvoice(
   store: EventStore<InvoiceEvent>,
   { customer, cents }: { customer: string; cents: number },
 ): Promise<number> {
-  const { result } = await decide(
-    store,
-    { lastNumber },
-    (states) => {
-      const number = states.lastNumber + 1;
-      const tags = [`invoice:${number}`, `customer:${customer}`];
-      return { events: [{ type: "InvoiceCreated", data: { number, customer, cents }, tags }], result: number };
-    },
-    // Every invoice is in the way of every other one: who loses tries again until it is his turn.
-    { retries: 100 },
-  );
+  const { result } = await decide(store, { lastNumber }, (states) => {
+    const number = states.lastNumber + 1;
+    const tags = [`invoice:${number}`, `customer:${customer}`];
+    return { events: [{ type: "InvoiceCreated", data: { number, customer, cents }, tags }], result: number };
+  });
   return result;
 }
 

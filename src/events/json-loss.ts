@@ -1,5 +1,39 @@
 // What JSON would change or leave out without a word. Found before it is written: what was appended is what will be read.
 
+/** Whether this JSON has more lists and objects within each other. By its text, which is all that will be read. */
+export function isDeeperThan(json: string, depthMax: number): boolean {
+  // Each level takes two characters.
+  if (json.length <= 2 * depthMax) return false;
+  let depth = 0;
+  for (let at = 0; at < json.length; at++)
+    switch (json.charCodeAt(at)) {
+      case quote:
+        at = endOfText(json, at);
+        break;
+      case openBracket:
+      case openBrace:
+        if (++depth > depthMax) return true;
+        break;
+      case closeBracket:
+      case closeBrace:
+        depth--;
+        break;
+    }
+  return false;
+}
+
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
+
+/** The quote that ends the text which begins at `start`. */
+function endOfText(json: string, start: number): number {
+  for (let at = json.indexOf('"', start + 1); ; at = json.indexOf('"', at + 1)) {
+    let before = at - 1;
+    while (json.charCodeAt(before) === backslash) before--;
+    // An even number of backslashes escape each other.
+    if ((at - before) % 2 === 1) return at;
+  }
+}
+
 /** "any" that has something to say in JSON; or only "plain" ones, which come back as what they were: neither dates nor objects of a class do. */
 export type Objects = "any" | "plain";
 

@@ -92,7 +92,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const log = this.#ready ?? (await this.#opened());
     if (this.#looks !== undefined) await this.#looks;
     const judged = items === undefined ? undefined : { items, after };
-    const appended = await log.appender.append({ content, heads, bodies, condition: judged, timeoutMs, signal });
+    const appended = await log.appender.append({ content, heads, payload, condition: judged, timeoutMs, signal });
     this.#told = Math.max(this.#told, appended.last);
     log.hints.wakeAll();
     this.#buildIndexes(log);
@@ -154,7 +154,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     if (retag.tags.length === 0) throw new TypeError("addTags takes at least one tag.");
     const content = encodeContent({ retag, events: [], payload: [] });
     const timeoutMs = this.#options.lockTimeoutMs ?? 5000;
-    await log.appender.append({ content, heads: [], bodies: [], retag, timeoutMs, signal });
+    await log.appender.append({ content, heads: [], payload: [], retag, timeoutMs, signal });
     log.hints.wakeAll();
   }
 
@@ -248,7 +248,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
       get ground() {
         return ground();
       },
-      waitBeyond: (position, options) => this.#waitBeyond(position, options),
+      waitBeyond: async (position, options) => await (await this.#opened()).hints.waitBeyond(position, options),
       headBeforeAppends: () => this.#headBeforeAppends(),
       findChecksum: (position) => this.#findChecksum(position),
       tagChecksum: async () => {
@@ -258,19 +258,6 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
       },
       mayForget: this.#options.keys !== undefined,
     };
-  }
-
-  async #waitBeyond(position: number, options: Cancel = {}): Promise<number> {
-    const log = await this.#opened();
-    for (;;) {
-      const head = await log.hints.nextUnless(async () => {
-        const now = (await log.publisher.tip()).position;
-        return now > position ? now : undefined;
-      }, options);
-      if (head !== undefined) return head;
-      // Not as soon as it is being closed: a loop that waits here is to be stopped, and that is no failure.
-      if (this.#isClosed) throw holdfastError("CLOSED", `${this.#parts.directory} was closed.`, {});
-    }
   }
 
   async #headBeforeAppends(): Promise<number> {

@@ -2,12 +2,14 @@
 import type { NewEvent } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import { distinct } from "./distinct.ts";
-import { findJsonLoss } from "./json-loss.ts";
+import { findJsonLoss, isDeeperThan } from "./json-loss.ts";
 import type { EventBody } from "./log/line.ts";
 
 const eventsMax = 10_000;
 const tagsMax = 1_000;
 const textMax = 1_000;
+/** Less than `jq` can read of a line, and far less than what overflows a stack. */
+const depthMax = 200;
 // What would break a line for `grep`, or hide something from a person who reads it.
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
@@ -82,6 +84,8 @@ export function jsonOf(type: string, body: EventBody): string {
   } catch (cause) {
     throw invalid(type, [`its data is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
   }
+  // Before anything else goes through it: what goes through it step by step needs room on the stack for each.
+  if (isDeeperThan(text, depthMax)) throw invalid(type, [`it is nested over ${depthMax} levels deep`]);
   if (!isThere) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
   const loss = findJsonLoss(body.data, "data") ?? findJsonLoss(body.metadata, "metadata");
   if (loss !== undefined) throw invalid(type, [`${loss}, which JSON does not have`]);

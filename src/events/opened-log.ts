@@ -52,7 +52,7 @@ export class OpenedLog {
     this.lock = lock;
     this.view = new LogView(place, () => this.#giveWay());
     this.reader = new EventReader(place, this.view, codec);
-    this.hints = new Hints(ports, place.directory);
+    this.hints = new Hints(ports, place.directory, async () => (await publisher.tip()).position);
     this.appender = new AppenderClass({ ports, lock, publisher, view: this.view, reader: this.reader });
   }
 

@@ -18,7 +18,7 @@ async function open(ports: Ports): Promise<OpenedLog> {
 async function append(log: OpenedLog, id: string): Promise<void> {
   const heads = [{ type: "Sold", tags: [`sale:${id}`], id }];
   const content = encodeContent({ events: heads, payload: ['{"data":null}'] });
-  await log.appender.append({ content, heads, bodies: [{ data: null }], timeoutMs: 1000 });
+  await log.appender.append({ content, heads, payload: ['{"data":null}'], timeoutMs: 1000 });
 }
 
 async function indexesIn({ disk }: Ports): Promise<string[]> {

@@ -54,7 +54,7 @@ describe("an append that was judged before", () => {
     const heads = [{ type: "Counted", tags: [], id: "y" }];
     const condition = items === undefined ? undefined : { items, after: 0 };
     const content = encodeContent({ events: heads, payload: ['{"data":2}'] });
-    return { content, heads, bodies: [{ data: 2 }], condition, timeoutMs: 1000 };
+    return { content, heads, payload: ['{"data":2}'], condition, timeoutMs: 1000 };
   };
 
   it.each(["nobody reads", "a reader of the same process moves the view"])("is judged again when %s", async (who) => {

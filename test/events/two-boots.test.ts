@@ -22,7 +22,7 @@ async function openUnder(directory: string, bootId: string): Promise<OpenedLog> 
 async function append(log: OpenedLog, id: string): Promise<number> {
   const heads = [{ type: "Counted", tags: [], id }];
   const content = encodeContent({ events: heads, payload: ['{"data":1}'] });
-  return (await log.appender.append({ content, heads, bodies: [{ data: 1 }], timeoutMs: 5000 })).last;
+  return (await log.appender.append({ content, heads, payload: ['{"data":1}'], timeoutMs: 5000 })).last;
 }
 
 /** A line beyond the head, as one leaves it who is about to publish it, or dies; what is given back publishes it. */

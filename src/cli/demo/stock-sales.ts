@@ -18,8 +18,6 @@ type Sold = NewEvent<"Sold", { sku: string; till: string }>;
 const station = "stock";
 const skus = ["lamp", "chair", "clock"];
 const delivery = 10;
-/** With a dozen tills on three articles somebody else is often faster. */
-const retries = 100;
 
 export const stockSales: StationKind = {
   name: station,
@@ -70,7 +68,7 @@ class StockStation implements Station {
                 events: [{ type: "Stocked", data: { sku, count: delivery }, tags, id }],
                 result: `${delivery} × ${sku}`,
               },
-        { signal, retries },
+        { signal },
       );
       return { station, ...this.#clerk, sequence, what: result };
     } catch (error) {

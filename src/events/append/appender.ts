@@ -1,4 +1,5 @@
 // Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
+import { onAbort } from "../../durable/on-abort.ts";
 import { holdfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -7,7 +8,7 @@ import type { EventReader } from "../log/event-reader.ts";
 import { TenureLost, type Publisher, type Tenure } from "../log/publisher.ts";
 import { isSameTip } from "../log/tip.ts";
 import type { LogView } from "../log/view.ts";
-import { answer, encode, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
+import { answer, encode, failed, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
 import type { AppendRequest, Call } from "./call.ts";
 import { Judge, type Verdict } from "./judge.ts";
 import { nobodyWaits, Patience } from "./patience.ts";
@@ -32,7 +33,10 @@ export interface AppenderParts {
 
 export class Appender {
   readonly #parts: AppenderParts;
-  #queue: Call[] = [];
+  /** In the order in which they are judged. A set, because any of them may be called off. */
+  #queue = new Set<Call>();
+  /** What has been decided and is not told yet. */
+  readonly #answers: JudgedCall[] = [];
   #flushing: Promise<void> | undefined;
   #tenuresLost = 0;
   #hasGate = false;
@@ -51,23 +55,25 @@ export class Appender {
   /** Resolves when it is durable. Once its batch is formed it is no longer cancelled: then the outcome is told. */
   append(request: AppendRequest): Promise<Appended> {
     request.signal?.throwIfAborted();
-    if (this.#queue.length >= queueMax)
+    if (this.#queue.size >= queueMax)
       throw holdfastError("TOO_LARGE", `${queueMax} appends are waiting already.`, {
         limit: queueMax,
-        actual: this.#queue.length + 1,
+        actual: this.#queue.size + 1,
       });
     const deadlineMs = this.#parts.ports.clock.monotonicMs() + request.timeoutMs;
     let stopListening: (() => void) | undefined;
     const answered = new Promise<Appended>((resolve, reject) => {
-      const { content, heads, bodies, condition, retag, timeoutMs, signal } = request;
+      const { content, heads, payload, condition, retag, timeoutMs, signal } = request;
       // One by one: copying with a spread was a fifteenth of the cost of an append.
-      const call: Call = { content, heads, bodies, condition, retag, timeoutMs, signal, deadlineMs, resolve, reject };
-      this.#queue.push(call);
+      const call: Call = { content, heads, payload, condition, retag, timeoutMs, signal, deadlineMs, resolve, reject };
+      this.#queue.add(call);
       this.#patience?.expect(deadlineMs);
-      if (signal !== undefined) stopListening = this.#letCancel(call, signal);
+      if (signal !== undefined)
+        stopListening = onAbort(signal, () => {
+          if (this.#queue.delete(call)) reject(signal.reason);
+        });
       this.#flushing ??= this.#flush();
     });
-    // One signal may be there for thousands of calls.
     return stopListening === undefined ? answered : answered.finally(stopListening);
   }
 
@@ -76,27 +82,18 @@ export class Appender {
     while (this.#flushing !== undefined) await this.#flushing;
   }
 
-  #letCancel(call: Call, signal: AbortSignal): () => void {
-    const cancel = (): void => {
-      const index = this.#queue.indexOf(call);
-      if (index < 0) return;
-      this.#queue.splice(index, 1);
-      call.reject(signal.reason);
-    };
-    signal.addEventListener("abort", cancel, { once: true });
-    return () => signal.removeEventListener("abort", cancel);
-  }
-
   async #flush(): Promise<void> {
     // Callers of this very moment join the first batch.
     await Promise.resolve();
-    while (this.#queue.length > 0) {
+    while (this.#queue.size > 0) {
       try {
         const hold = await this.#enter();
         if (hold !== undefined) await this.#workUnder(hold);
       } catch (error) {
         // Nothing of these was written; who comes later tries again.
-        for (const call of this.#queue.splice(0)) call.reject(withIds(error, call));
+        const calls = [...this.#queue];
+        this.#queue.clear();
+        for (const call of calls) call.reject(withIds(error, call));
       }
     }
     this.#flushing = undefined;
@@ -106,7 +103,8 @@ export class Appender {
   async #enter(): Promise<StoreHold | undefined> {
     const { lock, ports } = this.#parts;
     // Who has no time to wait has one try all the same.
-    const atOnce = this.#queue.some(({ timeoutMs }) => timeoutMs <= 0) ? await lock.tryAcquire() : undefined;
+    const hasHurry = [...this.#queue].some(({ timeoutMs }) => timeoutMs <= 0);
+    const atOnce = hasHurry ? await lock.tryAcquire() : undefined;
     if (atOnce !== undefined) return atOnce;
     const patience = new Patience(ports.clock, () => this.#dismissLate(patience));
     this.#patience = patience;
@@ -125,23 +123,25 @@ export class Appender {
   #dismissLate(patience: Patience): number {
     const nowMs = this.#parts.ports.clock.monotonicMs();
     let next = Infinity;
-    const left: Call[] = [];
     for (const call of this.#queue) {
-      if (call.deadlineMs <= nowMs) call.reject(this.#timedOut(call));
-      else {
-        left.push(call);
-        next = Math.min(next, call.deadlineMs);
-      }
+      if (call.deadlineMs > nowMs) next = Math.min(next, call.deadlineMs);
+      else if (this.#queue.delete(call)) call.reject(this.#timedOut(call));
     }
-    this.#queue = left;
-    if (left.length === 0) patience.giveUp();
+    if (this.#queue.size === 0) patience.giveUp();
     return next;
   }
 
+  /**
+   * As long as the gate is kept, one call stays without its answer, and it is answered when the gate is free. A process
+   * whose only caller goes on to compute for seconds then keeps no other process out. A process with several callers keeps
+   * the gate for its quantum all the same: those that were answered come again, and a hand-over for each batch would cost
+   * a third of what such a crowd gets done.
+   */
   async #workUnder(hold: StoreHold): Promise<void> {
     this.#hasGate = true;
     const { clock } = this.#parts.ports;
     const handOverMs = clock.monotonicMs() + quantumMs;
+    const mayGoOn = async (): Promise<boolean> => clock.monotonicMs() < handOverMs || !(await hold.isContended());
     let tenure: Tenure | undefined;
     try {
       do {
@@ -150,32 +150,42 @@ export class Appender {
           await tenure.close();
           tenure = undefined;
         }
-        await this.#letComeAgain();
-      } while (this.#queue.length > 0 && (clock.monotonicMs() < handOverMs || !(await hold.isContended())));
+        this.#giveAnswers(this.#answers.length - 1);
+        if (this.#queue.size === 0) await this.#letComeAgain();
+      } while (this.#queue.size > 0 && (await mayGoOn()));
     } finally {
-      // In this order: no call to the disk is under way when the next one comes in.
-      await tenure?.close();
-      this.#hasGate = false;
-      await hold.release();
+      try {
+        // In this order: no call to the disk is under way when the next one comes in.
+        await tenure?.close();
+        this.#hasGate = false;
+        await hold.release();
+      } finally {
+        this.#giveAnswers(this.#answers.length);
+      }
     }
   }
 
-  /** Whoever was just answered may have the next call ready, a few turns of the queue of promises from now: to hand over before that would make every batch a hand-over. */
+  #giveAnswers(count: number): void {
+    this.#answers.splice(0, Math.max(0, count)).forEach(answer);
+  }
+
+  /** A caller that was just answered may have its next call ready a few turns of the queue of promises from now. */
   async #letComeAgain(): Promise<void> {
     for (let turn = 0; turn < turnsToComeAgain; turn++) await Promise.resolve();
   }
 
   #nextBatch(): Call[] {
     let bytes = 0;
-    let count = 0;
-    for (const { content, retag } of this.#queue) {
-      bytes += content.length;
-      if (count >= batchCallsMax || (count > 0 && bytes > batchBytesMax)) break;
-      count++;
+    const batch: Call[] = [];
+    for (const call of this.#queue) {
+      bytes += call.content.length;
+      if (batch.length >= batchCallsMax || (batch.length > 0 && bytes > batchBytesMax)) break;
+      batch.push(call);
+      this.#queue.delete(call);
       // Whoever comes after it is judged by the new tags, so they have to be there.
-      if (retag !== undefined) break;
+      if (call.retag !== undefined) break;
     }
-    return this.#queue.splice(0, count);
+    return batch;
   }
 
   /** Answers all of `batch`, or puts back into the queue what has to be judged again. The tenure to go on with, if any. */
@@ -194,13 +204,13 @@ export class Appender {
           judged = await this.#judge(batch);
         }
       }
-      if (current === undefined || !hasAccepted(judged)) judged.calls.forEach(answer);
+      if (current === undefined || !hasAccepted(judged)) this.#answers.push(...judged.calls);
       else if (!(await this.#publish(current, judged))) return undefined;
       return current;
     } catch (error) {
       await current?.close();
       // Whatever it was, nothing of this batch was written.
-      for (const call of batch) call.reject(withIds(error, call));
+      for (const call of batch) this.#answers.push(failed(call, withIds(error, call)));
       return undefined;
     }
   }
@@ -211,7 +221,13 @@ export class Appender {
     const at = view.tip;
     const judge = new Judge(view, reader, time);
     const calls: JudgedCall[] = [];
-    for (const call of batch) calls.push({ call, verdict: judge.tryJudge(call) ?? (await judge.judge(call)) });
+    for (const call of batch)
+      try {
+        calls.push({ call, verdict: judge.tryJudge(call) ?? (await judge.judge(call)) });
+      } catch (error) {
+        // What cannot be judged concerns nobody but its caller.
+        calls.push(failed(call, error));
+      }
     return { at, time, calls };
   }
 
@@ -220,9 +236,9 @@ export class Appender {
     const accepted = calls.filter(isAccepted).map(({ call }) => call);
     const from = tenure.end;
     const { bytes, lines, next } = encode(from, accepted, time);
-    const isLast = this.#queue.length === 0;
+    const isLast = this.#queue.size === 0;
     try {
-      await tenure.publish(bytes, next, isLast, () => this.#queue.length === 0);
+      await tenure.publish(bytes, next, isLast, () => this.#queue.size === 0);
     } catch (error) {
       await tenure.close();
       this.#answerAfter(error, calls);
@@ -231,7 +247,7 @@ export class Appender {
     this.#tenuresLost = 0;
     for (const { retag } of accepted) if (retag !== undefined) this.#parts.view.retags.add(retag);
     this.#parts.view.addOwn(from, next, lines);
-    calls.forEach(answer);
+    this.#answers.push(...calls);
     // Whoever has come meanwhile needs another: this one has said that it is done, and somebody else may write there now.
     if (isLast) await tenure.close();
     return !isLast;
@@ -245,11 +261,14 @@ export class Appender {
       const { call, verdict } = judged;
       if (verdict.kind === "accepted") {
         if (mayRepeat) again.push(call);
-        else call.reject(error instanceof TenureLost ? this.#alwaysLost(error) : withIds(error, call));
+        else
+          this.#answers.push(
+            failed(call, error instanceof TenureLost ? this.#alwaysLost(error) : withIds(error, call)),
+          );
       } else if (this.restsOnBatch(verdict)) again.push(call);
-      else answer(judged);
+      else this.#answers.push(judged);
     }
-    this.#queue.unshift(...again);
+    this.#queue = new Set([...again, ...this.#queue]);
   }
 
   protected restsOnBatch({ needsBatch }: Exclude<Verdict, { kind: "accepted" }>): boolean {

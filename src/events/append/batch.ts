@@ -33,6 +33,11 @@ export function answer({ call, verdict }: JudgedCall): void {
   else call.resolve(verdict.appended);
 }
 
+/** Told like a refusal: nothing of this call was written, or it is not known. */
+export function failed(call: Call, error: unknown): JudgedCall {
+  return { call, verdict: { kind: "refused", error, needsBatch: false } };
+}
+
 interface Encoded {
   readonly bytes: Uint8Array;
   readonly lines: readonly IndexedLine[];

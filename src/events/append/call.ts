@@ -1,13 +1,14 @@
 // One append call on its way: what it wants to write, under which condition, and who waits for the answer.
 import type { Appended } from "../event-store.ts";
-import type { EventBody, EventHead, Retag } from "../log/line.ts";
+import type { EventHead, Retag } from "../log/line.ts";
 import type { Items } from "../query.ts";
 
 export interface AppendRequest {
   /** All of its line that does not depend on its place. */
   readonly content: string;
   readonly heads: readonly EventHead[];
-  readonly bodies: readonly EventBody[];
+  /** The JSON of each body: what is judged is what will be read, whatever its caller does with the objects. */
+  readonly payload: readonly string[];
   readonly condition?: { readonly items: Items; readonly after: number } | undefined;
   readonly retag?: Retag | undefined;
   readonly timeoutMs: number;

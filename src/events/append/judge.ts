@@ -16,7 +16,7 @@ export type Verdict =
   | { readonly kind: "accepted"; readonly appended: Appended }
   /** `needsBatch`: it rests on what the batch has not written yet, so it is told when the batch is durable, and judged again when it fails. */
   | { readonly kind: "repeated"; readonly appended: Appended; readonly needsBatch: boolean }
-  | { readonly kind: "refused"; readonly error: Error; readonly needsBatch: boolean };
+  | { readonly kind: "refused"; readonly error: unknown; readonly needsBatch: boolean };
 
 export class Judge {
   readonly #view: LogView;
@@ -53,7 +53,7 @@ export class Judge {
     const conflicts = await this.#conflictsOf(call);
     if (conflicts.length === 0) return this.#accept(call);
     const decoded: SequencedEvent[] = [];
-    for (const event of conflicts.slice(0, conflictsMax)) decoded.push(await this.#reader.decode(asStored(event)));
+    for (const event of conflicts.slice(0, conflictsMax)) decoded.push(await this.#reader.decode(event));
     const positions = decoded.map(({ position }) => position);
     const count = conflicts.length > conflictsMax ? `over ${conflictsMax}` : conflicts.length;
     const message = `The append condition failed: ${count} event(s) match it, at position ${positions.slice(0, 5).join(", ")}${positions.length > 5 ? ", …" : ""}. Read again and decide again.`;
@@ -65,20 +65,20 @@ export class Judge {
   #accept(call: Call): Verdict {
     const first = this.#position + 1;
     for (const [index, head] of call.heads.entries()) {
-      const body = call.bodies[index];
-      if (body !== undefined) this.#pending.add(++this.#position, this.#time, head, body);
+      const payload = call.payload[index];
+      if (payload !== undefined) this.#pending.add(++this.#position, this.#time, head, payload);
     }
     return { kind: "accepted", appended: { first, last: this.#position, repeated: false } };
   }
 
   /** What is to be said of a call whose ids are there already; undefined when none is. */
-  async #findKnown({ heads, bodies }: Call): Promise<Verdict | undefined> {
+  async #findKnown({ heads, payload }: Call): Promise<Verdict | undefined> {
     const found: StoredEvent[] = [];
     for (const [index, head] of heads.entries()) {
       if (head.given !== true) continue;
       const event = this.#pending.findById(head.id) ?? (await this.#findById(head.id));
       if (event === undefined) continue;
-      if (!isEqual(event, { head, body: bodies[index] })) return this.#reused(event, "with other content");
+      if (!isEqual(event, head, payload[index] ?? "")) return this.#reused(event, "with other content");
       found.push(event);
     }
     const [one] = found;
@@ -115,27 +115,17 @@ export class Judge {
   }
 }
 
-/** What is stored went through JSON; what is pending is still in the hands of its caller. */
-function asStored(event: StoredEvent): StoredEvent {
-  return { ...event, body: JSON.parse(JSON.stringify(event.body)) as StoredEvent["body"] };
-}
-
-interface Content {
-  readonly head: EventHead;
-  readonly body: EventBody | undefined;
-}
-
-function isEqual(event: StoredEvent, { head, body }: Content): boolean {
+function isEqual(event: StoredEvent, head: EventHead, payload: string): boolean {
   return (
     event.head.type === head.type &&
     isSameSet(event.ownTags, head.tags) &&
-    isDeepStrictEqual(comparable(event.body), comparable(body))
+    isDeepStrictEqual(comparable(event.body), comparable(JSON.parse(payload) as EventBody))
   );
 }
 
-/** As it comes back from the log. What has no metadata is read with empty ones, and can be appended again as it was read. */
-function comparable(body: EventBody | undefined): unknown {
-  return { metadata: {}, ...(JSON.parse(JSON.stringify(body)) as object) };
+/** What has no metadata is read with empty ones, and can be appended again as it was read. */
+function comparable(body: EventBody): unknown {
+  return { metadata: {}, ...body };
 }
 
 /** Both without duplicates. */

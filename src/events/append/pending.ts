@@ -11,8 +11,9 @@ export class PendingEvents {
   readonly #byTag = new Map<string, StoredEvent[]>();
   readonly #byId = new Map<string, StoredEvent>();
 
-  add(position: number, time: string, head: EventHead, body: EventBody): void {
-    const event: StoredEvent = { position, time, head, body, ownTags: head.tags };
+  /** `payload`: the JSON of its body. */
+  add(position: number, time: string, head: EventHead, payload: string): void {
+    const event = new PendingEvent(position, time, head, payload);
     this.#events.push(event);
     push(this.#byType, head.type, event);
     for (const tag of head.tags) push(this.#byTag, tag, event);
@@ -48,6 +49,29 @@ export class PendingEvents {
       if (list.length < shortest.length) shortest = list;
     }
     return shortest;
+  }
+}
+
+/** As a reader would get it. Its body is parsed only when somebody asks: mostly nobody does. */
+class PendingEvent implements StoredEvent {
+  readonly position: number;
+  readonly time: string;
+  readonly head: EventHead;
+  readonly #payload: string;
+
+  constructor(position: number, time: string, head: EventHead, payload: string) {
+    this.position = position;
+    this.time = time;
+    this.head = head;
+    this.#payload = payload;
+  }
+
+  get ownTags(): readonly string[] {
+    return this.head.tags;
+  }
+
+  get body(): EventBody {
+    return JSON.parse(this.#payload) as EventBody;
   }
 }
 

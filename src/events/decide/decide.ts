@@ -1,14 +1,13 @@
-// Decide: read what a decision rests on, decide, and append under the condition that nothing of it has changed; again if it has.
+// Decide: read what a decision rests on, decide, and append under the condition that nothing of it has changed; again if it
+// has, until its time is up.
 import type { Cancel, NewEvent } from "../../common.ts";
+import { checkTimeout } from "../../durable/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
-import type { Random } from "../../ports/random.ts";
 import type { AppendCondition, Appended, EventStore } from "../event-store.ts";
 import { accessOf } from "../log-access.ts";
 import type { Models, StatesOf } from "./model.ts";
+import { Perseverance } from "./perseverance.ts";
 import { StatesReader } from "./states.ts";
-
-const backoffMsFirst = 10;
-const backoffMsMax = 1_000;
 
 /** Events to append (none: nothing is written), or events and a result for the caller. Throw to refuse. */
 export type Decision<E extends NewEvent, R = unknown> =
@@ -34,13 +33,19 @@ export interface Decided<R> {
 }
 
 export interface DecideOptions extends Cancel {
-  /** After a conflict. Default 5, with back-off and jitter. */
+  /**
+   * How long it is tried again after a conflict, with back-off and jitter. Default 10_000; 0: one attempt. Decisions of
+   * this process that are in each other's way stand in line; that time is not counted, and is as long again at most.
+   */
+  timeoutMs?: number | undefined;
+  /** How often it is tried again at most. Default: as often as the time allows. */
   retries?: number | undefined;
 }
 
 /**
  * One read for all models, one condition from all of them, again on conflict.
- * What the decision throws is passed on untouched, and nothing is written. APPEND_CONDITION_FAILED when the last retry has met a conflict too. The decision may run several times: it
+ * What the decision throws is passed on untouched, and nothing is written. It is tried again for `timeoutMs`, default
+ * 10_000; APPEND_CONDITION_FAILED when the last attempt has met a conflict too. The decision may run several times: it
  * only decides, and has no effect of its own. It may change the states that it gets.
  */
 export async function decide<
@@ -51,24 +56,30 @@ export async function decide<
   store: EventStore<E>,
   models: M,
   decision: (states: StatesOf<M>, context: { readonly attempt: number; readonly head: number }) => D | Promise<D>,
-  { retries = 5, signal }: DecideOptions = {},
+  { timeoutMs = 10_000, retries = Infinity, signal }: DecideOptions = {},
 ): Promise<Decided<ResultOf<D>>> {
   if (!(retries >= 0)) throw new RangeError(`retries must be 0 or more, not ${retries}.`);
-  const { clock, random } = accessOf(store).ports;
+  checkTimeout(timeoutMs);
   const reader = new StatesReader(store, models);
-  for (let attempt = 1; ; attempt++) {
-    signal?.throwIfAborted();
-    const { states, head } = await reader.read({ signal });
-    const decided = await decision(states as StatesOf<M>, { attempt, head });
-    const { events, result } = partsOf<E, ResultOf<D>>(decided as Decision<E, ResultOf<D>>);
-    if (events.length === 0) return { result, attempts: attempt };
-    try {
-      const appended = await store.append(events, { condition: conditionOf<E>(reader, head), signal });
-      return { result, appended, attempts: attempt };
-    } catch (error) {
-      if (attempt > retries || !isHoldfastError(error, "APPEND_CONDITION_FAILED")) throw error;
+  const perseverance = new Perseverance(accessOf(store), reader.query, { timeoutMs, retries, signal });
+  try {
+    await perseverance.begin();
+    for (let attempt = 1; ; attempt++) {
+      signal?.throwIfAborted();
+      const { states, head } = await reader.read({ signal });
+      const decided = await decision(states as StatesOf<M>, { attempt, head });
+      const { events, result } = partsOf<E, ResultOf<D>>(decided as Decision<E, ResultOf<D>>);
+      if (events.length === 0) return { result, attempts: attempt };
+      try {
+        const appended = await store.append(events, { condition: conditionOf<E>(reader, head), signal });
+        return { result, appended, attempts: attempt };
+      } catch (error) {
+        if (!isHoldfastError(error, "APPEND_CONDITION_FAILED")) throw error;
+        await perseverance.waitAfter(error);
+      }
     }
-    await clock.sleep(backoffMs(attempt, random), { signal });
+  } finally {
+    perseverance.end();
   }
 }
 
@@ -78,11 +89,6 @@ function conditionOf<E extends NewEvent>(
   after: number,
 ): AppendCondition<E["type"]> | undefined {
   return query === undefined ? undefined : { failIfEventsMatch: query, after };
-}
-
-/** Full jitter: those who have met in one conflict do not meet in the next. */
-function backoffMs(attempt: number, random: Random): number {
-  return random.fraction() * Math.min(backoffMsMax, backoffMsFirst * 2 ** attempt);
 }
 
 /** TypeError for what is no decision: a forgotten `return` must not look like the decision to write nothing. */

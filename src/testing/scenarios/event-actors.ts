@@ -156,16 +156,12 @@ async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, wis
 
 function requestFor(id: string, { tags = ["stock"], condition }: Wish = {}): AppendRequest {
   const heads = [{ type: "Sold", tags, id }];
-  const bodies = [{ data: id }];
+  const payload = [JSON.stringify({ data: id })];
   const items = condition === undefined ? undefined : itemsOf(condition);
   const stored = items === undefined ? undefined : { if: items };
-  const content = encodeContent({
-    condition: stored,
-    events: heads,
-    payload: bodies.map((body) => JSON.stringify(body)),
-  });
+  const content = encodeContent({ condition: stored, events: heads, payload });
   const judged = items === undefined ? undefined : { items, after: 0 };
-  return { content, heads, bodies, condition: judged, timeoutMs: Infinity };
+  return { content, heads, payload, condition: judged, timeoutMs: Infinity };
 }
 
 /** Looks `times`, and notes all that it was shown. */

@@ -15,6 +15,7 @@ import { redoScenarios } from "./redo.ts";
 import { rollingChainScenarios } from "./rolling-chain.ts";
 import { semaphoreScenarios } from "./semaphore.ts";
 import { twoBootsScenarios } from "./two-boots.ts";
+import { unsyncedEventScenarios } from "./unsynced-events.ts";
 
 /** Explored by `npm run explore` only: minutes each. */
 const large: ReadonlySet<string> = new Set([
@@ -56,6 +57,7 @@ export function allScenarios(): ListedScenario[] {
     ...groupCommitScenarios(),
     ...semaphoreScenarios(),
     ...eventScenarios(),
+    ...unsyncedEventScenarios(),
     ...eventConsumerScenarios(),
   ];
   return scenarios.map((scenario) => ({ scenario, size: large.has(scenario.name) ? "large" : "small" }));

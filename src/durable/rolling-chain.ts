@@ -72,6 +72,8 @@ export class RollingChain<T> {
   readonly #slots: Slots<T>;
   readonly #succession: Succession<T>;
   #view: View<T> | undefined;
+  /** Up to here this process has seen the slots made durable. */
+  #durable: { readonly epoch: number; readonly slot: number } = { epoch: 0, slot: 0 };
 
   protected constructor(staging: Staging, directory: string, options: RollingChainOptions<T>) {
     this.staging = staging;
@@ -143,12 +145,13 @@ export class RollingChain<T> {
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 
-  /** The newest state that can be seen, for those who act on it. */
+  /** The newest state that can be seen, for those who act on it. Where slots are synced, it is durable. */
   async read(): Promise<RollingEntry<T>> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const view = await this.#advance(this.#view ?? (await this.#enter()));
       this.#view = view;
       if (view === undefined) continue;
+      if (view.epoch.body.synced) await this.settleShown(view);
       // After reading, not before: a slot that was linked late into a collected epoch looks like any other.
       if (await this.isOpen(view)) return { number: view.epoch.body.from + view.slot, state: view.state };
       await this.#leave(view);
@@ -189,6 +192,20 @@ export class RollingChain<T> {
     if (sync) await syncNames(this.staging.disk, this.#slots.pathOf(view));
   }
 
+  /**
+   * Whoever has won the slot may not have come to its sync yet, and what a power cut takes must not have been shown to anybody. Only on a local disk: the names of a share are
+   * durable when its server answers, and another client has no way to ask for more.
+   */
+  protected async settleShown(view: View<T>): Promise<void> {
+    if (this.staging.disk.volume.kind !== "local" || this.#isKnownDurable(view)) return;
+    await this.makeDurable(view, true);
+    this.#durable = { epoch: view.epoch.number, slot: view.slot };
+  }
+
+  #isKnownDurable({ epoch, slot }: View<T>): boolean {
+    return epoch.number < this.#durable.epoch || (epoch.number === this.#durable.epoch && slot <= this.#durable.slot);
+  }
+
   /** Whether the slot of `next` is ours for good. */
   async #win(next: View<T>, { temp, bytes, id, sync }: Attempt): Promise<boolean> {
     const path = this.#slots.pathOf(next, next.slot);
@@ -200,6 +217,7 @@ export class RollingChain<T> {
         return false;
       }
       await this.makeDurable(next, sync);
+      if (sync) this.#durable = { epoch: next.epoch.number, slot: next.slot };
       if (await this.isOpen(next)) {
         this.#view = next;
         return true;

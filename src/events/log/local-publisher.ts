@@ -13,7 +13,7 @@ import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
 import type { Publisher, Tenure } from "./publisher.ts";
 import { damaged, headOf, scanFile } from "./scan.ts";
 import { isRoom, isRoomFrom, withRoom } from "./room.ts";
-import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
+import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath, syncSegment } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, type Tip } from "./tip.ts";
 
@@ -27,6 +27,8 @@ export class LocalPublisher implements Publisher {
   #isReplaced = false;
   /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
   #room = 0;
+  /** Up to here this process has synced what others did not. */
+  #synced: Tip = emptyTip;
   /** Of the segment of the last tenure; kept, because no other machine writes to it. */
   #open: { readonly segment: number; readonly file: DiskFile; readonly identity: string } | undefined;
 
@@ -43,11 +45,11 @@ export class LocalPublisher implements Publisher {
     this.#mustBeInPlace();
     if (this.#tryGate !== undefined) await this.settle(this.#tryGate);
     const head = await this.#findHead();
-    if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return head.tip;
+    if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return await this.shown(head);
     const tip = await this.#tipAfterRestart(head);
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#findHead();
-    return now !== undefined && this.#isBelieved(now) ? now.tip : tip;
+    return now !== undefined && this.#isBelieved(now) ? await this.shown(now) : tip;
   }
 
   /**
@@ -113,6 +115,7 @@ export class LocalPublisher implements Publisher {
   /** Begins the next segment with copies of `lines`; all of it is durable and counts when this returns. */
   protected async startSegment(after: Tip, lines: readonly Uint8Array[]): Promise<Tip> {
     const { staging, directory } = this.place;
+    await this.leaveBehind(after);
     await this.#forgetSegment();
     this.#room = 0;
     await this.#head.ensure();
@@ -132,6 +135,25 @@ export class LocalPublisher implements Publisher {
       throw holdfastError("CORRUPT", message, { path });
     }
     await this.publishHead(tip);
+    return tip;
+  }
+
+  /** Before a segment goes on after it: what others acknowledge there, with their syncs, must not stand behind a hole. */
+  protected async leaveBehind(after: Tip): Promise<void> {
+    // Whoever syncs has synced all of it, in this tenure or when it began.
+    if (!this.place.isSynced && after.segment !== 0) await (await this.segment(after.segment)).sync();
+  }
+
+  /**
+   * The tip of a head that is believed. What a process that syncs is shown is durable, also where the writer did not care: it answers for all that its own answers and checkpoints rest
+   * on, such as "it is there already".
+   */
+  protected async shown({ isSynced, tip }: Head): Promise<Tip> {
+    const isDurable = isSynced || tip.segment === 0 || !isBefore(this.#synced, tip);
+    if (this.place.isSynced && !isDurable) {
+      await syncSegment(this.place.disk, this.place.directory, tip.segment);
+      this.#synced = tip;
+    }
     return tip;
   }
 
@@ -162,7 +184,7 @@ export class LocalPublisher implements Publisher {
     const head = await this.#findHead();
     if (head !== undefined && this.#isBelieved(head)) {
       this.#room = head.room;
-      return head.tip;
+      return await this.shown(head);
     }
     const tip = await this.#tipAfterRestart(head);
     if (tip.segment === 0) return tip;

@@ -1,5 +1,5 @@
 // A segment: a file of lines. Its first line, a record, says after which point of which segment it goes on, so the segments are a chain of their own.
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { putIfAbsent } from "../../durable/publish.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
@@ -77,6 +77,21 @@ export async function openSegment(disk: Disk, directory: string, segment: number
     if (!hasErrno(error, "ENOENT") || !(await isLost(disk, directory, segment))) throw error;
     const message = `${path} is missing, and the log needs it: what was published in it cannot be read. Restore the file from a backup; \`holdfast events verify\` tells how far the log is good. If the whole log was replaced while it was open, open it again.`;
     throw holdfastError("CORRUPT", message, { path }, error);
+  }
+}
+
+/** Makes all of it durable, whoever wrote it. */
+export async function syncSegment(disk: Disk, directory: string, segment: number): Promise<void> {
+  const file = await disk.open(segmentPath(directory, segment), "write").catch(async (error: unknown) => {
+    // Who may only read can sync all the same, but not on Windows.
+    if (isHoldfastError(error, "NO_PERMISSION") || hasErrno(error, "ENOENT"))
+      return await openSegment(disk, directory, segment);
+    throw error;
+  });
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }
 

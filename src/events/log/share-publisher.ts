@@ -53,7 +53,10 @@ export class SharePublisher implements Publisher {
   }
 
   /** CORRUPT when there are segments and no chain that says what counts of them: to begin a new one would hide them all. */
-  static async open(place: LogPlace): Promise<SharePublisher> {
+  static async open(
+    place: LogPlace,
+    { ChainClass = RollingChain }: { readonly ChainClass?: typeof RollingChain } = {},
+  ): Promise<SharePublisher> {
     // Segments first: a chain is made before any of them, so it cannot be missing because somebody is just making both.
     const segments = await listSegments(place.disk, place.directory);
     if (segments.length > 0 && !(await place.disk.canOpen(`${place.directory}/tenures/epochs`))) {
@@ -61,7 +64,7 @@ export class SharePublisher implements Publisher {
       const message = `${path} is missing, which says how much of ${segments.length} segment(s) counts. Restore it from a backup; touch nothing else.`;
       throw holdfastError("CORRUPT", message, { path });
     }
-    const chain = await RollingChain.open(place.staging, `${place.directory}/tenures`, {
+    const chain = await ChainClass.open<Tenures>(place.staging, `${place.directory}/tenures`, {
       kind: tenuresKind,
       initial: { tip: storedTip(emptyTip), segments: 0, by: "" },
       // It slept through thousands of appends of others: whether its own was one of them is no longer written anywhere.

@@ -1,5 +1,7 @@
 // Event logs that are wrong in ways that were proposed, shipped by others, or built by ourselves first.
+import { RollingChain } from "../../durable/rolling-chain.ts";
 import { Appender } from "../../events/append/appender.ts";
+import type { Head } from "../../events/log/head-file.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
 import { TenureLost, type Tenure } from "../../events/log/publisher.ts";
 import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
@@ -7,6 +9,7 @@ import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
 import type { Tip } from "../../events/log/tip.ts";
 import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/event-actors.ts";
 import { localEventScenarios, shareEventScenarios } from "../scenarios/events.ts";
+import { mixedDurabilityScenarios, shareOnLocalDiskScenarios } from "../scenarios/unsynced-events.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes what a dead writer has left where it stands: perhaps only the page cache has it. */
@@ -42,6 +45,27 @@ class CreatesSegments extends LocalPublisher {
     const tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
     await this.publishHead(tip);
     return tip;
+  }
+}
+
+/** Goes on in a new segment after lines that nobody has synced. */
+class LeavesUnsynced extends LocalPublisher {
+  protected override async leaveBehind(): Promise<void> {
+    // The kernel will get to it, unless the power fails before.
+  }
+}
+
+/** Shows, and repeats, what another process has appended without a sync. */
+class ShowsUnsynced extends LocalPublisher {
+  protected override async shown({ tip }: Head): Promise<Tip> {
+    return tip;
+  }
+}
+
+/** A reader takes a slot for durable as soon as it has a name. */
+class ShowsBareSlots<T> extends RollingChain<T> {
+  protected override async settleShown(): Promise<void> {
+    // Its writer syncs it a moment later.
   }
 }
 
@@ -156,6 +180,37 @@ export const eventMutants: readonly Mutant[] = [
     about: "The first line is acknowledged, and the power cut takes the whole file.",
     scenario: scenarioNamed(localEventScenarios(withLocal(CreatesSegments)), "events: segments that are full at once"),
     breaks: /was acknowledged or shown as|is no valid segment record/,
+  },
+  {
+    name: "events: a segment goes on after lines that were not synced",
+    about: "What is acknowledged in it, with a sync, stands behind a hole, and nobody can read so far.",
+    scenario: scenarioNamed(
+      mixedDurabilityScenarios(withLocal(LeavesUnsynced)),
+      "events: one does not sync, full segments, power cuts",
+    ),
+    breaks: /was acknowledged or shown as|is damaged at byte/,
+  },
+  {
+    name: "events: an append that was not synced is said to be there already",
+    about: "Whoever syncs is told so, and the power cut takes it.",
+    scenario: scenarioNamed(
+      mixedDurabilityScenarios(withLocal(ShowsUnsynced)),
+      "events: one does not sync, the other repeats its append, power cuts",
+    ),
+    breaks: lost,
+  },
+  {
+    name: "events: in mode share a reader is shown a slot that is not durable",
+    about:
+      "On a local disk a name can be seen before it is synced, and a power cut gives its position to another event.",
+    scenario: scenarioNamed(
+      shareOnLocalDiskScenarios({
+        ...share,
+        openPublisher: (place) => SharePublisher.open(place, { ChainClass: ShowsBareSlots }),
+      }),
+      "events: mode share on a local disk, a reader, power cuts (weak)",
+    ),
+    breaks: lost,
   },
   {
     name: "events: refused because of an event that was never written (E6)",

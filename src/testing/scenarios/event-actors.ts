@@ -35,6 +35,8 @@ export interface EventScenarioOptions {
   readonly segmentBytesMax?: number;
   /** Default true. */
   readonly isSynced?: boolean;
+  /** Whoever appends so has been promised nothing: durability "none". */
+  readonly mayBeLost?: boolean;
 }
 
 export const local: EventScenarioOptions = { openPublisher: async (place) => new LocalPublisher(place) };
@@ -87,8 +89,17 @@ export function writer(times: number, options: EventScenarioOptions, condition?:
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
     run: async (context, log) => {
-      for (let time = 1; time <= times; time++) await appendOne(context, log, `${context.name}:${time}`, { condition });
+      const wish = { condition, mayBeLost: options.mayBeLost };
+      for (let time = 1; time <= times; time++) await appendOne(context, log, `${context.name}:${time}`, wish);
     },
+  });
+}
+
+/** Appends what another may have appended under the same id, so that it is told which of the two it was. */
+export function repeater(id: string, options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: (context, log) => appendOne(context, log, id, { given: true, mayBeLost: options.mayBeLost }),
   });
 }
 
@@ -136,12 +147,15 @@ export function rivals(options: EventScenarioOptions): Actor {
 interface Wish {
   readonly tags?: readonly string[];
   readonly condition?: Query | undefined;
+  /** The id was chosen before, so it may be there already. */
+  readonly given?: true;
+  readonly mayBeLost?: boolean | undefined;
 }
 
 async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, wish: Wish): Promise<void> {
   try {
     const { first: position } = await log.appender.append(requestFor(id, wish));
-    note("acknowledged", { id, position } satisfies Told);
+    note(wish.mayBeLost ? "appended" : "acknowledged", { id, position } satisfies Told);
   } catch (error) {
     if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
     else if (isHoldfastError(error, "APPEND_CONDITION_FAILED"))
@@ -154,8 +168,8 @@ async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, wis
   }
 }
 
-function requestFor(id: string, { tags = ["stock"], condition }: Wish = {}): AppendRequest {
-  const heads = [{ type: "Sold", tags, id }];
+function requestFor(id: string, { tags = ["stock"], condition, given }: Wish = {}): AppendRequest {
+  const heads = [{ type: "Sold", tags, id, ...(given ? { given } : {}) }];
   const payload = [JSON.stringify({ data: id })];
   const items = condition === undefined ? undefined : itemsOf(condition);
   const stored = items === undefined ? undefined : { if: items };

@@ -15,6 +15,7 @@ import { redoScenarios } from "./redo.ts";
 import { rollingChainScenarios } from "./rolling-chain.ts";
 import { semaphoreScenarios } from "./semaphore.ts";
 import { twoBootsScenarios } from "./two-boots.ts";
+import { unsyncedEventScenarios } from "./unsynced-events.ts";
 
 const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario[])[]>> = {
   durable: [
@@ -28,7 +29,7 @@ const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario
     groupCommitScenarios,
   ],
   locks: [semaphoreScenarios, pathLockScenarios, changingHandsScenarios, redoScenarios, brokenHolderScenarios],
-  events: [eventScenarios, eventConsumerScenarios],
+  events: [eventScenarios, unsyncedEventScenarios, eventConsumerScenarios],
 };
 
 export interface ListedScenario {

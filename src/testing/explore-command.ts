@@ -89,21 +89,29 @@ function list(chosen: readonly Choice[], { json = false }: ExploreFlags): void {
 }
 
 async function runScenarios(chosen: readonly Choice[], flags: ExploreFlags): Promise<void> {
-  const pool = new ExplorerPool(flags.jobs);
   const options = {
     statesMax: flags.states,
     preemptionsMax: flags.preemptions,
     ...(flags.random === undefined ? {} : { random: { runs: flags.random, seed: flags.seed } }),
   };
-  const explorations = await Promise.all(
+  const explorations = await exploreTogether(flags, (pool) =>
     chosen.map(async ({ name }) => {
       const exploration = await pool.explore({ kind: "scenario", name, options }, progressOf(name, flags));
       if (exploration.violation !== undefined && !flags.json) tell(name, exploration.violation, flags);
       return exploration;
     }),
-  ).finally(() => pool.close());
+  );
   console.log(flags.json ? JSON.stringify({ explorations }) : tableOf(explorations));
   if (explorations.some(({ violation }) => violation !== undefined)) process.exitCode = 1;
+}
+
+async function exploreTogether<T>({ jobs }: ExploreFlags, begin: (pool: ExplorerPool) => Promise<T>[]): Promise<T[]> {
+  const pool = new ExplorerPool(jobs);
+  try {
+    return await Promise.all(begin(pool));
+  } finally {
+    await pool.close();
+  }
 }
 
 /** At most one line a second, so that minutes of work are not silence. */
@@ -161,11 +169,10 @@ async function showAgain(
 
 async function runMutants(flags: ExploreFlags): Promise<void> {
   const names = new Set(choose(flags).map(({ name }) => name));
-  const pool = new ExplorerPool(flags.jobs);
   // Who asks for some by name wants to see how they are caught.
   const isAskedFor = flags.scenario !== undefined && !flags.json;
   const options = { shortenMs: isAskedFor ? 1000 : 0, statesMax: mutantStatesMax };
-  const results = await Promise.all(
+  const results = await exploreTogether(flags, (pool) =>
     mutants
       .filter(({ name }) => names.has(name))
       .map(async (mutant) => {
@@ -174,7 +181,7 @@ async function runMutants(flags: ExploreFlags): Promise<void> {
         if (isAskedFor && result.violation !== undefined) tell(mutant.name, result.violation, flags);
         return result;
       }),
-  ).finally(() => pool.close());
+  );
   const rows = results.map(({ mutant, caught, states, ms }) => [mutant, String(states), (ms / 1000).toFixed(1), caught ? "caught" : "MISSED"]); // prettier-ignore
   const head = ["mutant", "states", "seconds", "verdict"];
   console.log(flags.json ? JSON.stringify({ mutants: results }) : formatTable([head, ...rows]));

@@ -2,13 +2,13 @@
 import { Option, type Command } from "commander";
 import { formatTable, parseAtLeastOne, parseCount } from "./command-line.ts";
 import { torture, type TortureFigures, type TortureResult } from "./torture.ts";
-import { tortureParts, type TorturePart } from "./torture-report.ts";
+import { tortureParts } from "./torture-parts.ts";
 
 interface TortureFlags {
   readonly seconds: number;
   readonly processes: number;
   readonly seed?: number;
-  readonly part?: TorturePart;
+  readonly part?: string;
   readonly dir?: string;
   readonly sabotage?: boolean;
   readonly json?: boolean;

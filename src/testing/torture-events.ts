@@ -33,6 +33,7 @@ type Appended = NewEvent<"Worked" | "Claimed", Part>;
 
 export const eventsTask: TortureTask = {
   dawdling: 0.01,
+  leaseMs: 2000,
 
   // Not by the life that the others are told of: the log has a ground of its own, and begins a new life by itself.
   async work(tools, signal) {
@@ -155,10 +156,19 @@ class Worker {
     }
   }
 
-  /** Only a name can be taken; under its own name nobody else writes. */
-  #refused(batch: readonly Appended[], conflicts: readonly SequencedEvent[]): void {
+  /**
+   * Only a name can be taken; under its own name no other process writes, except that the next
+   * writer completes what the process that had this name before had written when it was killed.
+   * That may happen after this one has looked where its predecessor stopped, so it looks again.
+   */
+  async #refused(batch: readonly Appended[], conflicts: readonly SequencedEvent[]): Promise<void> {
     const [tag] = claimOf(batch);
     const isTaken = tag !== undefined && conflicts.length > 0 && conflicts.every(({ tags }) => tags.includes(tag));
+    const isCompleted =
+      this.#acknowledged === undefined &&
+      conflicts.length > 0 &&
+      conflicts.every(({ id, tags }) => tags.includes(`by:${this.#tools.name}`) && !id.endsWith(`-${process.pid}`));
+    if (isCompleted) return await this.resume();
     if (!isTaken) throw new Error(`refused for no reason: ${JSON.stringify({ batch, conflicts })}`);
   }
 

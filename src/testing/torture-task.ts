@@ -13,6 +13,8 @@ export interface TortureTools extends WorkerOrders {
 }
 
 export interface TortureTask {
+  /** Default 1000. Short where nothing but a lease ends a hold, so that living holders lose it all the time. */
+  readonly leaseMs?: number;
   /** How many of its calls to the disk dawdle. Default 0.03; less for a task that makes many. */
   readonly dawdling?: number;
   /** Works until it is told to finish, or until its life is over: then it rejects. */

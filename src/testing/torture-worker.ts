@@ -6,24 +6,12 @@ import type { Ports } from "../ports/ports.ts";
 import { Chance } from "./processes/chance.ts";
 import { finishSignal, report } from "./processes/child-side.ts";
 import { dawdlingDisk } from "./processes/dawdling-disk.ts";
-import { chainTask } from "./torture-chain.ts";
-import { eventsTask } from "./torture-events.ts";
-import { gateTask } from "./torture-gate.ts";
-import { locksTask, redoTask } from "./torture-locks.ts";
-import { semaphoreTask } from "./torture-semaphore.ts";
-import type { TorturePart, WorkerOrders, WorkerReport } from "./torture-report.ts";
-import type { TortureTask, TortureTools } from "./torture-task.ts";
-
-const tasks: Readonly<Record<TorturePart, TortureTask>> = {
-  chain: chainTask,
-  gate: gateTask,
-  semaphore: semaphoreTask,
-  locks: locksTask,
-  redo: redoTask,
-  events: eventsTask,
-};
+import { getTortureTask } from "./torture-parts.ts";
+import type { WorkerOrders, WorkerReport } from "./torture-report.ts";
+import type { TortureTools } from "./torture-task.ts";
 
 const orders = JSON.parse(process.argv[2] ?? "") as WorkerOrders;
+const task = getTortureTask(orders.part);
 const ports = await openNodePorts(orders.directory);
 const finish = finishSignal();
 await (orders.role === "auditor" ? audit() : work());
@@ -33,14 +21,14 @@ process.exit(0);
 async function work(): Promise<void> {
   // Not the same seed after each start, or each start would dawdle at the same places.
   const chance = new Chance(orders.seed ^ process.pid);
-  const probability = tasks[orders.part].dawdling ?? 0.03;
+  const probability = task.dawdling ?? 0.03;
   const slow: Ports = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability, msMax: 300 }) };
   const sync = chance.happens(0.25);
   while (!finish.aborted) {
     const ground = await openGround(slow);
     const tools = await toolsOf(ground, sync);
     try {
-      await tasks[orders.part].work(tools, finish);
+      await task.work(tools, finish);
     } catch (error) {
       // What fails in a life that is over fails for that reason: its temp files may be gone. Anything else is a finding.
       if (!tools.life.isOver) throw error;
@@ -53,7 +41,7 @@ async function work(): Promise<void> {
 
 async function audit(): Promise<void> {
   const ground = await openGround(ports);
-  const found = await tasks[orders.part].find(await toolsOf(ground, true));
+  const found = await task.find(await toolsOf(ground, true));
   let unswept = await sweep(ground);
   // Whoever was killed is proven dead at once; whoever was told to finish has left nothing. The lease is for what was neither.
   for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until;) {

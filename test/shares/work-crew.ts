@@ -1,6 +1,6 @@
 // The processes that work on one folder, some in each guest, and the ledgers of what they were told: the torture of src/testing, spread over machines.
 import { Ledger } from "../../src/testing/torture-ledger.ts";
-import type { TorturePart, WorkerOrders, WorkerReport } from "../../src/testing/torture-report.ts";
+import type { WorkerOrders, WorkerReport } from "../../src/testing/torture-report.ts";
 import { VisitLedger, type ConfirmedVisit } from "../../src/testing/visit-ledger.ts";
 import type { Bed } from "./bed.ts";
 import { until } from "./command.ts";
@@ -8,7 +8,7 @@ import type { Guest } from "./guest.ts";
 import type { Script } from "./script.ts";
 
 export interface WorkOptions {
-  readonly part: TorturePart;
+  readonly part: string;
   readonly directory: string;
   readonly leaseMs: number;
   /** Run the known-wrong variant. */
@@ -42,7 +42,7 @@ export class WorkCrew {
     this.#options = options;
   }
 
-  get part(): TorturePart {
+  get part(): string {
     return this.#options.part;
   }
   get violations(): readonly string[] {

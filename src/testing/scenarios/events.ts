@@ -28,7 +28,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: a writer that is killed, and a reader",
-      size: "large",
+      size: "medium",
       about: "The reader takes no lock, and what it was shown stays.",
       actors: { ada: writer(2, options), cleo: reader(2, options) },
       killsMax: 1,

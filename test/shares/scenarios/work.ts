@@ -1,6 +1,6 @@
 // Three machines that work on one folder: in peace, and while machines die, sleep and are cut off. One pair of scenarios for each part of the torture.
 import { setTimeout as sleep } from "node:timers/promises";
-import { tortureParts, type TorturePart } from "../../../src/testing/torture-report.ts";
+import { tortureParts } from "../../../src/testing/torture-parts.ts";
 import type { Bed } from "../bed.ts";
 import { Crews } from "../crews.ts";
 import { faultsOf, type Fault } from "../faults.ts";
@@ -27,7 +27,7 @@ export const workScenarios: readonly Scenario[] = [
   underFaults("all", parts),
 ];
 
-function inPeace(part: TorturePart): Scenario {
+function inPeace(part: string): Scenario {
   return {
     name: `${part}-in-peace`,
     about: "three machines work on one folder: no number is won twice, nothing acknowledged is missing",
@@ -42,7 +42,7 @@ function inPeace(part: TorturePart): Scenario {
   };
 }
 
-function underFaults(name: string, parts: readonly TorturePart[]): Scenario {
+function underFaults(name: string, parts: readonly string[]): Scenario {
   return {
     name: `${name}-under-faults`,
     about:
@@ -97,7 +97,7 @@ async function suffer(bed: Bed, crew: Crews, fault: Fault, round: number, report
 
 async function withCrews(
   bed: Bed,
-  parts: readonly TorturePart[],
+  parts: readonly string[],
   report: Report,
   action: (crew: Crews) => Promise<void>,
 ): Promise<void> {

@@ -64,6 +64,7 @@ export class Grant {
   /** By the monotonic clock. */
   readonly requestedMs: number;
   #state: "held" | "ending" | "released" | "lost" = "held";
+  /** Why it is lost, or about to end. */
   #reason: unknown;
   #isGivenUp = false;
   #turn: Promise<unknown> = Promise.resolve();
@@ -116,12 +117,20 @@ export class Grant {
     if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.lost("it was released");
   }
 
-  /** Made when somebody asks for it: most never do, and it costs more than all the rest of a grant. */
+  /** Made when it is asked for: for most grants it never is, and it costs more than all the rest of a grant. */
   get signal(): AbortSignal {
     this.#signal ??= new AbortController();
-    // Asked now: after a sleep, whoever looks comes before every timer.
-    if (!this.isHeld && this.#state === "lost") this.#signal.abort(this.#reason);
+    // Asked now: after a sleep, a caller that looks comes before every timer.
+    if (this.life.isOver) this.lose(this.life.signal.reason);
+    if (this.#reason !== undefined) this.#signal.abort(this.#reason);
     return this.#signal.signal;
+  }
+
+  /** Aborts its signal, and those of what is within it: it is about to end, and not by its owner's will. */
+  tell(reason: unknown): void {
+    this.#reason ??= reason;
+    this.#signal?.abort(this.#reason);
+    for (const grant of this.inner) grant.tell(reason);
   }
 
   /** Where all holds within the outermost one exclude each other: those that it covers stand in no other list. */
@@ -137,11 +146,11 @@ export class Grant {
   /** It is over, and not by its owner's will. */
   lose(reason: unknown): void {
     if (this.#state !== "held" && this.#state !== "ending") return;
-    this.#reason = reason;
+    this.#reason ??= reason;
     this.#end("lost");
     // Within another hold no request keeps the others of its family out of what is still to be done: that is done first.
     if (this.familyPlace === undefined || this.redos.size === 0) this.place?.leave();
-    this.#signal?.abort(reason);
+    this.#signal?.abort(this.#reason);
     for (const grant of this.inner) grant.lose(reason);
   }
 

@@ -107,7 +107,8 @@ export class HoldWatch {
     const paths = grant.asked.map(({ path }) => path || ".").join(", ");
     const message = `A lock on ${paths} was never released and nobody has it any more: it is released now.`;
     this.#options.ports.host.warn(message);
-    this.#inBackground(this.#options.release(grant));
+    // Its signal may still be in use: the caller that has it must stop.
+    this.#inBackground(this.#options.giveUp(grant, "it was not kept, and so it was collected as garbage"));
   }
 
   get #checkMs(): number {

@@ -63,5 +63,6 @@ export interface PathLocks extends AsyncDisposable {
   list(options?: { under?: string | undefined }): Promise<HeldLock[]>;
   /** Evicts the holders of this path; whatever they do later is refused. */
   break(path: string): Promise<HeldLock[]>;
+  /** Releases what is held; the signals of those holds abort first. Those that wait are told CLOSED. */
   close(): Promise<void>;
 }

@@ -157,6 +157,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   async close(): Promise<void> {
     if (!this.#closed.signal.aborted)
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
+    // Before any of them is released: the next holder must not come in beside work that goes on.
+    for (const grant of this.#watch.grants) this.tell(grant, "its locks were closed");
     // Whoever waits leaves now. A request that is on its way to the disk needs the ground until it has arrived, or nobody would know whether it did.
     await Promise.allSettled(this.#acquiring);
     const ends = await Promise.allSettled([...this.#watch.unreleased].map((grant) => this.release(grant)));
@@ -214,6 +216,10 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     if (grant.parent !== undefined)
       throw new TypeError("This hold ends with the one that it is within, so it cannot go to another process.");
     return await this.#ending.transfer(grant, options);
+  }
+
+  protected tell(grant: Grant, why: string): void {
+    if (grant.isHeld) grant.tell(grant.lost(why));
   }
 
   protected async takeOver(token: string, life: Life): Promise<Request> {

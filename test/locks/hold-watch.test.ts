@@ -1,6 +1,8 @@
 // The watch over the holds of a process: when one is told that it is over, and what is left of one that is.
 import { getEventListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Ports } from "../../src/ports/ports.ts";
@@ -44,6 +46,60 @@ describe("the signal of a hold", () => {
     order.push("after the life");
     expect(order).toEqual(["hold", "after the life"]);
     expect(getEventListeners(life.signal, "abort").length).toBeLessThan(10);
+  });
+});
+
+describe("a hold that ends without its owner aborts its signal", () => {
+  it("when the hold is collected and its owner kept the signal", async () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage = runInNewContext("gc") as () => void;
+    const warnings: string[] = [];
+    const host = (ports: Ports): Ports["host"] => ({ ...ports.host, warn: (message) => warnings.push(message) });
+    const locks = await world.open({ tamper: (ports) => ({ ...ports, host: host(ports) }) });
+    const start = async (): Promise<AbortSignal> => (await locks.acquire("x")).signal;
+    const [signal, other] = [await start(), await world.open()];
+    let isAborted = false;
+    signal.addEventListener("abort", () => (isAborted = true));
+    await vi.waitFor(
+      () => {
+        collectGarbage();
+        expect(isAborted).toBe(true);
+      },
+      { timeout: 20_000 },
+    );
+    expect(signal.reason).toMatchObject({ code: "LOCK_LOST" });
+    await (await other.acquire("x", { timeoutMs: 20_000 })).release();
+    expect(warnings.length).toBeGreaterThan(0);
+  });
+
+  it("when the locks are closed, before another is let in, and also that of a hold within it", async () => {
+    const [locks, other] = [await world.open(), await world.open()];
+    const outer = await locks.acquire("x", { mode: "tree" });
+    const holds = [outer, await locks.acquire("x/y", { within: outer }), await locks.acquire("z", { within: outer })];
+    const order: string[] = [];
+    for (const { signal } of holds) signal.addEventListener("abort", () => order.push("told"));
+    const next = other.acquireAll(["x", "x/y", "z"], { timeoutMs: 20_000 }).then(() => order.push("let in"));
+    await locks.close();
+    await next;
+    expect(order).toEqual(["told", "told", "told", "let in"]);
+    for (const { signal } of holds) expect(signal.reason).toMatchObject({ code: "LOCK_LOST" });
+  });
+
+  it("also for whoever asks for it after the locks were closed", async () => {
+    const locks = await world.open();
+    const hold = await locks.acquire("x");
+    await locks.close();
+    expect(hold.signal.aborted).toBe(true);
+    await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
+  });
+
+  it("but not one that its owner has released before", async () => {
+    const locks = await world.open();
+    const hold = await locks.acquire("x");
+    const { signal } = hold;
+    await hold.release();
+    await locks.close();
+    expect(signal.aborted).toBe(false);
   });
 });
 

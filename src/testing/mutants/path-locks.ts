@@ -177,6 +177,13 @@ class DowngradeWithoutDoubt extends TablePathLocks {
   }
 }
 
+/** Closes without a word to those that work under a hold. */
+class ClosingInSilence extends TablePathLocks {
+  protected override tell(): void {
+    // Nobody is told.
+  }
+}
+
 /** Looks once whether it is offered; takes it then, whoever has it by now. */
 class ReceiveWithoutLookingAgain extends TablePathLocks {
   protected override async takeOver(token: string, life: Life): Promise<Request> {
@@ -291,6 +298,15 @@ export const pathLockMutants: readonly Mutant[] = [
     about: "Who was inside in between had a higher one.",
     scenario: scenarioNamed(pathLockScenarios({ LocksClass: UpgradeWithOldFence }), "locks: upgrade against a waiter"),
     breaks: /fence \d+ came after fence \d+/,
+  },
+  {
+    name: "locks: closed without a word",
+    about: "Another process comes in, while a caller goes on under the hold whose signal it watches.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ LocksClass: ClosingInSilence }),
+      "hands: locks that are closed under a hold, and a waiter",
+    ),
+    breaks: together,
   },
   {
     name: "locks: downgrade that failed is none",

@@ -194,6 +194,28 @@ function downgradeInDoubt(options: LockScenarioOptions): Scenario {
   });
 }
 
+/** A process that closes its locks while a caller works under one of them, and another process that waits for it. */
+function closedUnderAHold(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "hands: locks that are closed under a hold, and a waiter",
+    about: "The caller that works under the hold is told by its signal before the waiter comes in.",
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => {
+          const locks = await openLocks(ports, options);
+          return { locks, hold: await locks.acquire("a") };
+        },
+        run: async (context, { locks, hold }) => {
+          context.note("enter", { claims: hold.requests, fence: hold.fence });
+          hold.signal.addEventListener("abort", () => context.note("leave"));
+          await locks.close();
+        },
+      }),
+      bob: visitor(["a"], { ...options, acquire: { timeoutMs: Infinity } }),
+    },
+  });
+}
+
 /** A caller that releases without waiting for its commit, and the next one of its process. */
 function commitUnderWay(options: LockScenarioOptions): Scenario {
   return lockScenario({
@@ -237,6 +259,7 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     commitUnderWay(options),
     family(options),
     downgradeInDoubt(options),
+    closedUnderAHold(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

@@ -14,6 +14,7 @@ import { publishScenarios } from "./publish.ts";
 import { redoScenarios } from "./redo.ts";
 import { rollingChainScenarios } from "./rolling-chain.ts";
 import { semaphoreScenarios } from "./semaphore.ts";
+import { staleRedoScenarios } from "./stale-redo.ts";
 import { twoBootsScenarios } from "./two-boots.ts";
 
 /** Explored by `npm run explore` only: minutes each. */
@@ -52,6 +53,7 @@ export function allScenarios(): ListedScenario[] {
     ...pathLockScenarios(),
     ...changingHandsScenarios(),
     ...redoScenarios(),
+    ...staleRedoScenarios(),
     ...brokenHolderScenarios(),
     ...groupCommitScenarios(),
     ...semaphoreScenarios(),

@@ -74,35 +74,21 @@ export async function removeDirectory(disk: Disk, path: string): Promise<boolean
       await again(disk, parentOf(path), () => disk.rmdir(path));
       return true;
     } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return true;
-      // EISDIR, ENOTDIR: something that we did not make. It is none of our business, and must not keep a sweep from going on.
-      if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES", "EISDIR", "ENOTDIR")) throw error;
+      if (hasErrno(error, "ENOENT")) return true;
+      // EISDIR, ENOTDIR: something that we did not make. It is none of our business, and must not keep a sweep from going on. ESTALE does not say that it is gone.
+      if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES", "EISDIR", "ENOTDIR", "ESTALE"))
+        throw error;
     }
   }
   return false;
 }
 
-/** Of a name that nobody uses again. */
+/** A name that is used once: to ask again cannot hit anything of another process. When it resolves, the name is gone. */
 export async function unlinkIfThere(disk: Disk, path: string): Promise<void> {
   try {
     await again(disk, parentOf(path), () => disk.unlink(path));
   } catch (error) {
-    if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
-  }
-}
-
-/** How often a share is asked again by name when it says that a handle is stale. */
-const staleTriesMax = 3;
-
-/** A name that is used once: to ask again cannot hit anything of anybody else's. */
-export async function unlinkOwn(disk: Disk, path: string): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await disk.unlink(path);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return;
-      if (!hasErrno(error, "ESTALE") || tries >= staleTriesMax) throw error;
-    }
+    if (!hasErrno(error, "ENOENT")) throw error;
   }
 }
 

@@ -1,7 +1,7 @@
 // Making what nobody else can have made: a name with random bits in it. If it is there already, an answer of ours was lost on the way.
-import { hasErrno, isOutage } from "../ports/disk-error.ts";
+import { hasErrno } from "../ports/disk-error.ts";
 import type { CreateFileOptions, Disk } from "../ports/disk.ts";
-import { again } from "./again.ts";
+import { again, isUnanswered } from "./again.ts";
 import { parentOf } from "./directory.ts";
 
 /** Two for a server that goes away once: what it had done by then stands in the way once more. */
@@ -28,9 +28,9 @@ export async function createOwnFile(
     } catch (error) {
       // Whole or not, it is made anew: nobody has been told of it.
       await disk.unlink(path).catch(() => undefined);
-      if (tries >= triesMax || !(isOutage(error) || hasErrno(error, "EEXIST"))) throw error;
-      // It is waited for by a look.
-      if (isOutage(error)) await disk.canOpen(parentOf(path));
+      if (tries >= triesMax || !(isUnanswered(error) || hasErrno(error, "EEXIST"))) throw error;
+      // A server that is away is waited for by a look.
+      if (isUnanswered(error)) await disk.canOpen(parentOf(path));
     }
   }
 }

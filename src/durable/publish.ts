@@ -52,7 +52,9 @@ export async function replace(
 ): Promise<void> {
   const temp = await stage(staging, bytes, { sync });
   try {
-    await renameOnce(staging.disk, temp, target, bytes);
+    // Gone because it became the target, perhaps replaced since, or because it was swept: the content tells, or nothing does.
+    if (!(await renameOnce(staging.disk, temp, target)) && !(await carries(staging.disk, target, bytes, true)))
+      throw outcomeUnknown(target, undefined);
   } catch (error) {
     await discard(staging, temp);
     throw error;
@@ -100,7 +102,8 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
   const directory = await staging.directory();
   const temp = newTemp(staging, directory);
   try {
-    await again(disk, directory, () => disk.link(path, temp));
+    // By the directory of `path`: a client that remembers a file which has no name any more looks it up anew.
+    await again(disk, parentOf(path), () => disk.link(path, temp));
   } catch (error) {
     // A name of ours alone: it can only have been made by this very request, whose first answer was lost.
     if (!hasErrno(error, "EEXIST")) {
@@ -108,6 +111,8 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
       // The same is answered when we were taken for dead and our own directory was swept. Asked after the link and of that very directory: its name is never made again, so if it
       // is there now it was there then.
       await mustStand(staging, directory);
+      // It is not known whether `path` is there, and a wrong "gone" would end what another holds.
+      if (hasErrno(error, "ESTALE")) throw error;
       return false;
     }
   }
@@ -126,20 +131,46 @@ export async function isStillThere(staging: Staging, path: string): Promise<bool
   return (await disk.canOpen(parentOf(path))) && (await canLinkFrom(staging, path));
 }
 
-async function renameOnce(disk: Disk, temp: string, target: string, bytes: Uint8Array): Promise<void> {
+/**
+ * Renames `from` to `to`. False when `from` is gone, by an earlier request of ours or by another
+ * process: then `to` has to tell, or it does not matter. The one place that says what a failed
+ * rename means. As long as its source is there, a rename has not happened and may be asked for
+ * again, so `from` must be a name that is never made again, or `to` must be in a directory that is
+ * gone before it is. ENOENT when `from` is there and the directory of `to` is not. OUTCOME_UNKNOWN
+ * when it cannot be found out.
+ */
+export async function renameOnce(disk: Disk, from: string, to: string): Promise<boolean> {
   let inDoubt = false;
   for (let tries = 1; ; tries++) {
     try {
-      return await disk.rename(temp, target);
+      await disk.rename(from, to);
+      return true;
     } catch (error) {
-      if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
-      inDoubt = true;
-      if (await carries(disk, target, bytes, inDoubt)) return;
-      // ENOENT alone proves nothing: the temp file is gone because it became the target and was replaced since, or because it was swept.
-      if (hasErrno(error, "ENOENT") && (await parentExists(disk, target))) throw outcomeUnknown(target, error);
-      if (hasErrno(error, "ENOENT")) throw error;
-      if (tries >= triesMax) throw outcomeUnknown(target, error);
+      inDoubt ||= isOutcomeUnknown(error);
+      // "No" to this request says nothing about an earlier one that was never answered.
+      if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw inDoubt ? outcomeUnknown(to, error) : error;
+      // The source first: once it is gone nothing moves any more, and whatever is to be looked at next stays as it is.
+      if (!(await isThere(disk, from))) return false;
+      if (hasErrno(error, "ENOENT") && !(await isThere(disk, parentOf(to)))) throw error;
+      // Both are there: the client had remembered that one was not, and has looked again.
+      if (tries >= triesMax) throw outcomeUnknown(to, error);
     }
+  }
+}
+
+/** Moves `from` to `to`, a name that no other process ever makes: true when it is there now, false when another process has moved or removed `from`. Fails as `renameOnce` does. */
+export async function moveOnce(disk: Disk, from: string, to: string): Promise<boolean> {
+  return (await renameOnce(disk, from, to)) || (await isThere(disk, to));
+}
+
+/** As the file system itself knows. OUTCOME_UNKNOWN where it cannot be looked: the client of a share may have asked twice, so also "no" may be said of what was done. */
+async function isThere(disk: Disk, path: string): Promise<boolean> {
+  try {
+    await disk.look(path);
+    return true;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) return false;
+    throw outcomeUnknown(path, error);
   }
 }
 
@@ -154,15 +185,6 @@ async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: b
     // The client of a share may have asked twice, and then the name is taken because we took it: who cannot look does not know.
     const mayBeOurs = inDoubt || disk.volume.kind !== "local" || isOutcomeUnknown(error);
     throw mayBeOurs ? outcomeUnknown(target, error) : error;
-  }
-}
-
-async function parentExists(disk: Disk, target: string): Promise<boolean> {
-  try {
-    return await disk.canOpen(parentOf(target));
-  } catch {
-    // It cannot be said that it is gone.
-    return true;
   }
 }
 

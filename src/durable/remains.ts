@@ -3,9 +3,9 @@ import { isId } from "../format/id.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { FileStat } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
-import { again } from "./again.ts";
 import { removeDirectory, unlinkIfThere } from "./directory.ts";
 import type { GroundLayout, Holder } from "./holder.ts";
+import { renameOnce } from "./publish.ts";
 import { withProbe } from "./stamp.ts";
 import type { Staging } from "./staging.ts";
 
@@ -23,14 +23,8 @@ export class Remains {
 
   /** Final, and known to all before anything of it is removed: its record becomes its death record. */
   async declareDead({ id }: Holder): Promise<void> {
-    const { disk } = this.#ports;
-    const { holders } = this.#layout;
-    try {
-      await again(disk, holders, () => disk.rename(this.#layout.record(id), this.#layout.deathRecord(id)));
-    } catch (error) {
-      // Somebody else has declared it.
-      if (!hasErrno(error, "ENOENT")) throw error;
-    }
+    // False: another process has declared it, or it has ended by itself.
+    await renameOnce(this.#ports.disk, this.#layout.record(id), this.#layout.deathRecord(id));
   }
 
   async bury(holder: Holder): Promise<void> {

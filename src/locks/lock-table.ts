@@ -4,7 +4,7 @@
 // request from the list by an append before he removes the file, and must complete what was committed under it: judgement is a record. So a hold
 // file that is gone means that its owner will commit nothing more and that all he has committed is done. Its name is never used again, so that
 // its absence cannot be an old answer: nobody has looked for it before it was there.
-import { ensureDirectory, unlinkIfThere, unlinkOwn } from "../durable/directory.ts";
+import { ensureDirectory, unlinkIfThere } from "../durable/directory.ts";
 import type { Ground } from "../durable/ground.ts";
 import { isStillThere } from "../durable/publish.ts";
 import { RollingChain, type AppendOptions, type RollingEntry } from "../durable/rolling-chain.ts";
@@ -165,7 +165,7 @@ export class LockTable {
     // Known before it is done: whatever comes of the unlink, we will not act under it again.
     this.#verdicts.noteOver(id);
     try {
-      await unlinkOwn(this.ground.ports.disk, this.holdFile(id));
+      await unlinkIfThere(this.ground.ports.disk, this.holdFile(id));
     } catch (error) {
       // It may stand, and only an append can end it now: the next one of this process, whoever makes it.
       this.#verdicts.takeBackOver(id);

@@ -2,6 +2,7 @@
 // late, twice or delayed finds nothing to rename, and no identity needs to be compared.
 import { again } from "../durable/again.ts";
 import { syncNames, parentOf } from "../durable/directory.ts";
+import { renameOnce } from "../durable/publish.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { isWithin } from "../format/path-key.ts";
@@ -66,7 +67,8 @@ async function applyStep(place: RedoPlace, step: RedoStep, directory: string): P
       await again(disk, parentOf(directory), () => disk.rmdir(directory));
       return;
     } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return;
+      // Its name is made once and was there when it was learnt of, so its absence is no old answer.
+      if (hasErrno(error, "ENOENT")) return;
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
     }
   }
@@ -78,7 +80,7 @@ async function syncIfThere({ ports }: RedoPlace, directory: string): Promise<voi
   try {
     await syncNames(ports.disk, directory);
   } catch (error) {
-    if (!hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) throw error;
+    if (!hasErrno(error, "ENOENT", "ENOTDIR")) throw error;
   }
 }
 
@@ -86,35 +88,43 @@ async function moveAlong(place: RedoPlace, step: RedoStep, directory: string): P
   const target = targetOf(place, step.target);
   switch (step.kind) {
     case "in":
-      return await moveIn(place, `${directory}/new`, target);
+      return await moveOut(place, `${directory}/new`, target);
     case "out":
-      await renameIfThere(place, target, `${directory}/out`);
+      await moveIn(place, target, `${directory}/out`);
       // Renamed and not removed: what is open on a share would stay there under another name, and keep the directory.
-      await renameIfThere(place, `${directory}/out`, newTrash(place));
-      return;
+      return await moveOut(place, `${directory}/out`, newTrash(place));
     case "move":
-      await renameIfThere(place, targetOf(place, step.source), `${directory}/moved`);
-      return await moveIn(place, `${directory}/moved`, target);
+      await moveIn(place, targetOf(place, step.source), `${directory}/moved`);
+      return await moveOut(place, `${directory}/moved`, target);
   }
 }
 
-async function moveIn(place: RedoPlace, from: string, target: string): Promise<void> {
-  if (await renameIfThere(place, from, target)) return;
-  const { disk } = place.ports;
-  // A foreign program took away the target's directory: that has to be said, or the step would be tried for ever.
-  if (!(await disk.canOpen(parentOf(target))) && (await disk.canOpen(from)))
-    throw stuck(target, "its directory is missing; make it again");
+/** Into the step's directory, which is gone if another process has come after us. */
+async function moveIn(place: RedoPlace, from: string, to: string): Promise<void> {
+  try {
+    await renameIfThere(place, from, to);
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT")) throw error;
+  }
 }
 
-/** Nothing to rename is fine: somebody else has. */
-async function renameIfThere({ ports }: RedoPlace, from: string, to: string): Promise<boolean> {
+/** Out of the step's directory. */
+async function moveOut(place: RedoPlace, from: string, to: string): Promise<void> {
+  try {
+    await renameIfThere(place, from, to);
+  } catch (error) {
+    // A foreign program took away the target's directory: that has to be said, or the step would be tried for ever.
+    throw hasErrno(error, "ENOENT") ? stuck(to, "its directory is missing; make it again", error) : error;
+  }
+}
+
+/** Nothing to rename is fine: another process has. To rename again what was renamed is impossible: each rename goes out of or into the step's own directory. */
+async function renameIfThere({ ports }: RedoPlace, from: string, to: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      // Again after an outage: nothing that was renamed by the first request can be renamed by the second.
-      await again(ports.disk, parentOf(to), () => ports.disk.rename(from, to));
-      return true;
+      await renameOnce(ports.disk, from, to);
+      return;
     } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return false;
       if (!hasErrno(error, "EBUSY", "EPERM", "EACCES", "ETXTBSY")) throw error;
       if (tries >= busyTriesMax) throw stuck(to, "it, or what is to go there, is in use", error);
       await ports.clock.sleep(busyPauseMs * 2 ** tries);

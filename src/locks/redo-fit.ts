@@ -56,9 +56,9 @@ function whereIs(place: RedoPlace, redo: Redo, path: string, count: number): str
 async function findKind(disk: Disk, path: string | undefined): Promise<Kind | undefined> {
   if (path === undefined) return undefined;
   try {
-    return (await disk.stat(path)).kind;
+    return (await disk.look(path)).kind;
   } catch (error) {
-    if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) return undefined;
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) return undefined;
     throw error;
   }
 }

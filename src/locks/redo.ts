@@ -196,7 +196,7 @@ export class RedoDraft {
       throw holdfastError("INVALID_PATH", `${path} is part of the locks themselves, and cannot be changed.`, { path });
     this.#mustCover(located, "exact");
     const parent = parentOf(targetOf(place, located.path));
-    const [here, there] = [await this.#disk.stat(this.#directory), await this.#findStat(parent)];
+    const [here, there] = [await this.#disk.stat(this.#directory), await this.#look(parent)];
     if (there?.kind !== "directory")
       throw holdfastError("NO_SUCH_FILE", `${parent} is no directory. Make it first, under a lock on it.`, {
         path: parent,
@@ -207,12 +207,13 @@ export class RedoDraft {
   }
 
   async #findKind({ path }: Located): Promise<Kind | undefined> {
-    return (await this.#findStat(targetOf(this.#table.place, path)))?.kind;
+    return (await this.#look(targetOf(this.#table.place, path)))?.kind;
   }
 
-  async #findStat(path: string): Promise<FileStat | undefined> {
+  /** As the server knows: on a share a `stat` may tell what was there before another machine changed it under its own lock. */
+  async #look(path: string): Promise<FileStat | undefined> {
     try {
-      return await this.#disk.stat(path);
+      return await this.#disk.look(path);
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ENOTDIR")) return undefined;
       throw error;

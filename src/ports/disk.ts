@@ -92,6 +92,15 @@ export interface Disk {
   stat(path: string): Promise<FileStat>;
 
   /**
+   * What is there now: a `stat` that the file system itself answers. On a network mount the
+   * directory is opened first and then the path, and an absence is believed only when the client
+   * was made to look the name up anew. ENOENT, ENOTDIR. What remains: on SMB a file that a process
+   * of this machine has open may be shown for as long as that lasts, though another machine has
+   * removed it.
+   */
+  look(path: string): Promise<FileStat>;
+
+  /**
    * Where an existing path leads when every symbolic link on the way is followed: absolute, without a link in it. ENOENT when it or what a link
    * points to is missing, ELOOP when links lead in a circle, ENOTDIR. May be an old answer on a network mount, and is one as soon as a link changes.
    */

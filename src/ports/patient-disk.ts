@@ -41,6 +41,9 @@ class PatientDisk implements Disk {
   stat(path: string): Promise<FileStat> {
     return this.#look(() => this.#disk.stat(path));
   }
+  look(path: string): Promise<FileStat> {
+    return this.#look(() => this.#disk.look(path));
+  }
   realPath(path: string): Promise<string> {
     return this.#look(() => this.#disk.realPath(path));
   }

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ensureDirectory, removeDirectory, removeTree, unlinkOwn } from "../../src/durable/directory.ts";
+import { ensureDirectory, removeDirectory, removeTree, unlinkIfThere } from "../../src/durable/directory.ts";
 import { openNodeDisk } from "../../src/ports/node/disk.ts";
 import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
@@ -193,7 +193,7 @@ describe("a name of one's own whose handle has become stale", () => {
         await real.unlink(name);
       },
     }));
-    const told = await unlinkOwn(disk, path).catch((error: unknown) => (error as { errno: string }).errno);
+    const told = await unlinkIfThere(disk, path).catch((error: unknown) => (error as { errno: string }).errno);
     expect(told).toBe(errno);
     expect(await staging.disk.canOpen(path)).toBe(errno !== undefined);
   });

@@ -223,7 +223,7 @@ describe("a ground whose life is over", () => {
     const first = await ground.life();
     await world.advance(leaseMs);
     const record = `/ground/holders/${first.holder.id}.json`;
-    await world.withFault({ process: "ada", at: `rename ${record}`, label: "EIO", lasting: false }, async () => {
+    await world.withFault({ process: "ada", at: `rename ${record}`, label: "EACCES", lasting: false }, async () => {
       // Its lock was given up with the old life, so that it is proven dead.
       await ground.life();
     });

@@ -13,14 +13,23 @@ let world: LocksWorld;
 let locks: TablePathLocks;
 let hold: PathHold;
 let draft: RedoDraft;
-/** Calls that fail, by what they are and how their path ends. */
-let failing: { readonly call: string; readonly end: RegExp; readonly errno: string } | undefined;
+/** Calls that fail, by what they are and their path: all of them, or the one of that number. */
+interface Failing {
+  readonly call: string;
+  readonly end: RegExp;
+  readonly errno: string;
+  readonly only?: number;
+}
+let failing: Failing | undefined;
+/** How many came that `failing` is about. */
+let met = 0;
 
 beforeEach(async () => {
   failing = undefined;
   world = await LocksWorld.make();
   const orFail = async <T>(call: string, path: string, action: () => Promise<T>): Promise<T> => {
-    if (failing?.call === call && failing.end.test(path)) throw diskError(failing.errno, call, path);
+    if (failing?.call === call && failing.end.test(path) && [++met, undefined].includes(failing.only))
+      throw diskError(failing.errno, call, path);
     return await action();
   };
   locks = await world.open({
@@ -28,6 +37,7 @@ beforeEach(async () => {
       createFile: (path, bytes, options) => orFail("create", path, () => disk.createFile(path, bytes, options)),
       list: (path) => orFail("list", path, () => disk.list(path)),
       rename: (from, to) => orFail("rename", to, () => disk.rename(from, to)),
+      rmdir: (path) => orFail("rmdir", path, () => disk.rmdir(path)),
     })),
   });
   hold = await locks.acquire("", { mode: "tree" });
@@ -219,9 +229,46 @@ describe("a commit that counts", () => {
   it("is never told as failed, whatever the disk says while it is completed", async () => {
     await draft.in("f", filled("f"));
     failing = { call: "rename", end: /\/f$/, errno: "EIO" };
-    await expect(draft.commit()).rejects.toMatchObject({ code: "RESOURCE_BUSY", cause: { code: "IO_ERROR" } });
+    await expect(draft.commit()).rejects.toMatchObject({
+      code: "RESOURCE_BUSY",
+      cause: { code: "OUTCOME_UNKNOWN", cause: { code: "IO_ERROR" } },
+    });
     failing = undefined;
     await hold.release();
     expect(text("f")).toBe("f");
+  });
+
+  it("is told as done only when all of it is, at whichever change a handle was stale", async () => {
+    for (const call of ["rename", "rmdir"])
+      for (let at = 1; at <= (call === "rename" ? 5 : 3); at++) {
+        const names = { file: `file-${call}-${at}`, gone: `gone-${call}-${at}`, from: `from-${call}-${at}` };
+        for (const name of Object.values(names)) writeFileSync(join(world.root, name), "old");
+        const each = await locks.draft(hold);
+        await each.in(names.file, filled("new"));
+        await each.out(names.gone);
+        await each.move(names.from, `${names.from}.moved`);
+        // The last `rename` is the one that marks it as done.
+        failing = { call, end: /./, errno: "ESTALE", only: at };
+        met = 0;
+        await each.commit();
+        expect(met).toBeGreaterThan(at);
+        failing = undefined;
+        expect(text(names.file)).toBe("new");
+        expect(existsSync(join(world.root, names.gone))).toBe(false);
+        expect(existsSync(join(world.root, names.from))).toBe(false);
+        expect(text(`${names.from}.moved`)).toBe("old");
+      }
+  });
+
+  it("keeps the only copy of a file whose step directory stays stale, and completes the move later", async () => {
+    writeFileSync(at("precious"), "the only copy");
+    await draft.move("precious", "elsewhere");
+    failing = { call: "rename", end: /elsewhere$/, errno: "ESTALE" };
+    await expect(draft.commit()).rejects.toMatchObject({ code: "RESOURCE_BUSY" });
+    await expect(hold.release()).rejects.toMatchObject({ code: "RESOURCE_BUSY" });
+    failing = undefined;
+    await hold.release();
+    expect(text("elsewhere")).toBe("the only copy");
+    expect(existsSync(at("precious"))).toBe(false);
   });
 });

@@ -342,6 +342,21 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
       });
     });
 
+    describe("look", () => {
+      it("tells what stat tells of a file and of a directory", async () => {
+        await create(at("a"), "12345");
+        await disk.mkdir(at("d"));
+        for (const path of [at("a"), at("d"), root]) expect(await disk.look(path)).toEqual(await disk.stat(path));
+      });
+
+      it("says ENOENT for what is missing, and ENOTDIR below a file", async () => {
+        await create(at("a"), "");
+        expect(await failure(disk.look(at("missing")))).toBe("ENOENT");
+        expect(await failure(disk.look(at("missing", "b")))).toBe("ENOENT");
+        expect(await failure(disk.look(at("a", "b")))).toBe("ENOTDIR");
+      });
+    });
+
     describe("hasLink", () => {
       it("says no of plain names, whether they are there or not", async () => {
         await disk.mkdir(at("d"));

@@ -1,22 +1,62 @@
 // Which calls are used on which share. What they are for, that no server delegates a file and no client remembers an absence, only real ones show: `npm run test:shares`.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
-import { pooledCalls } from "../../src/ports/node/file-calls.ts";
-import { nfsCalls } from "../../src/ports/node/nfs-calls.ts";
-import { callsFor } from "../../src/ports/node/share-calls.ts";
+import { pooledCalls, type FileCalls } from "../../src/ports/node/file-calls.ts";
+import { nfsCalls, openingDirectories } from "../../src/ports/node/nfs-calls.ts";
+import { callsFor, otherCalls } from "../../src/ports/node/share-calls.ts";
 import { believingListings, smbCalls } from "../../src/ports/node/smb-calls.ts";
-import { makeScratch } from "./scratch.ts";
+import { NodeDisk } from "../../src/ports/node/disk.ts";
+import { asOrdinaryUser, makeScratch } from "./scratch.ts";
 
-const share = (type: string): Volume => ({ kind: "network", type, mountOptions: [] });
+const share = (type: string, ...mountOptions: string[]): Volume => ({ kind: "network", type, mountOptions });
+const absence = (): Error => Object.assign(new Error("not there"), { code: "ENOENT" });
+
+/** Calls of a client that remembers of `absent` that they were not there; `forget` is told of each directory that it opens or lists. */
+function rememberingCalls(
+  absent: Set<string>,
+  forget: (how: "open" | "list", directory: string) => void,
+  asked: string[] = [],
+): FileCalls {
+  const mustNotRemember = (path: string): void => {
+    for (let above = path; above !== dirname(above); above = dirname(above)) if (absent.has(above)) throw absence();
+  };
+  return {
+    ...pooledCalls,
+    open: async (path, flags, mode) => {
+      asked.push("open");
+      mustNotRemember(path);
+      const fd = await pooledCalls.open(path, flags, mode);
+      forget("open", path);
+      return fd;
+    },
+    hasName: async (path, isWanted) => {
+      asked.push("list");
+      mustNotRemember(path);
+      forget("list", path);
+      return await pooledCalls.hasName(path, isWanted);
+    },
+  };
+}
 
 describe("the calls for a share", () => {
   it("ask for no delegation on NFS 4, whose client on Linux knows how", () => {
-    expect(callsFor(share("nfs4"), "linux")).toBe(nfsCalls);
+    expect(callsFor(share("nfs4", "lookupcache=pos"), "linux")).toBe(nfsCalls);
     for (const type of ["cifs", "smb3"]) expect(callsFor(share(type), "linux")).toBe(smbCalls);
-    for (const type of ["nfs", "fuse.sshfs", "9p"]) expect(callsFor(share(type), "linux")).toBe(pooledCalls);
-    expect(callsFor(share("nfs4"), "darwin")).toBe(pooledCalls);
+    for (const type of ["fuse.sshfs", "9p"]) expect(callsFor(share(type), "linux")).toBe(otherCalls);
+    expect(callsFor(share("nfs4"), "darwin")).toBe(otherCalls);
+  });
+
+  it("believe an absence on NFS only where the kernel shows that the client remembers none", () => {
+    for (const option of ["lookupcache=pos", "lookupcache=none"]) {
+      expect(callsFor(share("nfs4", "rw", option), "linux")).toBe(nfsCalls);
+      expect(callsFor(share("nfs", "rw", option), "linux")).toBe(pooledCalls);
+    }
+    for (const options of [[], ["rw", "vers=4.2"], ["lookupcache=all"]]) {
+      expect(callsFor(share("nfs4", ...options), "linux")).not.toBe(nfsCalls);
+      expect(callsFor(share("nfs", ...options), "linux")).not.toBe(pooledCalls);
+    }
   });
 
   it.runIf(process.platform === "linux")(
@@ -30,29 +70,105 @@ describe("the calls for a share", () => {
       await expect(nfsCalls.open(join(root, "e"), "r")).rejects.toMatchObject({ code: "ENOENT" });
     },
   );
+});
 
-  it("do not believe an absence on SMB before the directory was listed", async () => {
+// How a client is made to forget that a name was not there, and by which calls.
+describe.each([
+  ["NFS, before the directory was opened", "open" as const, openingDirectories],
+  ["SMB, before the directory was listed", "list" as const, believingListings],
+])("an absence is not believed on %s", (_, how, wary) => {
+  function world() {
     const root = makeScratch();
-    writeFileSync(join(root, "made"), "by another machine");
+    const absent = new Set<string>();
     const asked: string[] = [];
-    // A client that remembers what was not there, until it lists.
-    let remembers = true;
+    const forget = (by: "open" | "list", directory: string): void => {
+      if (by === how) for (const path of [...absent]) if (dirname(path) === directory) absent.delete(path);
+    };
+    const calls = wary(rememberingCalls(absent, forget, asked));
+    return { at: (...names: string[]) => join(root, ...names), absent, asked, calls };
+  }
+
+  it("when a file is opened that another machine has made", async () => {
+    const { at, absent, asked, calls } = world();
+    writeFileSync(at("made"), "by another machine");
+    absent.add(at("made"));
+    await calls.close(await calls.open(at("made"), "r"));
+    expect(asked).toEqual(["open", how, "open"]);
+    asked.length = 0;
+    await calls.close(await calls.open(at("made"), "r+"));
+    expect(asked).toEqual(["open"]);
+  });
+
+  it("when the absence of directories above it is remembered too", async () => {
+    const { at, absent, calls } = world();
+    mkdirSync(at("a", "b"), { recursive: true });
+    writeFileSync(at("a", "b", "made"), "");
+    for (const path of [at("a"), at("a", "b"), at("a", "b", "made")]) absent.add(path);
+    await calls.close(await calls.open(at("a", "b", "made"), "r"));
+    expect(absent).toEqual(new Set());
+  });
+
+  it("and is believed when it is true", async () => {
+    const { at, calls } = world();
+    await expect(calls.open(at("never made"), "r")).rejects.toMatchObject({ code: "ENOENT" });
+    await expect(calls.open(at("no directory", "x"), "r+")).rejects.toMatchObject({ code: "ENOENT" });
+    await expect(calls.look(at("never made"))).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
+  it("when something is looked at, of whatever kind", async () => {
+    const { at, absent, calls } = world();
+    mkdirSync(at("d"));
+    writeFileSync(at("made"), "12345");
+    for (const path of [at("d"), at("made")]) absent.add(path);
+    const disk = new NodeDisk(share("test"), calls);
+    expect(await disk.look(at("d"))).toMatchObject({ kind: "directory" });
+    expect(await disk.look(at("made"))).toMatchObject({ kind: "file", size: 5 });
+  });
+});
+
+describe("a look on a share", () => {
+  it("tells the kind of what this user may not read", async () => {
+    const root = makeScratch();
+    writeFileSync(join(root, "secret"), "x");
+    chmodSync(join(root, "secret"), 0);
+    const disk = new NodeDisk(share("cifs"), smbCalls);
+    await expect(asOrdinaryUser(() => disk.look(join(root, "secret")))).resolves.toMatchObject({ kind: "file" });
+  });
+
+  it("finds a name among more than 100,000 on SMB, page by page", async () => {
+    const root = makeScratch();
+    writeFileSync(join(root, "last"), "");
+    const absent = new Set([join(root, "last")]);
+    let read = 0;
     const calls = believingListings({
-      ...pooledCalls,
-      open: async (path, flags, mode) => {
-        asked.push("open");
-        if (remembers) throw Object.assign(new Error("not there"), { code: "ENOENT" });
-        return await pooledCalls.open(path, flags, mode);
-      },
-      list: async (path, namesMax) => {
-        asked.push("list");
-        remembers = false;
-        return await pooledCalls.list(path, namesMax);
+      ...rememberingCalls(absent, () => undefined),
+      // A directory whose names come one after the other, and which would fill the memory if all were kept.
+      hasName: (_, isWanted) => {
+        for (; read < 150_000; read++) if (isWanted(`name ${read}`)) return true;
+        absent.clear();
+        return isWanted("last");
       },
     });
-    await calls.close(await calls.open(join(root, "made"), "r"));
-    expect(asked).toEqual(["open", "list", "open"]);
-    await expect(calls.open(join(root, "never made"), "r")).rejects.toMatchObject({ code: "ENOENT" });
-    await expect(calls.open(join(root, "no directory", "x"), "r+")).rejects.toMatchObject({ code: "ENOENT" });
+    await calls.close(await calls.open(join(root, "last"), "r"));
+    expect(read).toBe(150_000);
+  });
+});
+
+describe("a stale handle", () => {
+  it("does not make a listing or a sync of a directory fail that has a new one", async () => {
+    const root = makeScratch();
+    let stale = true;
+    const staleOnce = (): void => {
+      if (stale) throw ((stale = false), Object.assign(new Error("stale"), { code: "Unknown system error -116" }));
+    };
+    const disk = new NodeDisk(share("nfs4"), {
+      ...pooledCalls,
+      list: (path, namesMax) => (staleOnce(), pooledCalls.list(path, namesMax)),
+      fsync: async (fd) => (staleOnce(), pooledCalls.fsync(fd)),
+    });
+    expect(await disk.list(root)).toEqual([]);
+    stale = true;
+    await disk.syncDirectory(root);
+    expect(stale).toBe(false);
   });
 });

@@ -276,6 +276,64 @@ describe("directoryHandles", () => {
   });
 });
 
+describe("a stat on a share", () => {
+  it("may tell of a file that another machine has replaced by a directory, until the machine looks", async () => {
+    const bench = new Bench({ fileHandles: true });
+    const [m1, m2] = [bench.decided("m1"), bench.disk("m2")];
+    await make(m2, "/x");
+    await m1.answer((disk) => disk.stat("/x"));
+    await m2.unlink("/x");
+    await m2.mkdir("/x");
+    expect(await m1.answer((disk) => disk.stat("/x"), "from the cache")).toMatchObject({ kind: "file" });
+    expect(await m1.labelsOf((disk) => disk.look("/x"))).toEqual([""]);
+    expect(await m1.answer((disk) => disk.look("/x"))).toMatchObject({ kind: "directory" });
+    expect(await m1.labelsOf((disk) => disk.stat("/x"))).toEqual([""]);
+  });
+
+  it("may tell of a directory that another machine has removed, until the machine looks", async () => {
+    const bench = new Bench({ directoryHandles: true });
+    const [m1, m2] = [bench.decided("m1"), bench.disk("m2")];
+    await m2.mkdir("/d");
+    await m1.answer((disk) => disk.list("/d"));
+    await m2.rmdir("/d");
+    expect(await m1.answer((disk) => disk.stat("/d"), "from the cache")).toMatchObject({ kind: "directory" });
+    expect(await m1.answer((disk) => disk.look("/d"))).toBe("ENOENT");
+    expect(await m1.labelsOf((disk) => disk.stat("/d"))).toEqual([""]);
+  });
+
+  it("may miss what another machine has made, and a look does not", async () => {
+    const bench = new Bench({ staleAbsence: true });
+    const [m1, m2] = [bench.decided("m1"), bench.disk("m2")];
+    await m1.answer((disk) => disk.look("/x"));
+    await make(m2, "/x");
+    expect(await m1.answer((disk) => disk.stat("/x"), "absent, from the cache")).toBe("ENOENT");
+    expect(await m1.labelsOf((disk) => disk.look("/x"))).toEqual([""]);
+    expect(await m1.answer((disk) => disk.look("/x"))).toMatchObject({ kind: "file" });
+    expect(await m1.labelsOf((disk) => disk.stat("/x"))).toEqual([""]);
+  });
+});
+
+describe("staleHandles", () => {
+  it("lets every change say ESTALE, done or not, and no look", async () => {
+    const bench = new Bench({ staleHandles: true });
+    const m1 = bench.decided("m1");
+    await make(bench.disk("m1"), "/a");
+    expect(await m1.answer((disk) => disk.rename("/a", "/b"), "a handle is stale")).toBe("ESTALE");
+    expect(bench.state).toBe("a=");
+    expect(await m1.answer((disk) => disk.rename("/a", "/b"), "done, and a handle is stale")).toBe("ESTALE");
+    expect(bench.state).toBe("b=");
+    const changes = [
+      (disk: SimDisk) => disk.mkdir("/d"),
+      (disk: SimDisk) => disk.link("/b", "/c"),
+      (disk: SimDisk) => disk.unlink("/b"),
+      (disk: SimDisk) => disk.rmdir("/d"),
+    ];
+    for (const change of changes) expect(await m1.labelsOf(change)).toContain("a handle is stale");
+    for (const look of [(disk: SimDisk) => disk.stat("/b"), (disk: SimDisk) => disk.look("/b")])
+      expect(await m1.labelsOf(look)).toEqual([""]);
+  });
+});
+
 describe("lateWrites", () => {
   const quirks = { lateWrites: true };
 

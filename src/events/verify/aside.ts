@@ -1,6 +1,6 @@
 // Moving what nobody needs out of the way, where a person can look at it. Nothing is ever deleted.
 import { ensureDirectory, parentOf, syncNames } from "../../durable/directory.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { moveOnce } from "../../durable/publish.ts";
 import type { LogPlace } from "../log/place.ts";
 
 /** Into `aside/` of the log, under a name that nothing has. False when it is gone already. */
@@ -9,12 +9,7 @@ export async function moveAside(place: LogPlace, path: string): Promise<boolean>
   const aside = `${directory}/aside`;
   await ensureDirectory(disk, aside);
   const name = path.slice(path.lastIndexOf("/") + 1);
-  try {
-    await disk.rename(path, `${aside}/${name}.${place.newId()}`);
-  } catch (error) {
-    if (hasErrno(error, "ENOENT")) return false;
-    throw error;
-  }
+  if (!(await moveOnce(disk, path, `${aside}/${name}.${place.newId()}`))) return false;
   // The new name first: a power cut may leave it in both places, never in none.
   await syncNames(disk, aside);
   await syncNames(disk, parentOf(path));

@@ -62,6 +62,9 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
     async stat(path) {
       return statOf(tree.nodeAt(path, "stat"));
     },
+    async look(path) {
+      return statOf(tree.nodeAt(path, "look"));
+    },
     // There are no symbolic links here.
     async realPath(path) {
       tree.nodeAt(path, "resolve");

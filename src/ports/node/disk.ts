@@ -96,7 +96,8 @@ export class NodeDisk implements Disk {
   }
 
   async list(path: string): Promise<string[]> {
-    const names = await attempt("list", path, async () => this.#calls.list(path, namesMax));
+    const list = async (): Promise<string[] | undefined> => this.#calls.list(path, namesMax);
+    const names = await attempt("list", path, () => this.#withFreshHandle(path, list));
     if (names !== undefined) return names;
     const message = `list ${path}: more than ${namesMax} names`;
     throw holdfastError("TOO_LARGE", message, { limit: namesMax, actual: namesMax + 1 });
@@ -105,6 +106,11 @@ export class NodeDisk implements Disk {
   async stat(path: string): Promise<FileStat> {
     const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.stat(path));
     return attempt("stat", path, () => this.#withFreshHandle(path, look));
+  }
+
+  async look(path: string): Promise<FileStat> {
+    const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.look(path));
+    return attempt("look at", path, () => this.#withFreshHandle(path, look));
   }
 
   async realPath(path: string): Promise<string> {
@@ -130,10 +136,12 @@ export class NodeDisk implements Disk {
   async syncDirectory(path: string): Promise<void> {
     // Windows cannot flush a directory, and NTFS needs no flush: it journals its metadata in order.
     if (this.#platform === "win32") return;
-    await attempt("sync", path, async () => {
+    const sync = async (): Promise<void> => {
       const fd = await this.#calls.open(path, "r");
       await this.#closing(fd, () => this.#calls.fsync(fd));
-    });
+    };
+    // A stale handle says nothing about the directory that has the name now, and what is in that one is to be durable.
+    await attempt("sync", path, () => this.#withFreshHandle(path, sync));
   }
 
   #withSlashes(path: string): string {

@@ -2,6 +2,7 @@
 import * as fs from "node:fs";
 import { promisify } from "node:util";
 import { findErrno } from "./errno.ts";
+import { lookAnew } from "./fresh-look.ts";
 
 /** A value now or later: `await` takes both, and that is all that the disk has to know about the two tables. */
 type Answer<T> = T | Promise<T>;
@@ -21,6 +22,8 @@ export interface FileCalls {
   fdatasyncAtOnce?(fd: number): void;
   fstat(fd: number): Answer<fs.BigIntStats>;
   stat(path: string): Answer<fs.BigIntStats>;
+  /** The same as the file system itself knows it, and not a cache. */
+  look(path: string): Answer<fs.BigIntStats>;
   /** Whether the name is there now, as the file system itself knows and not a cache of it. */
   isThere(path: string): Answer<boolean>;
   /** Undefined when there is nothing. */
@@ -34,6 +37,8 @@ export interface FileCalls {
   rmdir(path: string): Answer<void>;
   /** Undefined when there are more than `namesMax`; so a directory without end never fills the memory. */
   list(path: string, namesMax: number): Answer<string[] | undefined>;
+  /** Whether a name in the directory is the wanted one. Read page by page, however many there are. */
+  hasName(path: string, isWanted: (name: string) => boolean): Answer<boolean>;
 }
 
 // Read for every user that the umask allows: processes of several users may share one folder.
@@ -80,6 +85,7 @@ export const pooledCalls: FileCalls = {
   fdatasync: promisify(fs.fdatasync),
   fstat: (fd) => promisify(fs.fstat)(fd, exact),
   stat: (path) => promisify(fs.stat)(path, exact),
+  look: (path) => lookAnew(pooledCalls, path),
   // An open is asked of the server; a stat is answered from a cache.
   isThere: async (path) => {
     try {
@@ -108,6 +114,11 @@ export const pooledCalls: FileCalls = {
       if (names.push(entry.name) > namesMax) return undefined;
     }
     return names;
+  },
+  async hasName(path, isWanted) {
+    for await (const { name } of await fs.promises.opendir(path, { bufferSize: namesPerCall }))
+      if (isWanted(name)) return true;
+    return false;
   },
 };
 
@@ -145,6 +156,7 @@ export const blockingCalls: FileCalls = {
   fdatasyncAtOnce: (fd) => fs.fdatasyncSync(fd),
   fstat: (fd) => fs.fstatSync(fd, exact),
   stat: (path) => fs.statSync(path, exact),
+  look: (path) => fs.statSync(path, exact),
   // One system call instead of two, and no error to be made when it is absent.
   isThere: (path) => withoutAbsence(() => fs.statSync(path, { throwIfNoEntry: false })) !== undefined,
   lstat: (path) => withoutAbsence(() => fs.lstatSync(path, { throwIfNoEntry: false })),
@@ -167,4 +179,5 @@ export const blockingCalls: FileCalls = {
       directory.closeSync();
     }
   },
+  hasName: (path, isWanted) => pooledCalls.hasName(path, isWanted),
 };

@@ -85,6 +85,7 @@ export class World {
       stale: scenario.troubles?.stale ?? Infinity,
       hint: scenario.troubles?.hint ?? 0,
       outage: scenario.troubles?.outage ?? 0,
+      staleHandle: scenario.troubles?.staleHandle ?? 0,
     };
   }
 

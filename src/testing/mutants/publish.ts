@@ -1,5 +1,5 @@
 // Known-wrong variants of publish.
-import { putIfAbsent } from "../../durable/publish.ts";
+import { outcomeUnknown, putIfAbsent, replace } from "../../durable/publish.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -22,6 +22,7 @@ function lazyDisk(disk: Disk, lazy: { readonly files?: boolean; readonly directo
     rmdir: (path) => disk.rmdir(path),
     list: (path) => disk.list(path),
     stat: (path) => disk.stat(path),
+    look: (path) => disk.look(path),
     realPath: (path) => disk.realPath(path),
     hasLink: (root, path) => disk.hasLink(root, path),
     readLink: (path) => disk.readLink(path),
@@ -102,6 +103,36 @@ async function replaceTrustingAbsence(staging: Staging, target: string, bytes: U
   }
 }
 
+/** What a rename says is taken for what has happened. */
+const movingByAnswer: Publishing = {
+  putIfAbsent,
+  replace,
+  moveOnce: async (disk, from, to) => {
+    try {
+      await disk.rename(from, to);
+      return true;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ESTALE")) return false;
+      throw outcomeUnknown(to, error);
+    }
+  },
+};
+
+/** The source is not looked at: when the target is not there, another must have moved it. */
+const movingByTarget: Publishing = {
+  putIfAbsent,
+  replace,
+  moveOnce: async (disk, from, to) => {
+    try {
+      await disk.rename(from, to);
+      return true;
+    } catch {
+      return await disk.canOpen(to);
+    }
+  },
+};
+
+const taking = "publish: two take one ticket, old answers and lost replies";
 const weakPut = "publish: put if absent, power cuts (weak)";
 
 export const publishMutants: readonly Mutant[] = [
@@ -128,5 +159,17 @@ export const publishMutants: readonly Mutant[] = [
     about: "A swept temp file is taken for a finished publish.",
     scenario: sweptByAge,
     breaks: /acknowledged and is not there/,
+  },
+  {
+    name: "move by what the rename says",
+    about: "A repeated request finds no source, because the first one was done.",
+    scenario: scenarioNamed(publishScenarios(movingByAnswer), taking),
+    breaks: /was told that another has the ticket, and has it/,
+  },
+  {
+    name: "move by a look at the target alone",
+    about: "The client remembered that there was no source, or went by a stale handle: nothing has happened.",
+    scenario: scenarioNamed(publishScenarios(movingByTarget), taking),
+    breaks: /all were told that another has the ticket, and it lies there/,
   },
 ];

@@ -7,6 +7,8 @@ import { LockTable } from "../../locks/lock-table.ts";
 import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo-apply.ts";
 import type { Redo, RedoStep } from "../../locks/redo-record.ts";
 import { brokenHolderScenarios, oldText } from "../scenarios/broken-holders.ts";
+import type { LockScenarioOptions } from "../scenarios/lock-actors.ts";
+import { staleRedoScenarios } from "../scenarios/stale-redo.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Applies each step by `applyStep`, then marks the redo as done: what the variants have in common. */
@@ -93,6 +95,42 @@ class StepsTooSoon extends EnteringTooSoon {
   }
 }
 
+/** What a rename or a removal says is taken for what has happened: not there, or a stale handle, means that another process has done it. */
+class TrustingAnswers extends OtherwiseApplied {
+  protected async applyStep(step: RedoStep, directory: string): Promise<void> {
+    const { disk } = this;
+    switch (step.kind) {
+      case "in":
+        await renameIfThere(disk, `${directory}/new`, this.target(step));
+        break;
+      case "out":
+        await renameIfThere(disk, this.target(step), `${directory}/out`);
+        await renameIfThere(disk, `${directory}/out`, `${trashDirectory(this.place)}/${directory.slice(-20)}`);
+        break;
+      case "move":
+        await renameIfThere(disk, targetOf(this.place, step.source), `${directory}/moved`);
+        await renameIfThere(disk, `${directory}/moved`, this.target(step));
+    }
+    await ignoring(disk.rmdir(directory), "ENOENT", "ESTALE", "ENOTEMPTY");
+  }
+}
+
+async function ignoring(change: Promise<void>, ...names: readonly string[]): Promise<void> {
+  await change.catch((error: unknown) => {
+    if (!hasErrno(error, ...names)) throw error;
+  });
+}
+
+/** A disk whose looks are answered from the cache of its machine. */
+function lookingByStat(disk: Disk): Disk {
+  return new Proxy(disk, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property === "look" ? "stat" : property, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
 /** Removes what the dead have left unless the list names it. */
 class SweepingByName extends LockTable {
   override async sweep(): Promise<void> {
@@ -106,11 +144,7 @@ class SweepingByName extends LockTable {
 }
 
 async function renameIfThere(disk: Disk, from: string, to: string): Promise<void> {
-  try {
-    await disk.rename(from, to);
-  } catch (error) {
-    if (!hasErrno(error, "ENOENT")) throw error;
-  }
+  await ignoring(disk.rename(from, to), "ENOENT", "ESTALE");
 }
 
 function mutant(name: string, about: string, TableClass: typeof LockTable, scenario: string, breaks: RegExp): Mutant {
@@ -123,6 +157,16 @@ function mutant(name: string, about: string, TableClass: typeof LockTable, scena
 }
 
 const removal = "broken: a removal and the next writer";
+
+function staleMutant(
+  name: string,
+  about: string,
+  options: LockScenarioOptions,
+  scenario: string,
+  breaks: RegExp,
+): Mutant {
+  return { name: `redo: ${name}`, about, scenario: scenarioNamed(staleRedoScenarios(options), scenario), breaks };
+}
 
 export const redoMutants: readonly Mutant[] = [
   mutant(
@@ -166,5 +210,33 @@ export const redoMutants: readonly Mutant[] = [
     DirectoryByName,
     "broken: a new directory and its remover",
     /came back/,
+  ),
+  staleMutant(
+    "a stale handle taken for done by another",
+    "ESTALE says nothing about the name: what was committed happens in part, and is told as done.",
+    { TableClass: TrustingAnswers },
+    "redo: handles are stale anywhere in a commit",
+    /part of it is not|it is half done/,
+  ),
+  staleMutant(
+    "an absence taken for done by another",
+    "The machine remembers that nothing was there, and says so without asking.",
+    { TableClass: TrustingAnswers },
+    "redo: a machine that remembers that nothing was there completes a removal",
+    /it was taken for done, and a is there/,
+  ),
+  staleMutant(
+    "looks by stat at what comes",
+    "A directory that another machine has just made is taken for nothing: the change can never be done.",
+    { diskOf: lookingByStat },
+    "redo: a directory comes to where another machine has just made one",
+    /it was told RESOURCE_BUSY/,
+  ),
+  staleMutant(
+    "looks by stat at what goes",
+    "A directory that another machine has just made is taken for nothing, and goes under an exact lock.",
+    { diskOf: lookingByStat },
+    "redo: a removal under an exact lock of what another machine has made a directory",
+    /it was told (done|OUTCOME_UNKNOWN|RESOURCE_BUSY)/,
   ),
 ];

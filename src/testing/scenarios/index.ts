@@ -14,6 +14,7 @@ import { publishScenarios } from "./publish.ts";
 import { redoScenarios } from "./redo.ts";
 import { rollingChainScenarios } from "./rolling-chain.ts";
 import { semaphoreScenarios } from "./semaphore.ts";
+import { staleRedoScenarios } from "./stale-redo.ts";
 import { twoBootsScenarios } from "./two-boots.ts";
 import { unsyncedEventScenarios } from "./unsynced-events.ts";
 
@@ -28,7 +29,14 @@ const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario
     gateScenarios,
     groupCommitScenarios,
   ],
-  locks: [semaphoreScenarios, pathLockScenarios, changingHandsScenarios, redoScenarios, brokenHolderScenarios],
+  locks: [
+    semaphoreScenarios,
+    pathLockScenarios,
+    changingHandsScenarios,
+    redoScenarios,
+    staleRedoScenarios,
+    brokenHolderScenarios,
+  ],
   events: [eventScenarios, unsyncedEventScenarios, eventConsumerScenarios],
 };
 

@@ -6,6 +6,7 @@ import { conflictsWith } from "../../locks/conflict.ts";
 import type { PathHold } from "../../locks/path-hold.ts";
 import type { AcquireManyOptions, LockRequest } from "../../locks/path-locks.ts";
 import { TablePathLocks, type TablePathLocksOptions } from "../../locks/table-path-locks.ts";
+import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../explorer/scenario.ts";
 
@@ -23,6 +24,7 @@ export interface LockScenarioOptions extends Pick<
   readonly leaseMs?: number | undefined;
   /** What the scenarios run on: the real ones, or a known-wrong variant. */
   readonly LocksClass?: typeof TablePathLocks | undefined;
+  readonly diskOf?: ((disk: Disk) => Disk) | undefined;
 }
 
 /** Paths are keys as they are: how one becomes the other is not what these scenarios are about. */
@@ -34,9 +36,10 @@ const plainKeys = {
 
 export async function openLocks(
   ports: Ports,
-  { LocksClass = TablePathLocks, leaseMs = longLeaseMs, ...options }: LockScenarioOptions = {},
+  { LocksClass = TablePathLocks, leaseMs = longLeaseMs, diskOf, ...options }: LockScenarioOptions = {},
 ): Promise<TablePathLocks> {
-  const place = await Ground.open(ports, ground, { leaseMs });
+  const disk = diskOf?.(ports.disk) ?? ports.disk;
+  const place = await Ground.open({ ...ports, disk }, ground, { leaseMs });
   return await LocksClass.open(place, { root, keys: plainKeys, ...options });
 }
 

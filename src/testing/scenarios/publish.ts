@@ -1,8 +1,9 @@
 // Scenarios of publish: writers, readers, lost replies and power cuts around one name.
-import { putIfAbsent, replace } from "../../durable/publish.ts";
+import { moveOnce, putIfAbsent, replace } from "../../durable/publish.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
 import type { Profile } from "../sim/persistence.ts";
@@ -15,9 +16,10 @@ const bytesMax = 10_000;
 export interface Publishing {
   readonly putIfAbsent: (staging: Staging, target: string, bytes: Uint8Array) => Promise<boolean>;
   readonly replace: (staging: Staging, target: string, bytes: Uint8Array) => Promise<void>;
+  readonly moveOnce?: (disk: Disk, from: string, to: string) => Promise<boolean>;
 }
 
-const publishing: Publishing = { putIfAbsent, replace };
+const publishing: Publishing = { putIfAbsent, replace, moveOnce };
 
 /** Long enough to be torn, and nobody else's. */
 export function contentOf(author: string, version = 1): string {
@@ -134,6 +136,53 @@ function replaceScenario(profile: Profile, how: Publishing): Scenario {
   };
 }
 
+const ticket = `${directory}/ticket`;
+
+/** Takes the ticket by a name of its own. */
+function taker({ moveOnce: move = moveOnce }: Publishing, machine: string, isFresh = false): Actor {
+  return {
+    machine,
+    isFresh,
+    // So it remembers that there is none.
+    prepare: async ({ ports }) => await ports.disk.canOpen(ticket),
+    run: async ({ name, ports, note }) => {
+      try {
+        note((await move(ports.disk, ticket, `${directory}/taken-by-${name}`)) ? "taken" : "missed");
+      } catch (error) {
+        if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+        note("in doubt");
+      }
+    },
+  };
+}
+
+/** Each knows whether it has the ticket, or knows that it does not know; and it is not left lying. */
+async function takenByOne({ disk }: Ports, facts: readonly Fact[]): Promise<void> {
+  const names = await disk.list(directory);
+  for (const { actor: name, what } of facts) {
+    const hasIt = names.includes(`taken-by-${name}`);
+    if (what === "taken") mustHold(hasIt, `${name} was told that it has the ticket, and has not`);
+    if (what === "missed") mustHold(!hasIt, `${name} was told that another has the ticket, and has it`);
+  }
+  if (facts.length > 0 && facts.every(({ what }) => what === "missed"))
+    mustHold(!names.includes("ticket"), "all were told that another has the ticket, and it lies there");
+}
+
+function takingScenario(how: Publishing): Scenario {
+  return {
+    name: "publish: two take one ticket, old answers and lost replies",
+    about: "Two machines rename one file, each to a name of its own; one remembers that there was none.",
+    volume: { kind: "network", type: "simulated", mountOptions: [] },
+    quirks: { staleAbsence: true, staleHandles: true },
+    troubles: { lostReply: 1, retransmit: 1, staleHandle: 1 },
+    setup: ({ disk }) => disk.mkdir(directory),
+    meanwhile: ({ disk }) => disk.createFile(ticket, Buffer.from("ticket"), { sync: true }),
+    actors: { ada: taker(how, "m1", true), bob: taker(how, "m2") },
+    check: (facts) => mustHold(facts.filter(({ what }) => what === "taken").length <= 1, "two have taken one ticket"),
+    audit: takenByOne,
+  };
+}
+
 export function publishScenarios(how: Publishing = publishing): Scenario[] {
   const ada = putter(how);
   const bob = putter(how);
@@ -164,5 +213,6 @@ export function publishScenarios(how: Publishing = publishing): Scenario[] {
       errors: { errnos: ["ENOSPC", "EIO", "ESTALE"] },
       troubles: { error: 2 },
     }),
+    takingScenario(how),
   ];
 }

@@ -12,7 +12,7 @@ export const durabilityTouch = "(durability)";
 export const durability: Touch = { what: durabilityTouch, changes: true };
 
 /** Which kind of trouble an outcome stands for; a scenario says how much of each it wants. */
-export type Trouble = "error" | "lostReply" | "retransmit" | "stale" | "hint" | "outage";
+export type Trouble = "error" | "lostReply" | "retransmit" | "stale" | "hint" | "outage" | "staleHandle";
 
 export interface Outcome<T> {
   /** Empty for the ordinary one. */

@@ -74,6 +74,19 @@ export class ClientCache {
     return prefixesOf(path).some((prefix) => this.#absences.has(prefix));
   }
 
+  /** What this machine still takes for what is under `path`, though something else is there now, or nothing. */
+  findOldNode(path: string): TreeNode | undefined {
+    return this.files.findOld(path) ?? this.findOldDirectory(path);
+  }
+
+  /** A directory was opened, or looked for in vain: this machine looks up anew what it and the names in it are. */
+  asked(path: string): void {
+    this.files.asked(path);
+    const found = this.#server.find(path);
+    if (found?.kind !== "directory") this.#directories.delete(path);
+    else if (this.#quirks.directoryHandles) this.#directories.set(path, this.#server.identify(found));
+  }
+
   opened(path: string): void {
     if (this.#quirks.stalePresence) this.#opened.add(path);
   }

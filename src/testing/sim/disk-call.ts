@@ -25,6 +25,8 @@ export interface DiskOperation<T> {
   /** A directory that it is about as a whole. */
   readonly directory?: string;
   readonly run: (at: Lookup) => T;
+  /** Asked of the server, whatever this client remembers. */
+  readonly isFresh?: boolean;
   /** What a client hears that repeats the request after it was done; undefined for operations that may be repeated. */
   readonly repeated?: string;
   /** Another answer that this client may give at this moment, from what it remembers. */
@@ -79,9 +81,10 @@ export class DiskCall<T> implements Call<T> {
   outcomes(): Outcome<T>[] {
     const { errors, cache } = this.#context;
     const outcomes: Outcome<T>[] = [{ label: "", run: () => this.#answered() }];
-    if (cache.mayBeOld) this.#addOldAnswers(outcomes);
+    if (cache.mayBeOld && !this.#what.isFresh) this.#addOldAnswers(outcomes);
     if (this.#what.repeated !== undefined) this.#addLostReplies(outcomes, this.#what.repeated);
     if (this.#context.server.quirks.outages) this.#addOutages(outcomes);
+    if (this.#context.server.quirks.staleHandles) this.#addStaleHandles(outcomes);
     if (errors !== undefined && (errors.operations?.includes(this.operation) ?? true))
       for (const errno of errors.errnos)
         outcomes.push({ label: errno, trouble: "error", run: () => this.#fail(errno) });
@@ -154,6 +157,18 @@ export class DiskCall<T> implements Call<T> {
       return this.#refuse("EHOSTDOWN");
     };
     outcomes.push({ label: "done, and the server goes away", trouble, run });
+  }
+
+  /** A change that goes by a handle which the server does not know at this moment, or no longer knows when it has done it. */
+  #addStaleHandles(outcomes: Outcome<T>[]): void {
+    if (this.#what.repeated === undefined) return;
+    const trouble = "staleHandle";
+    const run = (): T => {
+      this.#reached();
+      return this.#refuse("ESTALE");
+    };
+    outcomes.push({ label: "a handle is stale", trouble, run: () => this.#refuse("ESTALE") });
+    outcomes.push({ label: "done, and a handle is stale", trouble, run });
   }
 
   /** The operation is done, but the process does not hear of it, or hears what a repeated request was told. */

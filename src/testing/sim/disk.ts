@@ -6,6 +6,7 @@ import { durability, type Park, type Touch } from "./call.ts";
 import type { ClientCache } from "./client-cache.ts";
 import { DiskCall, type DiskCallContext, type DiskOperation, type InjectedErrors } from "./disk-call.ts";
 import { SimFile, type Step } from "./file.ts";
+import { parentOf } from "./paths.ts";
 import type { Machine } from "./machine.ts";
 import type { SimServer } from "./server.ts";
 
@@ -95,7 +96,8 @@ export class SimDisk implements Disk {
         needs: [path],
         settledBy: path,
         run: (at) => {
-          if (at.node(path).kind === "directory") this.#cache.files.asked(path);
+          this.#cache.asked(path);
+          at.node(path);
           this.#cache.opened(path);
         },
         onOldFile: { path, run: () => undefined },
@@ -234,6 +236,25 @@ export class SimDisk implements Disk {
       touches: [this.#looks(path)],
       needs: [path],
       run: (at) => statOf(this.#cache.seen(this.#server.identify(at.node(path)))),
+      remembered: () => {
+        const old = this.#cache.findOldNode(path);
+        return old === undefined ? undefined : { answer: statOf(old) };
+      },
+    });
+  }
+
+  async look(path: string): Promise<FileStat> {
+    return await this.#do({
+      name: "look",
+      detail: path,
+      touches: [this.#looks(path)],
+      needs: [path],
+      isFresh: true,
+      run: (at) => {
+        this.#cache.asked(parentOf(path));
+        this.#cache.asked(path);
+        return statOf(this.#cache.seen(this.#server.identify(at.node(path))));
+      },
     });
   }
 

@@ -15,14 +15,16 @@ export interface Quirks {
   /** A machine may be told that a name which it has opened before is still there, though another machine has removed it. */
   readonly stalePresence?: boolean;
   /**
-   * A machine may act on the file that it once found under a name, although another machine has removed that name: read it, or link from it. ESTALE when it has no other name.
-   * Until it opens or lists the directory.
+   * A machine may act on the file that it once found under a name, although another machine has removed that name: read it, or link from it (ESTALE when it has no other name), or say
+   * what it was. Until it opens or lists the directory.
    */
   readonly fileHandles?: boolean;
   /** The server may go away, before or after it has done what it was asked for, and be back at the next request: EHOSTDOWN, as many times as the scenario allows. */
   readonly outages?: boolean;
   /** A machine may act through the directory that it once found under a path, although another machine moved or removed it. */
   readonly directoryHandles?: boolean;
+  /** A change may say ESTALE, before or after it was done, although what it is about is there: as many times as the scenario allows. */
+  readonly staleHandles?: boolean;
   /** What is written through a handle reaches the server, and with it other machines, at a sync or close, however late. */
   readonly lateWrites?: boolean;
   readonly noHardLinks?: boolean;

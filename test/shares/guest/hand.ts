@@ -142,6 +142,7 @@ const operations = {
   readFile: async (path: string): Promise<string> => await readFile(path, "utf8"),
   readByDisk: async (path: string): Promise<string> =>
     Buffer.from(await (await openNodeDisk(path)).readFile(path, 1000)).toString(),
+  lookByDisk: async (path: string): Promise<string> => (await (await openNodeDisk(path)).look(path)).kind,
   stat: async (path: string): Promise<object> => {
     const { dev, ino, nlink, size } = await stat(path);
     return { dev, ino, nlink, size };

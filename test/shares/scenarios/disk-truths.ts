@@ -213,6 +213,38 @@ export const diskTruths: readonly Scenario[] = [
     },
   ),
 
+  truth(
+    "absence-by-default",
+    "with default options, what another machine has made is found although it was looked for in vain: by our disk each time",
+    async ({ bed, here, there, directory }, report) => {
+      const name = directory.slice(directory.lastIndexOf("/") + 1);
+      const second = "/mnt/by-default";
+      await bed.server.mount(bed.guest(1), second, bed.kind === "smb" ? "nosharesock" : "nosharecache");
+      try {
+        for (const how of ["readFile", "readByDisk", "lookByDisk"] as const)
+          for (const below of ["", "/made/too"]) {
+            let missed = 0;
+            for (let round = 0; round < rounds; round++) {
+              const made = `${name}/${how}${below.replaceAll("/", "-")}-${round}`;
+              const asked = `${second}/${made}${below}`;
+              await here.try(how, asked);
+              if (below !== "") {
+                await there.do("mkdir", `${directory}/../${made}`);
+                await there.do("mkdir", `${directory}/../${made}/made`);
+              }
+              await there.do("make", `${directory}/../${made}${below}`, "new");
+              if ((await here.try(how, asked)).errno !== undefined) missed++;
+            }
+            const depth = below === "" ? "a file" : "a file in new directories";
+            report.note(`${depth}, by ${how}: missed ${missed} of ${rounds}`);
+            if (how !== "readFile") report.must(missed === 0, "an absence was believed");
+          }
+      } finally {
+        await bed.guest(1).shell(`umount -l ${second}`);
+      }
+    },
+  ),
+
   {
     ...truth(
       "two-mounts",

@@ -3,7 +3,6 @@ import { ensureDirectory } from "../durable/directory.ts";
 import { Ground } from "../durable/ground.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
-import { OwnStoreHolds } from "./own-store-holds.ts";
 import { follow, type FollowedPath } from "./followed-path.ts";
 import { findRoot, type LockRoot } from "./lock-root.ts";
 import { checkLockPath } from "./semaphore/lock-path.ts";
@@ -32,9 +31,8 @@ export { formatLockFile, parseLockFile, type LockFileInfo } from "./semaphore/lo
 export type { SemaphoreOptions } from "./semaphore/options.ts";
 export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
 
-// One each for the whole process: semaphores on one path know of each other, and so do store locks.
+// One for the whole process: semaphores on one path know of each other.
 const places = new Places();
-const ownStoreHolds = new OwnStoreHolds();
 
 /** A lock file at `path`, whose directory must exist. INVALID_PATH for what cannot be one; nothing is touched before the first call. */
 export class Semaphore extends PortsSemaphore {
@@ -47,7 +45,7 @@ export class Semaphore extends PortsSemaphore {
 /** One writer at a time in `directory`, among all processes of all machines that open it. Makes the directory if it is not there. */
 export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
   const path = directoryOf(directory);
-  return await createStoreLock(await openNodePorts(path), path, options, ownStoreHolds);
+  return await createStoreLock(await openNodePorts(path), path, options);
 }
 
 /** Locks on the paths below `root`, whether anything is there or not. They live in `.holdfast` in that directory, outside of what they protect. */

@@ -1,21 +1,29 @@
 // Gate: one at a time, among the callers of this process and then among all processes of this kernel. It opens by itself when its holder dies.
-import type { Hold, Waiting } from "../common.ts";
+import type { BlockingLock, Hold, Waiting } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { OsLockFile } from "../ports/os-lock.ts";
 import type { Ports } from "../ports/ports.ts";
 import { checkTimeout, Deadline } from "./deadline.ts";
+import { findGateHolder, gateNote, isThisProcess } from "./gate-holder.ts";
 import { Turn } from "./turn.ts";
 
 export interface GateOptions {
-  /** The lock itself. Never deleted. */
+  /** The lock itself. Holdfast never deletes it. */
   readonly lockPath: string;
-  /** The lock that waiters take first, so that the holder can see that somebody waits. Never deleted. */
+  /** The lock that waiters take first, so that the holder can see that another process waits. Holdfast never deletes it. */
   readonly turnstilePath: string;
 }
 
 export interface GateHold extends Hold {
   /** Whether anybody waits, here or in another process: time to hand over. */
   isContended(): Promise<boolean>;
+  /**
+   * LOCK_LOST when the lock file was deleted or replaced since the grant: then another process may be
+   * inside. One look at the disk; what is to be acknowledged is acknowledged after it.
+   */
+  assertHeld(): Promise<void>;
+  /** Of the lock file. A process that is inside by a file that was deleted has another one. */
+  readonly lockId: string;
 }
 
 export class Gate implements AsyncDisposable {
@@ -36,7 +44,7 @@ export class Gate implements AsyncDisposable {
 
   /** UNSUPPORTED_DISK where there are no OS locks: there is no other way that would exclude those who have them. */
   static async open(ports: Ports, options: GateOptions): Promise<Gate> {
-    const lock = await ports.osLock.open(options.lockPath);
+    const lock = await ports.osLock.open(options.lockPath, { note: gateNote(ports.host) });
     try {
       return new Gate(ports, options, lock, await ports.osLock.open(options.turnstilePath));
     } catch (error) {
@@ -66,15 +74,15 @@ export class Gate implements AsyncDisposable {
     this.#closed.signal.throwIfAborted();
     if (timeoutMs <= 0) {
       const hold = await this.tryAcquire();
-      if (hold === undefined) throw this.#timedOut(0);
+      if (hold === undefined) throw await this.#timedOut(timeoutMs);
       return hold;
     }
     const isFirst = this.#turn.tryTake();
     const step = isFirst ? await this.#enterAtOnce() : "outside";
     if (step === "entered") return this.#newHold();
     const closed = this.#closed.signal;
-    const timedOut = (): Error => this.#timedOut(timeoutMs);
-    const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut });
+    const late = Symbol("late");
+    const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut: () => late });
     try {
       // Whoever has the turn keeps it while he waits for other processes: to give it back would let those overtake him who came later.
       if (!isFirst) await this.#turn.take(deadline.signal);
@@ -85,9 +93,16 @@ export class Gate implements AsyncDisposable {
         throw error;
       }
       return this.#newHold();
+    } catch (error) {
+      throw error === late ? await this.#timedOut(timeoutMs) : error;
     } finally {
       deadline.cancel();
     }
+  }
+
+  /** Who has it, as far as its lock file tells. For people. */
+  async findHolder(): Promise<BlockingLock | undefined> {
+    return await findGateHolder(this.#ports, this.#options.lockPath);
   }
 
   /** Nobody new comes in, who waits is sent away (CLOSED), and who is inside is waited for: closing under him would let another process in beside him. */
@@ -136,8 +151,9 @@ export class Gate implements AsyncDisposable {
   }
 
   #newHold(): GateHold {
-    let signal: AbortSignal | undefined;
+    let lost: AbortController | undefined;
     let held = true;
+    const lockId = this.#lock.identity;
     let asking: Promise<boolean> | undefined;
     const isContended = async (): Promise<boolean> => {
       if (!held) return false;
@@ -156,11 +172,19 @@ export class Gate implements AsyncDisposable {
         this.#turn.give();
       }
     };
+    const assertHeld = async (): Promise<void> => {
+      if (held && (await this.#lock.isIntact())) return;
+      const error = this.#lost(held ? "its file was deleted or replaced" : "it was released");
+      (lost ??= new AbortController()).abort(error);
+      throw error;
+    };
     return {
-      // The OS never takes this lock from a living process, so the signal never fires, and few ask for it.
+      // The OS never takes this lock from a living process. Made when it is asked for, which is seldom.
       get signal() {
-        return (signal ??= new AbortController().signal);
+        return (lost ??= new AbortController()).signal;
       },
+      lockId,
+      assertHeld,
       acquiredAt: new Date(this.#ports.clock.wallMs()),
       release,
       isContended,
@@ -175,9 +199,26 @@ export class Gate implements AsyncDisposable {
     return false;
   }
 
-  #timedOut(waitedMs: number): Error {
+  #lost(why: string): Error {
     const path = this.#options.lockPath;
-    const message = `${path} is held, and an OS lock does not tell by whom; waited ${waitedMs} ms (option timeoutMs).`;
-    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [] });
+    const message = `${path} is no longer held, because ${why}: another process may be inside.`;
+    return holdfastError("LOCK_LOST", message, { path });
+  }
+
+  async #timedOut(timeoutMs: number): Promise<Error> {
+    const path = this.#options.lockPath;
+    const waitedMs = Math.max(0, timeoutMs);
+    const blocking = await this.findHolder();
+    if (blocking === undefined) {
+      const message = `${path} is held, and its file does not tell by whom; waited ${waitedMs} ms (option timeoutMs).`;
+      return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [] });
+    }
+    const { pid, host } = blocking.holder;
+    const since = blocking.since.toISOString();
+    const isOwn = isThisProcess(blocking, this.#ports.host);
+    const by = isOwn ? "this process" : `process ${pid} on ${host}`;
+    const remedy = isOwn ? " It cannot be taken again before it is released." : "";
+    const message = `${path} is held by ${by}, since ${since}; waited ${waitedMs} ms (option timeoutMs).${remedy}`;
+    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [blocking] });
   }
 }

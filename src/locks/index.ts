@@ -4,7 +4,6 @@ import { Ground } from "../durable/ground.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
-import { OwnStoreHolds } from "./own-store-holds.ts";
 import { follow, type FollowedPath } from "./followed-path.ts";
 import { findRoot, type LockRoot } from "./lock-root.ts";
 import { checkLockPath } from "./semaphore/lock-path.ts";
@@ -33,9 +32,8 @@ export { formatLockFile, parseLockFile, type LockFileInfo } from "./semaphore/lo
 export type { SemaphoreOptions } from "./semaphore/options.ts";
 export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
 
-// One each for the whole process: semaphores on one path know of each other, and so do store locks.
+// One for the whole process: semaphores on one path know of each other.
 const places = new Places();
-const ownStoreHolds = new OwnStoreHolds();
 
 const semaphoreOptions: OptionNames<SemaphoreOptions> = {
   staleMs: true,
@@ -59,7 +57,7 @@ export class Semaphore extends PortsSemaphore {
 export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
   checkOptions("openStoreLock", options, { timeoutMs: true, leaseMs: true, create: true, id: true });
   const path = directoryOf(directory);
-  return await createStoreLock(await openNodePorts(path), path, options, ownStoreHolds);
+  return await createStoreLock(await openNodePorts(path), path, options);
 }
 
 const pathLocksOptions: OptionNames<PathLocksOptions> = {

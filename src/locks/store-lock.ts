@@ -1,12 +1,13 @@
 // The store lock: one writer at a time in a directory, among all processes that open it there. How it excludes is recorded in the directory.
-import type { Hold, OpenOptions, Waiting } from "../common.ts";
+import type { BlockingLock, Hold, OpenOptions, Waiting } from "../common.ts";
 import { ensureDirectory } from "../durable/directory.ts";
 import { checkTimeout } from "../durable/deadline.ts";
+import { findGateHolder } from "../durable/gate-holder.ts";
 import { Ground } from "../durable/ground.ts";
 import { decideGate, findGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
 import { mustBeMeant } from "../durable/record-file.ts";
 import type { Ports } from "../ports/ports.ts";
-import { KnownGate, OwnStoreHolds } from "./own-store-holds.ts";
+import type { PathHold } from "./path-hold.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
 import { workUnder } from "./work-under.ts";
 
@@ -23,6 +24,13 @@ export interface StoreLockOptions extends OpenOptions {
 export interface StoreHold extends Hold {
   /** Whether anybody waits: time to hand over. True also where nobody can tell, as between machines. */
   isContended(): Promise<boolean>;
+  /**
+   * LOCK_LOST. One look at the disk: between machines others may have taken this process for dead, and on
+   * one machine the lock file may have been deleted or replaced; then another process may be inside.
+   */
+  assertHeld(): Promise<void>;
+  /** On one machine: of the lock file. A holder by a file that was deleted has another one. */
+  readonly lockId: string;
 }
 
 export interface StoreLock extends AsyncDisposable {
@@ -30,15 +38,17 @@ export interface StoreLock extends AsyncDisposable {
   /** How it excludes here. Recorded in the directory, so that all processes of all machines use the same; who cannot, refuses (UNSUPPORTED_DISK). */
   readonly gate: GateKind;
   tryAcquire(): Promise<StoreHold | undefined>;
-  /** LOCK_TIMEOUT naming path, time and option; who has it as well, if that is this process or the gate is a table. Not re-entrant. */
+  /** LOCK_TIMEOUT naming path, time, option and, as far as it is known, who has it. Not re-entrant. */
   acquire(options?: Waiting): Promise<StoreHold>;
+  /** Who has it now, as far as it is known. For people: it may be another one by the time of the answer. */
+  findHolder(): Promise<BlockingLock | undefined>;
   withLock<T>(work: (hold: StoreHold) => Promise<T>, options?: Waiting): Promise<T>;
   /** Whoever waits is told CLOSED. On one machine a hold of this object is waited for, so release it before: closing under it would let another process in beside its work. Between machines it is let go. */
   close(): Promise<void>;
 }
 
 /** What a store lock is made of: an OS lock on one machine, a lock in a table between several. */
-type Excluder = Pick<StoreLock, "tryAcquire" | "close"> & {
+type Excluder = Pick<StoreLock, "tryAcquire" | "findHolder" | "close"> & {
   readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<StoreHold>;
 };
 
@@ -46,11 +56,10 @@ export async function createStoreLock(
   ports: Ports,
   directory: string,
   { timeoutMs = 5000, leaseMs, ...meant }: StoreLockOptions = {},
-  ownHolds: OwnStoreHolds = new OwnStoreHolds(),
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
   mustBeMeant({ what: "store lock", path: directory, found: await findGate(ports, directory) }, meant);
-  const { gate, excluder } = await openExcluder(ports, directory, leaseMs, ownHolds);
+  const { gate, excluder } = await openExcluder(ports, directory, leaseMs);
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();
@@ -59,6 +68,7 @@ export async function createStoreLock(
     gate,
     tryAcquire: () => excluder.tryAcquire(),
     acquire,
+    findHolder: () => excluder.findHolder(),
     withLock: async (work, options) => await workUnder(await acquire(options), work),
     close,
     [Symbol.asyncDispose]: close,
@@ -69,19 +79,17 @@ async function openExcluder(
   ports: Ports,
   directory: string,
   leaseMs: number | undefined,
-  ownHolds: OwnStoreHolds,
 ): Promise<{ gate: GateKind; excluder: Excluder }> {
-  const openKnownGate = async (): Promise<Excluder> =>
-    new KnownGate(await openOsGate(ports, directory), lockPathOf(directory), ports.host, ownHolds);
   // Known already, as at every opening but the first: then an OS lock needs nothing else here.
-  if ((await findGateKind(ports, directory)) === "os") return { gate: "os", excluder: await openKnownGate() };
+  if ((await findGateKind(ports, directory)) === "os")
+    return { gate: "os", excluder: await openOsGate(ports, directory) };
   await ensureDirectory(ports.disk, directory);
   // Not the ground of the path locks that somebody may have in the same directory: in one table with them, a lock on the whole tree would be in the way.
   const ground = await Ground.open(ports, `${directory}/.holdfast/gate`, { leaseMs });
   try {
     const gate = await decideGate(ports, ground.staging, directory);
     if (gate === "table") return { gate, excluder: await openTableGate(ground, directory) };
-    const excluder = await openKnownGate();
+    const excluder = await openOsGate(ports, directory);
     await ground.close();
     return { gate, excluder };
   } catch (error) {
@@ -102,12 +110,33 @@ async function openTableGate(ground: Ground, directory: string): Promise<Exclude
       return hold === undefined ? undefined : storeHold(hold);
     },
     acquire: async (options) => storeHold(await locks.acquire(path, options)),
+    findHolder: async () => {
+      const [held] = await locks.list();
+      return held && { path, mode: held.mode, shared: held.shared, holder: held.holder, since: held.since };
+    },
     close: () => locks.close(),
   };
 }
 
-function storeHold(hold: Hold): StoreHold {
+function storeHold(hold: PathHold): StoreHold {
   const { signal, acquiredAt } = hold;
   const release = (): Promise<void> => hold.release();
-  return { signal, acquiredAt, release, isContended: async () => true, [Symbol.asyncDispose]: release };
+  return {
+    signal,
+    acquiredAt,
+    release,
+    isContended: async () => true,
+    assertHeld: () => hold.assertHeld(),
+    lockId: "",
+    [Symbol.asyncDispose]: release,
+  };
+}
+
+/** Who has the store lock of `directory`; undefined where there is none, or its holder is not known. Makes no lock. */
+export async function findStoreHolder(ports: Ports, directory: string): Promise<BlockingLock | undefined> {
+  const gate = await findGateKind(ports, directory);
+  if (gate === undefined) return undefined;
+  if (gate === "os") return await findGateHolder(ports, lockPathOf(directory));
+  await using lock = await createStoreLock(ports, directory);
+  return await lock.findHolder();
 }

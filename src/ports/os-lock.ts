@@ -2,26 +2,56 @@
 
 export interface OsLock {
   /**
-   * Opens `path` for locking, creating it when it is missing (it is never deleted: two holders on two inodes would exclude nobody).
-   * UNSUPPORTED_DISK when this platform has no such locks.
+   * Opens `path` for locking, creating it when it is missing. UNSUPPORTED_DISK when this platform has no
+   * such locks.
    */
-  open(path: string): Promise<OsLockFile>;
+  open(path: string, options?: OsLockOptions): Promise<OsLockFile>;
+}
+
+export interface OsLockOptions {
+  /**
+   * What the file says while it is locked through this descriptor, for people; blanks of the same length
+   * when it is not. A killed holder's stays. Advisory: where it cannot be written, the lock is granted all
+   * the same. All that lock one file give notes of one length, or none. Waiters of a file with notes are
+   * woken by the blanks. A simulation leaves notes out.
+   */
+  readonly note?: Uint8Array | undefined;
 }
 
 /**
- * One descriptor. Two of them exclude each other, in one process as between processes of one kernel. Between machines only as far as server and mount
- * options go (`nolock`, `local_lock`, `nobrl`: not at all), and there it can be taken away from a living holder without a word.
- * Linux: an open-file-description lock on one far byte. macOS: flock. Windows: LockFileEx on one far byte, so that the file can be read.
+ * One descriptor. Two of them exclude each other, in one process as between processes of one kernel.
+ * Between machines only as far as server and mount options go (`nolock`, `local_lock`, `nobrl`: not at
+ * all), and there it can be taken away from a living holder without a word. Linux: an
+ * open-file-description lock on one far byte. macOS: flock. Windows: LockFileEx on one far byte, so that
+ * the file can be read.
+ *
+ * The kernel locks a file and not its name. So a grant counts only if the name leads to the file that was
+ * locked: a file that was deleted, moved or replaced meanwhile is opened anew. Without that, a process with
+ * the old file open and one that comes later would never exclude each other again. Not on a share, where
+ * inode numbers may come from a cache and the lock is a courtesy; there a descriptor lives for one
+ * acquisition only.
  */
 export interface OsLockFile {
   /** Takes the lock if it is free, else false. */
   tryLock(): Promise<boolean>;
   /**
-   * Waits until it is ours, or rejects with the signal's reason. Uses no pool thread while it waits: seven waiters do not slow `readFile`. On a network
-   * mount it asks again and again with jitter, because servers wake waiters seconds late.
+   * Waits until it is ours, or rejects with the signal's reason. Asks again and again with jitter: a wait
+   * holds no thread, and a wait that was given up leaves nothing behind.
    */
   lock(options?: { signal?: AbortSignal | undefined }): Promise<void>;
+  /**
+   * Whether it is held, and the name still leads to the file that is locked. False: the file was deleted
+   * or replaced under the holder, and another process may hold the lock of the new one.
+   */
+  isIntact(): Promise<boolean>;
+  /** Of the file that is locked now; "" when none is. Two files that are locked at one time never share one. */
+  readonly identity: string;
   unlock(): Promise<void>;
-  /** Unlocks too. Idempotent. */
+  /** Unlocks too, and ends a wait (CLOSED). Idempotent. */
   close(): Promise<void>;
+}
+
+/** What takes the place of a note when the lock is given up. */
+export function blanksFor(note: Uint8Array): Uint8Array {
+  return new Uint8Array(note.length).fill(0x20);
 }

@@ -259,6 +259,8 @@ function withoutOtherProcesses(ports: Ports): Ports {
   const free: OsLockFile = {
     tryLock: async () => true,
     lock: async () => undefined,
+    isIntact: async () => true,
+    identity: "",
     unlock: async () => undefined,
     close: async () => undefined,
   };

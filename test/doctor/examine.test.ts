@@ -436,6 +436,8 @@ function withTryLock(ports: Ports, tryLock: (calls: number) => boolean): Ports {
         return {
           tryLock: async () => tryLock(++calls),
           lock: (options) => lock.lock(options),
+          isIntact: () => lock.isIntact(),
+          identity: "",
           unlock: () => lock.unlock(),
           close: () => lock.close(),
         };

@@ -133,6 +133,8 @@ describe("both sides say so when", () => {
         open: async () => ({
           tryLock: async () => false,
           lock: async () => undefined,
+          isIntact: async () => false,
+          identity: "",
           unlock: async () => undefined,
           close: async () => undefined,
         }),

@@ -56,8 +56,8 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 /** The same lock, each of whose answers takes its time, as on a share: what comes between is seen. The turnstile is the slower one. */
 function slow(osLock: OsLock): OsLock {
   return {
-    async open(path) {
-      const file = await osLock.open(path);
+    async open(path, options) {
+      const file = await osLock.open(path, options);
       const turns = path.endsWith(".store.next") ? 6 : 1;
       const late = async <T>(ask: () => Promise<T>): Promise<T> => {
         for (let passed = 0; passed < turns; passed++) await turn();
@@ -66,6 +66,10 @@ function slow(osLock: OsLock): OsLock {
       return {
         tryLock: () => late(() => file.tryLock()),
         lock: (options) => late(() => file.lock(options)),
+        isIntact: () => late(() => file.isIntact()),
+        get identity() {
+          return file.identity;
+        },
         unlock: () => late(() => file.unlock()),
         close: () => file.close(),
       };

@@ -1,8 +1,11 @@
 // The store lock between real processes: what its decision put off. Killed holders, waiters that cost nothing, and a fair hand-over.
 import { readFile } from "node:fs/promises";
-import { readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStoreLock } from "../../src/locks/index.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { makeSite, startLocker } from "./store-lock-site.ts";
@@ -29,6 +32,19 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
     expect(await child.hear()).toBe("released");
   });
 
+  it("names the process that has it, and not one that was killed", async () => {
+    const { directory, open } = makeSite(gate);
+    const lock = await open();
+    const child = startLocker(directory, keep);
+    expect(await child.hear()).toBe("held");
+    const holder = { pid: child.process.pid, host: hostname() };
+    await expect(lock.acquire({ timeoutMs: 20 })).rejects.toMatchObject({ blockedBy: [{ holder }] });
+    await expect(lock.acquire({ timeoutMs: 0 })).rejects.toThrow(`process ${child.process.pid} on ${hostname()}`);
+    expect(await lock.findHolder()).toMatchObject({ path: lock.path, holder });
+    await child.end("SIGKILL");
+    if (gate === "os") expect(await lock.findHolder()).toBe(undefined);
+  });
+
   it("lets a waiter in at once when its holder is killed", async () => {
     const { directory, open } = makeSite(gate);
     const lock = await open();
@@ -39,7 +55,7 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
       const killedAtMs = performance.now();
       await child.end("SIGKILL");
       const hold = await waiting;
-      // The kernel wakes a waiter; the table is looked at four times a second. Neither waits for a lease.
+      // A killed holder wakes nobody: the lock is asked for every few milliseconds, the table is looked at four times a second. Neither waits for a lease.
       expect(performance.now() - killedAtMs).toBeLessThan(5000);
       await hold.release();
     }
@@ -111,6 +127,66 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
   });
 });
 
+describe("a wait for a store lock that was given up", () => {
+  it("keeps the lock from no other process, also if its own is busy when it would have had its turn", async () => {
+    const { directory, open } = makeSite("os");
+    const lock = await open();
+    const hold = await lock.acquire();
+    const quitter = startLocker(
+      directory,
+      `
+      const failure = await lock.acquire({ timeoutMs: 50 }).catch((error) => error);
+      await lock.close();
+      say(failure.code);
+      for (;;);`,
+    );
+    expect(await quitter.hear()).toBe("LOCK_TIMEOUT");
+    await hold.release();
+    const other = await open();
+    await (await other.acquire({ timeoutMs: 0 })).release();
+    await quitter.end("SIGKILL");
+  });
+
+  it("lets its process end, though the lock is still held", async () => {
+    const { directory, open } = makeSite("os");
+    const hold = await (await open()).acquire();
+    const script = `
+      import { openStoreLock } from ${JSON.stringify(new URL("../../dist/locks/index.js", import.meta.url).href)};
+      const lock = await openStoreLock(${JSON.stringify(directory)});
+      await lock.acquire({ timeoutMs: 50 }).catch((error) => console.log(error.code));
+      await lock.close();`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const [[said], [exitCode]] = await Promise.all([once(child.stdout, "data"), once(child, "exit")]);
+    expect([String(said).trim(), exitCode]).toEqual(["LOCK_TIMEOUT", 0]);
+    await hold.release();
+  });
+
+  it.runIf(process.platform === "linux")(
+    "leaves no thread and no descriptor, however often it is given up",
+    async () => {
+      const { directory, open } = makeSite("os");
+      const hold = await (await open()).acquire();
+      const leftovers = (): { threads: number; descriptors: number } => ({
+        threads: Number(/Threads:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]),
+        descriptors: readdirSync("/proc/self/fd").length,
+      });
+      const before = leftovers();
+      for (let round = 0; round < 40; round++) {
+        const lock = await openStoreLock(directory);
+        await expect(lock.acquire({ timeoutMs: 1 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+        await lock.close();
+      }
+      const after = leftovers();
+      expect(after.threads - before.threads).toBeLessThan(10);
+      expect(after.descriptors - before.descriptors).toBeLessThan(10);
+      await hold.release();
+    },
+  );
+});
+
 it("a store lock is the same for processes that open a new directory at the same time", async () => {
   const directory = join(makeScratch(), "new");
   const children = Array.from({ length: 4 }, () =>
@@ -133,7 +209,7 @@ it("seven waits for a store lock do not hold up the other work of their process"
   const { directory } = makeSite("os");
   const child = startLocker(directory, keep);
   expect(await child.hear()).toBe("held");
-  // Seven instances, so that seven wait in the kernel, and not one for all. Node has four threads for files: if waits took them, no file could be read.
+  // Seven instances, so that seven wait, and not one for all. Node has four threads for files: if waits took them, no file could be read.
   const waiters = await Promise.all(Array.from({ length: 7 }, () => openStoreLock(directory, { timeoutMs: 60_000 })));
   const entered = vi.fn();
   const waits = waiters.map(async (lock) => await lock.withLock(async () => void entered()));

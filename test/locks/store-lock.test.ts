@@ -1,9 +1,9 @@
 // The store lock on a real disk, with each kind of gate: the test list of the decision that it comes from, and what a caller may rely on.
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { openPathLocks, type StoreLock } from "../../src/locks/index.ts";
+import { describe, expect, it, vi } from "vitest";
+import { openPathLocks, type BlockingLock, type StoreLock } from "../../src/locks/index.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { makeSite, treeOf } from "./store-lock-site.ts";
 
@@ -58,12 +58,33 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
           expect(error).toMatchObject({ code: "LOCK_TIMEOUT", path: lock.path, waitedMs: timeoutMs });
           expect(error).toMatchObject({ blockedBy: [{ mode: "exact", holder, since: expect.any(Date) as Date }] });
           if (gate === "table") continue;
-          expect(error).toMatchObject({ blockedBy: [{ path: lock.path, since: acquiredAt }] });
-          expect((error as Error).message).toContain(`is held by this process, since ${acquiredAt.toISOString()}`);
+          const [blocking] = (error as { blockedBy: BlockingLock[] }).blockedBy;
+          expect(blocking?.path).toBe(lock.path);
+          // The file system stamps by a clock of its own, which ticks more slowly.
+          expect(Math.abs(acquiredAt.getTime() - (blocking?.since.getTime() ?? 0))).toBeLessThan(100);
+          expect((error as Error).message).toContain(`is held by this process, since ${blocking?.since.toISOString()}`);
         }
     });
-    // Those who went away may be in the kernel's queue for another moment.
-    await (await other.acquire({ timeoutMs: 10_000 })).release();
+    await (await other.acquire({ timeoutMs: 0 })).release();
+  });
+
+  it("tells who has it while it is held, and nothing before and after", async () => {
+    const { open } = makeSite(gate);
+    const [lock, other] = [await open(), await open()];
+    expect(await other.findHolder()).toBe(undefined);
+    await lock.withLock(async () => {
+      const holder = { pid: process.pid, host: hostname(), state: "alive" };
+      for (const each of [lock, other]) expect(await each.findHolder()).toMatchObject({ path: lock.path, holder });
+    });
+    expect(await other.findHolder()).toBe(undefined);
+  });
+
+  it("proves to its holder that it is held, and that it is not when it was released", async () => {
+    const { open } = makeSite(gate);
+    const hold = await (await open()).acquire();
+    await hold.assertHeld();
+    await hold.release();
+    await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 
   it("takes the wait of a call before that of its opening, and does not wait when it is 0", async () => {
@@ -201,8 +222,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     await expect(lock.tryAcquire()).rejects.toMatchObject({ code: "CLOSED" });
     await lock[Symbol.asyncDispose]();
     await hold.release();
-    // Not at once: the kernel may first serve a wait that was called off.
-    await (await other.acquire({ timeoutMs: 10_000 })).release();
+    await (await other.acquire({ timeoutMs: 0 })).release();
   });
 
   it("refuses a wait that is no number, before anything is written", async () => {
@@ -232,6 +252,45 @@ it("a store lock whose gate is in a table lets go of it when it is closed", asyn
   await lock.acquire();
   await lock.close();
   await (await other.acquire({ timeoutMs: 0 })).release();
+});
+
+describe("a store lock whose lock files were deleted", () => {
+  it.each([[[".store.lock"]], [[".store.next"]], [[".store.lock", ".store.next"]]])(
+    "excludes as before, whoever has opened it when: %j",
+    async (names) => {
+      const { directory, open } = makeSite("os");
+      const early = await open();
+      await (await early.acquire()).release();
+      for (let deletion = 0; deletion < 3; deletion++) {
+        for (const name of names) unlinkSync(join(directory, name));
+        const hold = await early.acquire({ timeoutMs: 0 });
+        const late = await open();
+        expect(await late.tryAcquire()).toBe(undefined);
+        // In the turnstile, as the holder sees.
+        const waiting = late.acquire({ timeoutMs: 60_000 });
+        await vi.waitFor(async () => expect(await hold.isContended()).toBe(true));
+        await hold.release();
+        await (await waiting).release();
+        await late.close();
+      }
+    },
+  );
+
+  it("says so to its holder, who is alone again when it takes the lock anew", async () => {
+    const { directory, open } = makeSite("os");
+    const [early, late] = [await open(), await open()];
+    const hold = await early.acquire();
+    const { signal, lockId } = hold;
+    unlinkSync(join(directory, ".store.lock"));
+    await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST", path: early.path });
+    expect(signal.reason).toMatchObject({ code: "LOCK_LOST" });
+    await hold.release();
+    const again = await early.acquire({ timeoutMs: 0 });
+    await again.assertHeld();
+    expect(lockId).not.toBe("");
+    expect(await late.tryAcquire()).toBe(undefined);
+    await again.release();
+  });
 });
 
 it("a store lock makes its directory, and what is missing above it", async () => {

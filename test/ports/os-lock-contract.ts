@@ -1,11 +1,16 @@
 // What every OS lock promises within one kernel, whatever it is made of: the contract of src/ports/os-lock.ts as tests.
 import { setTimeout as sleep } from "node:timers/promises";
 import { posix } from "node:path";
-import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
 
-const patience = { timeout: 30_000, interval: 5 };
+export interface OsLockContractOptions {
+  /** The lock is a courtesy: what was granted is not compared with its name. */
+  readonly isShare?: boolean;
+  /** Notes are written. Default: not on a share. */
+  readonly hasNotes?: boolean;
+}
 
 export interface OsLockWorld {
   readonly osLock: OsLock;
@@ -16,7 +21,11 @@ export interface OsLockWorld {
 }
 
 /** `makeWorld` is called for each test. */
-export function describeOsLockContract(name: string, makeWorld: () => Promise<OsLockWorld>): void {
+export function describeOsLockContract(
+  name: string,
+  makeWorld: () => Promise<OsLockWorld>,
+  { isShare = false, hasNotes = !isShare }: OsLockContractOptions = {},
+): void {
   describe(`the OS lock contract on ${name}`, () => {
     let world: OsLockWorld;
     const at = (...names: string[]): string => posix.join(world.directory, ...names);
@@ -64,6 +73,93 @@ export function describeOsLockContract(name: string, makeWorld: () => Promise<Os
       const [moved, made] = [await open(at("moved")), await open(at("lock"))];
       expect(await moved.tryLock()).toBe(false);
       expect(await made.tryLock()).toBe(true);
+    });
+
+    it("excludes a later process after its file was deleted, through whatever was opened before", async () => {
+      const { disk } = world;
+      const [early, other] = [await open(at("lock")), await open(at("lock"))];
+      await early.lock();
+      await early.unlock();
+      for (let deletion = 0; deletion < 3; deletion++) {
+        await disk.unlink(at("lock"));
+        expect(await early.tryLock()).toBe(true);
+        const late = await open(at("lock"));
+        expect([await late.tryLock(), await other.tryLock()]).toEqual([false, false]);
+        await early.unlock();
+        expect([await late.tryLock(), await early.tryLock()]).toEqual([true, false]);
+        await late.close();
+        await early.unlock();
+      }
+    });
+
+    it("is made again when its file was moved away, and locked where the name leads", async () => {
+      const { disk } = world;
+      const early = await open(at("lock"));
+      await early.lock();
+      await early.unlock();
+      await disk.rename(at("lock"), at("moved"));
+      expect(await early.tryLock()).toBe(true);
+      const [moved, late] = [await open(at("moved")), await open(at("lock"))];
+      expect([await moved.tryLock(), await late.tryLock()]).toEqual([true, false]);
+    });
+
+    it.skipIf(isShare)("is not granted to a waiter whose file was deleted before its turn came", async () => {
+      const { disk } = world;
+      const [holder, waiter] = [await open(at("lock")), await open(at("lock"))];
+      await holder.lock();
+      const waiting = waiter.lock();
+      await sleep(20);
+      await disk.unlink(at("lock"));
+      const late = await open(at("lock"));
+      expect(await late.tryLock()).toBe(true);
+      await holder.unlock();
+      const first = await Promise.race([waiting.then(() => "waiter"), sleep(50).then(() => "nobody")]);
+      expect(first).toBe("nobody");
+      await late.unlock();
+      await waiting;
+      expect(await late.tryLock()).toBe(false);
+    });
+
+    it("tells its holder when the file was deleted or replaced under it", async () => {
+      const { disk } = world;
+      const holder = await open(at("lock"));
+      expect(await holder.isIntact()).toBe(false);
+      expect(holder.identity).toBe("");
+      await holder.lock();
+      expect(await holder.isIntact()).toBe(true);
+      const { identity } = holder;
+      expect(identity).not.toBe("");
+      await disk.unlink(at("lock"));
+      expect(await holder.isIntact()).toBe(isShare);
+      const late = await open(at("lock"));
+      await late.lock();
+      expect(await holder.isIntact()).toBe(isShare);
+      expect(await late.isIntact()).toBe(true);
+      expect(late.identity).not.toBe(identity);
+      await holder.unlock();
+      expect(await holder.isIntact()).toBe(false);
+    });
+
+    it("says in its file who has it, and nothing when it is free", async () => {
+      const note = new TextEncoder().encode("it is mine\n");
+      const read = async (): Promise<string> =>
+        new TextDecoder().decode(await world.disk.readFile(at("lock"), 100)).trim();
+      const [noted, plain] = [await world.osLock.open(at("lock"), { note }), await open(at("lock"))];
+      onTestFinished(() => noted.close());
+      for (let round = 0; round < 2; round++) {
+        expect(await noted.tryLock()).toBe(true);
+        expect(await read()).toBe(hasNotes ? "it is mine" : "");
+        await noted.unlock();
+        expect(await read()).toBe("");
+      }
+      await plain.lock();
+      expect(await read()).toBe("");
+      const waiting = noted.lock();
+      await plain.unlock();
+      await waiting;
+      expect(await read()).toBe(hasNotes ? "it is mine" : "");
+      await noted.close();
+      expect(await read()).toBe("");
     });
 
     it("is given up by close", async () => {
@@ -140,7 +236,7 @@ export function describeOsLockContract(name: string, makeWorld: () => Promise<Os
       expect(await holder.tryLock()).toBe(true);
     });
 
-    it("is free for a third after a cancelled waiter's turn has come", async () => {
+    it("is free for a third at once after a waiter was cancelled, and the waiter is out of the line", async () => {
       const [holder, waiter, third] = [await open(at("lock")), await open(at("lock")), await open(at("lock"))];
       await holder.lock();
       const controller = new AbortController();
@@ -148,7 +244,7 @@ export function describeOsLockContract(name: string, makeWorld: () => Promise<Os
       setTimeout(() => controller.abort(), 30);
       await expect(waiting).rejects.toMatchObject({ name: "AbortError" });
       await holder.unlock();
-      await third.lock();
+      expect(await third.tryLock()).toBe(true);
       expect(await waiter.tryLock()).toBe(false);
       await third.unlock();
     });
@@ -164,7 +260,7 @@ export function describeOsLockContract(name: string, makeWorld: () => Promise<Os
       await expect(waiter.tryLock()).rejects.toMatchObject({ code: "CLOSED" });
       await waiter.unlock();
       await holder.unlock();
-      await vi.waitFor(async () => expect(await holder.tryLock()).toBe(true), patience);
+      expect(await holder.tryLock()).toBe(true);
     });
 
     it("reports a path that cannot be opened by its POSIX name", async () => {

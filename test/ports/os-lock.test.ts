@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, openSync, readdirSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { Ground } from "../../src/durable/ground.ts";
 import { decideGate } from "../../src/durable/open-gate.ts";
 import type { Volume } from "../../src/ports/disk.ts";
@@ -13,13 +13,15 @@ import { createNodeOsLock } from "../../src/ports/node/os-lock.ts";
 import { loadNativeLock } from "../../src/ports/node/native-lock.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
+import { createNodeWatch } from "../../src/ports/node/watch.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
 import { describeOsLockContract } from "./os-lock-contract.ts";
 import { makeScratch } from "./scratch.ts";
 
-const patience = { timeout: 30_000, interval: 5 };
-const lockOf = (kind: Volume["kind"]) =>
-  createNodeOsLock({ kind, type: "test", mountOptions: [] }, nodeClock, nodeRandom);
+const note = new TextEncoder().encode("held");
+const volumeOf = (kind: Volume["kind"]): Volume => ({ kind, type: "test", mountOptions: [] });
+const parts = { clock: nodeClock, random: nodeRandom, watch: createNodeWatch(volumeOf("local")) };
+const lockOf = (kind: Volume["kind"]) => createNodeOsLock(volumeOf(kind), parts);
 
 async function open(path: string, kind: Volume["kind"] = "local"): Promise<OsLockFile> {
   const file = await lockOf(kind).open(path);
@@ -39,6 +41,11 @@ function descriptorsOn(path: string): number {
   }).length;
 }
 
+/** How many threads this process has. */
+function threads(): number {
+  return Number(/Threads:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]);
+}
+
 /** A process that holds the lock on `path` until it is killed. */
 async function startHolder(path: string): Promise<ChildProcess> {
   const range = process.platform === "darwin" ? "0, 0" : "2 ** 40, 1";
@@ -54,10 +61,14 @@ async function startHolder(path: string): Promise<ChildProcess> {
 }
 
 for (const kind of ["local", "network", "unknown"] as const)
-  describeOsLockContract(`a ${kind} volume`, async () => {
-    const directory = makeScratch();
-    return { osLock: lockOf(kind), disk: await openNodeDisk(directory), directory };
-  });
+  describeOsLockContract(
+    `a ${kind} volume`,
+    async () => {
+      const directory = makeScratch();
+      return { osLock: lockOf(kind), disk: await openNodeDisk(directory), directory };
+    },
+    { isShare: kind !== "local" },
+  );
 
 describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s volume", (kind) => {
   it("dies with the process that holds it", async () => {
@@ -73,20 +84,24 @@ describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s vol
     await waiting;
   });
 
-  it.runIf(process.platform === "linux")("leaves no descriptor behind", async () => {
-    const path = join(makeScratch(), "lock");
-    const [holder, waiter] = [await open(path, kind), await open(path, kind)];
-    await holder.lock();
-    for (let i = 0; i < 10; i++) {
-      await expect(waiter.lock({ signal: AbortSignal.timeout(1) })).rejects.toMatchObject({ name: "TimeoutError" });
-      await waiter.tryLock();
-    }
-    // The holder's, the one of the abandoned wait, and one to try with: never one per cancelled wait.
-    expect(descriptorsOn(path)).toBeLessThanOrEqual(3);
-    await holder.unlock();
-    await Promise.all([holder.close(), waiter.close()]);
-    await vi.waitFor(() => expect(descriptorsOn(path)).toBe(0), patience);
-  });
+  it.runIf(process.platform === "linux")(
+    "leaves no descriptor and no thread behind a wait that was given up",
+    async () => {
+      const path = join(makeScratch(), "lock");
+      const [holder, waiter] = [await open(path, kind), await open(path, kind)];
+      await holder.lock();
+      const before = threads();
+      for (let i = 0; i < 10; i++) {
+        await expect(waiter.lock({ signal: AbortSignal.timeout(1) })).rejects.toMatchObject({ name: "TimeoutError" });
+        expect(descriptorsOn(path)).toBe(1);
+      }
+      expect(threads() - before).toBeLessThan(5);
+      await waiter.close();
+      expect(descriptorsOn(path)).toBe(1);
+      await holder.close();
+      expect(descriptorsOn(path)).toBe(0);
+    },
+  );
 });
 
 describe("the OS lock on a share", () => {
@@ -101,14 +116,13 @@ describe("the OS lock on a share", () => {
   });
 });
 
-describe("waiters in the kernel", () => {
+describe("waiters on a local volume", () => {
   it("do not slow the reading of files, however many there are", async () => {
     const path = join(makeScratch(), "lock");
     const holder = await open(path);
     await holder.lock();
     const waiters = await Promise.all(Array.from({ length: 7 }, () => open(path)));
     const waiting = waiters.map((file) => file.lock().then(() => file.unlock()));
-    await nodeClock.sleep(50);
     const readMs: number[] = [];
     for (let i = 0; i < 5; i++) {
       const before = nodeClock.monotonicMs();
@@ -121,52 +135,24 @@ describe("waiters in the kernel", () => {
     await Promise.all(waiting);
   });
 
-  // A waiting thread knows its descriptor by number only. Were the number given back while it waits, it would lock the next file that gets it:
-  // when it had not yet entered the call, or when it enters it again after the process was stopped and continued.
-  it.runIf(process.platform === "linux")("never lock another file when they are cancelled", async () => {
-    const directory = makeScratch();
-    const path = join(directory, "lock");
-    const native = await loadNativeLock(path);
-    const holder = await open(path);
-    await holder.lock();
-    const others: { path: string; fd: number }[] = [];
-    const openOthers = (): void => {
-      for (let i = 0; i < 4; i++) {
-        const other = join(directory, `other-${others.length}`);
-        others.push({ path: other, fd: openSync(other, "w+") });
-      }
-    };
-    for (let i = 0; i < 10; i++) {
-      const waiter = await open(path);
-      const controller = new AbortController();
-      const waiting = waiter.lock({ signal: controller.signal });
-      if (i >= 5) await nodeClock.sleep(20);
-      controller.abort();
-      openOthers();
-      await expect(waiting).rejects.toMatchObject({ name: "AbortError" });
-      await waiter.close();
-      openOthers();
-    }
-    const stopper = spawn("sh", ["-c", `kill -STOP ${process.pid}; sleep 0.1; kill -CONT ${process.pid}`]);
-    await once(stopper, "exit");
-    await holder.unlock();
-    await vi.waitFor(async () => expect(await holder.tryLock()).toBe(true), patience);
-    await holder.unlock();
-    await vi.waitFor(() => expect(descriptorsOn(path)).toBe(1), patience);
-    const locked = others.filter((other) => {
-      const fd = openSync(other.path, "r+");
-      const free = native.tryLock(fd);
-      closeSync(fd);
-      return !free;
+  it("are woken by the note of the holder, and not by the next poll", async () => {
+    const path = join(makeScratch(), "lock");
+    const osLock = createNodeOsLock(volumeOf("local"), {
+      ...parts,
+      clock: { ...nodeClock, alarm: () => () => undefined },
     });
-    for (const { fd } of others) closeSync(fd);
-    expect(locked).toEqual([]);
+    const [holder, waiter] = [await osLock.open(path, { note }), await osLock.open(path, { note })];
+    onTestFinished(async () => void (await Promise.all([holder.close(), waiter.close()])));
+    await holder.lock();
+    const waiting = waiter.lock();
+    await nodeClock.sleep(20);
+    await holder.unlock();
+    await waiting;
   });
 });
 
 function withoutNativeModule(cause = new Error("no binary")): OsLock {
-  const volume: Volume = { kind: "local", type: "test", mountOptions: [] };
-  return createNodeOsLock(volume, nodeClock, nodeRandom, () => Promise.reject(cause));
+  return createNodeOsLock(volumeOf("local"), parts, () => Promise.reject(cause));
 }
 
 describe("an installation or a bundle without the native module", () => {
@@ -202,13 +188,11 @@ describe("the locked range", () => {
     const calls: number[][] = [];
     const module = {
       tryLock: (...range: number[]) => calls.push(range) > 0,
-      waitForLock: async (...range: number[]) => void calls.push(range),
       unlock: (...range: number[]) => void calls.push(range),
     };
     const native = await loadNativeLock("/lock", async () => module, platform);
     native.tryLock(7);
-    await native.waitForLock(7);
     native.unlock(7);
-    expect(calls).toEqual([expected, expected, expected]);
+    expect(calls).toEqual([expected, expected]);
   });
 });

@@ -6,6 +6,7 @@ import { createSimDisk, type InjectedErrors, type SimDisk } from "../../src/test
 import { Machine } from "../../src/testing/sim/machine.ts";
 import type { Profile } from "../../src/testing/sim/persistence.ts";
 import { SimServer, type Quirks } from "../../src/testing/sim/server.ts";
+import type { Volume } from "../../src/ports/disk.ts";
 import type { TreeNode } from "../../src/ports/memory/tree.ts";
 
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -22,8 +23,8 @@ export class Bench {
   nowMs = 1_000_000;
   readonly #machines = new Map<string, Machine>();
 
-  constructor(quirks: Quirks = {}, profile: Profile = "share") {
-    const volume = { kind: "network", type: "simulated", mountOptions: [] } as const;
+  constructor(quirks: Quirks = {}, profile: Profile = "share", kind: Volume["kind"] = "network") {
+    const volume = { kind, type: "simulated", mountOptions: [] };
     this.server = new SimServer({ profile, quirks, volume, now: () => this.nowMs });
   }
 

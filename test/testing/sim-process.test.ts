@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodeBeat } from "../../src/format/beat.ts";
+import type { Volume } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { parkNever, type Park } from "../../src/testing/sim/call.ts";
 import { SimOsLocks } from "../../src/testing/sim/os-locks.ts";
@@ -22,8 +23,8 @@ const parkPatiently: Park = async (call) => {
 class World extends Bench {
   readonly osLocks: SimOsLocks;
 
-  constructor(quirks: Quirks = {}) {
-    super(quirks);
+  constructor(quirks: Quirks = {}, kind?: Volume["kind"]) {
+    super(quirks, "share", kind);
     this.osLocks = new SimOsLocks(quirks.osLocks);
   }
 
@@ -43,11 +44,15 @@ class World extends Bench {
   }
 }
 
-describeOsLockContract("the simulated kernel", async () => {
-  const { disk, osLock } = new World().ports("m1", { park: parkPatiently });
-  await disk.mkdir("/locks");
-  return { disk, osLock, directory: "/locks" };
-});
+describeOsLockContract(
+  "the simulated kernel",
+  async () => {
+    const { disk, osLock } = new World({}, "local").ports("m1", { park: parkPatiently });
+    await disk.mkdir("/locks");
+    return { disk, osLock, directory: "/locks" };
+  },
+  { hasNotes: false },
+);
 
 describe("the simulated OS lock", () => {
   const lockOn = async (world: World, machine: string, name = machine): Promise<boolean> =>

@@ -2,16 +2,33 @@
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../disk-error.ts";
 import type { Disk, DiskFile } from "../disk.ts";
-import type { OsLock, OsLockFile } from "../os-lock.ts";
+import { blanksFor, type OsLock, type OsLockFile } from "../os-lock.ts";
 
 export function createMemoryOsLock(disk: Disk): OsLock {
   const locks = new LockTable();
   return {
-    async open(path) {
-      const file = await openOrCreate(disk, path);
-      return new MemoryLockFile(path, file, (await file.stat()).identity, locks);
+    async open(path, { note } = {}) {
+      const parts = { path, disk, locks, note };
+      return new MemoryLockFile(parts, await openForLocking(disk, path));
     },
   };
+}
+
+interface LockFileParts {
+  readonly path: string;
+  readonly disk: Disk;
+  readonly locks: LockTable;
+  readonly note: Uint8Array | undefined;
+}
+
+interface Opened {
+  readonly file: DiskFile;
+  readonly identity: string;
+}
+
+async function openForLocking(disk: Disk, path: string): Promise<Opened> {
+  const file = await openOrCreate(disk, path);
+  return { file, identity: (await file.stat()).identity };
 }
 
 async function openOrCreate(disk: Disk, path: string): Promise<DiskFile> {
@@ -66,84 +83,128 @@ class LockTable {
 }
 
 class MemoryLockFile implements OsLockFile {
-  readonly #path: string;
-  readonly #file: DiskFile;
-  readonly #identity: string;
-  readonly #locks: LockTable;
-  #state: "idle" | "waiting" | "held" | "closed" = "idle";
-  #cancel: (reason: unknown) => void = () => undefined;
+  readonly #parts: LockFileParts;
+  #opened: Opened;
+  #state: "idle" | "asking" | "held" | "closed" = "idle";
+  #cancelled: { readonly reason: unknown } | undefined;
+  #leaveLine: () => void = () => undefined;
 
-  constructor(path: string, file: DiskFile, identity: string, locks: LockTable) {
-    this.#path = path;
-    this.#file = file;
-    this.#identity = identity;
-    this.#locks = locks;
+  constructor(parts: LockFileParts, opened: Opened) {
+    this.#parts = parts;
+    this.#opened = opened;
+  }
+
+  get identity(): string {
+    return this.#state === "held" ? this.#opened.identity : "";
   }
 
   async tryLock(): Promise<boolean> {
     if (this.#state === "closed") throw this.#closedError();
-    return this.#state === "idle" && this.#tryNow();
+    return this.#state === "idle" && (await this.#ask(async () => false));
   }
 
-  async lock(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
-    const { signal } = options;
+  async lock({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     signal?.throwIfAborted();
     if (this.#state === "closed") throw this.#closedError();
-    if (this.#state !== "idle") throw new TypeError(`${this.#path} is ${this.#state} already, through this OsLockFile`);
-    if (this.#tryNow()) return;
+    if (this.#state !== "idle")
+      throw new TypeError(`${this.#parts.path} is held or waited for already, through this OsLockFile`);
     const cancel = (): void => this.#cancel(signal?.reason);
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      await this.#wait();
+      await this.#ask(async () => {
+        await this.#standInLine();
+        return true;
+      });
     } finally {
       signal?.removeEventListener("abort", cancel);
     }
   }
 
+  async isIntact(): Promise<boolean> {
+    return this.#state === "held" && (await this.#bearsName());
+  }
+
   async unlock(): Promise<void> {
-    this.#free();
+    if (this.#state !== "held") return;
+    this.#state = "idle";
+    await this.#giveUp();
   }
 
   async close(): Promise<void> {
-    this.#cancel(this.#closedError());
-    this.#free();
+    if (this.#state === "closed") return;
+    const isHeld = this.#state === "held";
     this.#state = "closed";
-    await this.#file.close();
+    this.#cancel(this.#closedError());
+    if (isHeld) await this.#giveUp();
+    await this.#opened.file.close();
   }
 
-  // In one step with the look at the state, like all that follows: there is no moment in which somebody else could come between.
-  #tryNow(): boolean {
-    if (!this.#locks.tryTake(this.#identity)) return false;
-    this.#state = "held";
-    return true;
+  /** Takes the lock of the file that bears the name now; where it is taken, `wait` waits for it or says no. */
+  async #ask(wait: () => Promise<boolean>): Promise<boolean> {
+    const { locks, disk, path, note } = this.#parts;
+    this.#state = "asking";
+    this.#cancelled = undefined;
+    try {
+      for (;;) {
+        if (!locks.tryTake(this.#opened.identity) && !(await wait())) return false;
+        const isNamed = await this.#bearsName();
+        if (this.#isClosed()) {
+          locks.free(this.#opened.identity);
+          throw this.#closedError();
+        }
+        if (isNamed) break;
+        locks.free(this.#opened.identity);
+        await this.#opened.file.close();
+        this.#opened = await openForLocking(disk, path);
+      }
+      this.#state = "held";
+      if (note !== undefined) await this.#opened.file.write(0, note);
+      return true;
+    } finally {
+      if (this.#state === "asking") this.#state = "idle";
+    }
   }
 
-  #free(): void {
-    if (this.#state !== "held") return;
-    this.#state = "idle";
-    this.#locks.free(this.#identity);
-  }
-
-  #wait(): Promise<void> {
-    this.#state = "waiting";
+  #standInLine(): Promise<void> {
+    const { locks } = this.#parts;
+    const { identity } = this.#opened;
     return new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        grant: () => {
-          this.#state = "held";
-          resolve();
-        },
+      const waiter: Waiter = { grant: resolve };
+      this.#leaveLine = () => {
+        locks.leave(identity, waiter);
+        reject(this.#cancelled?.reason);
       };
-      this.#cancel = (reason) => {
-        if (this.#state !== "waiting") return;
-        this.#state = "idle";
-        this.#locks.leave(this.#identity, waiter);
-        reject(reason);
-      };
-      this.#locks.wait(this.#identity, waiter);
+      locks.wait(identity, waiter);
     });
   }
 
+  async #giveUp(): Promise<void> {
+    const { locks, note } = this.#parts;
+    if (note !== undefined) await this.#opened.file.write(0, blanksFor(note));
+    locks.free(this.#opened.identity);
+  }
+
+  async #bearsName(): Promise<boolean> {
+    const { disk, path } = this.#parts;
+    try {
+      return (await disk.stat(path)).identity === this.#opened.identity;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ENOTDIR")) return false;
+      throw error;
+    }
+  }
+
+  #cancel(reason: unknown): void {
+    this.#cancelled ??= { reason };
+    this.#leaveLine();
+    this.#leaveLine = () => undefined;
+  }
+
+  #isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
   #closedError(): unknown {
-    return holdfastError("CLOSED", `${this.#path} is closed`, {});
+    return holdfastError("CLOSED", `${this.#parts.path} is closed`, {});
   }
 }

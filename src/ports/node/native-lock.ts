@@ -2,20 +2,17 @@
 import { constants } from "node:fs";
 import { holdfastError } from "../../errors.ts";
 
-/** Each call can throw what a system call throws. A lock belongs to the descriptor and is given up when it closes. */
+/**
+ * Each call can throw what a system call throws. A lock belongs to the descriptor and is given up when it
+ * closes. The module can also wait in the kernel; it is not asked to, because nothing can end such a wait.
+ */
 export interface NativeLock {
   tryLock(fd: number): boolean;
-  /**
-   * Waits in a thread of its own, for which `fd` is a bare number: it must stay open until the promise settles. Nothing can call the wait off, and
-   * until it settles it keeps the process alive.
-   */
-  waitForLock(fd: number): Promise<void>;
   unlock(fd: number): void;
 }
 
 export interface NativeModule {
   tryLock(fd: number, offset: number, length: number): boolean;
-  waitForLock(fd: number, offset: number, length: number): Promise<void>;
   unlock(fd: number, offset: number, length: number): void;
 }
 
@@ -45,7 +42,6 @@ export async function loadNativeLock(
   const [offset, length] = platform === "darwin" ? [0, 0] : [2 ** 40, 1];
   return {
     tryLock: (fd) => native.tryLock(fd, offset, length),
-    waitForLock: (fd) => native.waitForLock(fd, offset, length),
     unlock: (fd) => native.unlock(fd, offset, length),
   };
 }

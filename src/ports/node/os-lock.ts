@@ -1,26 +1,24 @@
-// The real OS lock: waits in the kernel on a local volume, asks again and again on any other.
+// The real OS lock: its descriptor is kept on a local volume, and lives for one acquisition on any other.
 import type { Clock } from "../clock.ts";
 import type { Volume } from "../disk.ts";
 import type { OsLock } from "../os-lock.ts";
 import type { Random } from "../random.ts";
-import { openKernelLock } from "./kernel-lock.ts";
+import type { Watch } from "../watch.ts";
+import { blockingCalls } from "./file-calls.ts";
+import { openLockFile } from "./lock-file.ts";
 import { loadNativeLock, type NativeModule } from "./native-lock.ts";
 import { callsFor } from "./share-calls.ts";
-import { openPolledLock } from "./polled-lock.ts";
 
 /** `load` brings the native module; tests hand in one that does not load. */
 export function createNodeOsLock(
   volume: Volume,
-  clock: Clock,
-  random: Random,
+  parts: { readonly clock: Clock; readonly random: Random; readonly watch: Watch },
   load?: () => Promise<NativeModule>,
 ): OsLock {
+  const isLocal = volume.kind === "local";
+  const calls = isLocal ? blockingCalls : callsFor(volume);
   return {
-    async open(path) {
-      const native = await loadNativeLock(path, load);
-      return volume.kind === "local"
-        ? openKernelLock(path, native)
-        : openPolledLock(path, native, callsFor(volume), clock, random);
-    },
+    open: async (path, { note } = {}) =>
+      await openLockFile(path, { ...parts, native: await loadNativeLock(path, load), calls, isLocal, note }),
   };
 }

@@ -12,14 +12,15 @@ import { createNodeWatch } from "./watch.ts";
 /** The ports for `directory` (absolute) and what lies below it. It may be missing yet: then the nearest directory above it decides what disk it is. */
 export async function openNodePorts(directory: string): Promise<Ports> {
   const [disk, host] = await Promise.all([openNodeDisk(directory), openNodeHost()]);
+  const watch = createNodeWatch(disk.volume);
   return {
     disk: patientDisk(disk, nodeClock),
     clock: nodeClock,
     random: nodeRandom,
     host,
     heart: createNodeHeart(disk.volume),
-    osLock: createNodeOsLock(disk.volume, nodeClock, nodeRandom),
-    watch: createNodeWatch(disk.volume),
+    osLock: createNodeOsLock(disk.volume, { clock: nodeClock, random: nodeRandom, watch }),
+    watch,
   };
 }
 

@@ -16,6 +16,8 @@ const gatePerProcess: OpenGate = async () => {
         signal,
         acquiredAt: new Date(0),
         isContended: async () => false,
+        assertHeld: async () => undefined,
+        lockId: "",
         release,
         [Symbol.asyncDispose]: release,
       };

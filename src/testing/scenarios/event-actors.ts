@@ -53,6 +53,8 @@ const openHold: StoreHold = {
   acquiredAt: new Date(0),
   release,
   isContended: async () => true,
+  assertHeld: release,
+  lockId: "",
   [Symbol.asyncDispose]: release,
 };
 /** Lets everybody in at once. */
@@ -61,6 +63,7 @@ export const openDoor: StoreLock = {
   gate: "table",
   tryAcquire: async () => openHold,
   acquire: async () => openHold,
+  findHolder: async () => undefined,
   withLock: (work) => work(openHold),
   close: release,
   [Symbol.asyncDispose]: release,

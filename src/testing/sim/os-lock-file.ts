@@ -5,50 +5,73 @@ import type { Outcome, Park, Touch } from "./call.ts";
 import type { SimFile } from "./file.ts";
 import type { LockOwner, SimOsLocks } from "./os-locks.ts";
 
-export interface SimOsLockFileOptions {
+/** The file that a lock file has open. */
+export interface OpenedLock {
   readonly file: SimFile;
   readonly owner: LockOwner;
+}
+
+export interface SimOsLockFileOptions {
+  readonly path: string;
+  /** Opens what bears the name now, and makes it when nothing does. */
+  readonly open: () => Promise<OpenedLock>;
+  /** The look at the name: a grant counts only if it leads to what was locked. Undefined on a share. */
+  readonly nameTouch: Touch | undefined;
   readonly osLocks: SimOsLocks;
   readonly park: Park;
 }
 
 export class SimOsLockFile implements OsLockFile {
   readonly #options: SimOsLockFileOptions;
-  readonly #touches: readonly Touch[];
+  #opened: OpenedLock;
   #isWaiting = false;
   #closing: Promise<void> | undefined;
 
-  constructor(options: SimOsLockFileOptions) {
+  constructor(options: SimOsLockFileOptions, opened: OpenedLock) {
     this.#options = options;
-    this.#touches = [{ what: `os lock ${options.owner.file.ino}`, changes: true }];
+    this.#opened = opened;
+  }
+
+  get identity(): string {
+    const { owner } = this.#opened;
+    return this.#options.osLocks.isHeldBy(owner) ? identityOf(owner) : "";
   }
 
   async tryLock(): Promise<boolean> {
-    this.#mustBeOpen();
-    const { owner, osLocks } = this.#options;
-    return await this.#park("try lock", () => [{ label: "", run: () => osLocks.take(owner) }]);
+    for (;;) {
+      this.#mustBeOpen();
+      const answer = await this.#park("try lock", () => [{ label: "", run: () => this.#take() }]);
+      if (answer !== "gone") return answer !== "taken";
+      await this.#openAnew();
+    }
   }
 
   async lock({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     signal?.throwIfAborted();
     this.#mustBeOpen();
-    const { owner, osLocks } = this.#options;
-    if (this.#isWaiting || osLocks.isHeldBy(owner))
-      throw new TypeError(`${owner.path} is held or waited for already, through this OsLockFile`);
+    const { osLocks, path } = this.#options;
+    if (this.#isWaiting || osLocks.isHeldBy(this.#opened.owner))
+      throw new TypeError(`${path} is held or waited for already, through this OsLockFile`);
     this.#isWaiting = true;
     try {
-      await this.#park("lock", () => {
-        if (signal?.aborted) return [{ label: "cancelled", run: () => signal.throwIfAborted() }];
-        if (this.#closing !== undefined) return [{ label: "closed", run: () => this.#mustBeOpen() }];
-        return osLocks.isFree(owner) ? [{ label: "", run: () => void osLocks.take(owner) }] : [];
-      });
+      while ((await this.#wait(signal)) === "gone") await this.#openAnew();
     } finally {
       this.#isWaiting = false;
     }
   }
 
+  async isIntact(): Promise<boolean> {
+    const { osLocks, nameTouch } = this.#options;
+    const { owner } = this.#opened;
+    if (!osLocks.isHeldBy(owner)) return false;
+    return (
+      nameTouch === undefined || (await this.#park("look at lock", () => [{ label: "", run: () => owner.isNamed() }]))
+    );
+  }
+
   async unlock(): Promise<void> {
-    const { owner, osLocks } = this.#options;
+    const { osLocks } = this.#options;
+    const { owner } = this.#opened;
     if (osLocks.isHeldBy(owner)) await this.#park("unlock", () => [{ label: "", run: () => osLocks.free(owner) }]);
   }
 
@@ -57,16 +80,49 @@ export class SimOsLockFile implements OsLockFile {
   }
 
   async #close(): Promise<void> {
-    const { owner, osLocks, file } = this.#options;
-    await this.#park("close lock", () => [{ label: "", run: () => osLocks.free(owner) }]);
+    const { file, owner } = this.#opened;
+    await this.#park("close lock", () => [{ label: "", run: () => this.#options.osLocks.free(owner) }]);
     await file.close();
   }
 
+  async #openAnew(): Promise<void> {
+    await this.#opened.file.close();
+    this.#opened = await this.#options.open();
+  }
+
+  #wait(signal: AbortSignal | undefined): Promise<string> {
+    return this.#park("lock", () => {
+      if (signal?.aborted) return [{ label: "cancelled", run: () => signal.throwIfAborted() as never }];
+      if (this.#closing !== undefined) return [{ label: "closed", run: () => this.#mustBeOpen() as never }];
+      return this.#options.osLocks.isFree(this.#opened.owner) ? [{ label: "", run: () => this.#take() }] : [];
+    });
+  }
+
+  /**
+   * The identity of what is locked now, "taken" or "gone". The lock and the look at the name are one step:
+   * a change between them makes the process open the file anew, as a change before both does.
+   */
+  #take(): string {
+    const { osLocks, nameTouch } = this.#options;
+    const { owner } = this.#opened;
+    if (!osLocks.take(owner)) return "taken";
+    if (nameTouch === undefined || owner.isNamed()) return identityOf(owner);
+    osLocks.free(owner);
+    return "gone";
+  }
+
   #park<T>(operation: string, outcomes: () => readonly Outcome<T>[]): Promise<T> {
-    return this.#options.park({ operation, detail: this.#options.owner.path, touches: this.#touches, outcomes });
+    const { path, park, nameTouch } = this.#options;
+    const lockTouch = { what: `os lock ${identityOf(this.#opened.owner)}`, changes: true };
+    const touches = nameTouch === undefined ? [lockTouch] : [lockTouch, nameTouch];
+    return park({ operation, detail: path, touches, outcomes });
   }
 
   #mustBeOpen(): void {
-    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#options.owner.path} is closed`, {});
+    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#options.path} is closed`, {});
   }
+}
+
+function identityOf({ file }: LockOwner): string {
+  return String(file.ino);
 }

@@ -11,6 +11,8 @@ export interface LockOwner {
   readonly file: FileNode;
   /** By which it was opened; for people, and for telling states apart. */
   readonly path: string;
+  /** Whether `path` still leads to `file`. */
+  readonly isNamed: () => boolean;
 }
 
 export class SimOsLocks {
@@ -52,7 +54,7 @@ export class SimOsLocks {
 
   describe(): string {
     return [...this.#holders]
-      .map(({ path, process }) => `${path}=${process}`)
+      .map(({ path, process, isNamed }) => `${path}${isNamed() ? "" : " (gone)"}=${process}`)
       .sort()
       .join();
   }

@@ -12,7 +12,7 @@ import type { Park } from "./call.ts";
 import { createSimDisk, type InjectedErrors, type SimDisk } from "./disk.ts";
 import { SimFile } from "./file.ts";
 import type { Machine } from "./machine.ts";
-import { SimOsLockFile } from "./os-lock-file.ts";
+import { SimOsLockFile, type OpenedLock } from "./os-lock-file.ts";
 import type { SimOsLocks } from "./os-locks.ts";
 import type { SimServer } from "./server.ts";
 
@@ -160,13 +160,17 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
   };
 }
 
-function simOsLock({ osLocks, park, name, machine }: SimProcessOptions, disk: SimDisk): OsLock {
+function simOsLock({ osLocks, park, name, machine, server }: SimProcessOptions, disk: SimDisk): OsLock {
   return {
     async open(path) {
       osLocks.mustBeSupported(path);
-      const file = await disk.openOrCreate(path);
-      const owner = { process: name, machine: machine.name, file: file.node, path };
-      return new SimOsLockFile({ file, owner, osLocks, park });
+      const open = async (): Promise<OpenedLock> => {
+        const file = await disk.openOrCreate(path);
+        const isNamed = (): boolean => server.find(path) === file.node;
+        return { file, owner: { process: name, machine: machine.name, file: file.node, path, isNamed } };
+      };
+      const nameTouch = disk.volume.kind === "local" ? server.touch(path, false) : undefined;
+      return new SimOsLockFile({ path, open, nameTouch, osLocks, park }, await open());
     },
   };
 }

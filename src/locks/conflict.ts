@@ -22,7 +22,10 @@ function relationOf(mine: string, theirs: string): Relation {
 }
 
 export function areInConflict(mine: Claim, theirs: Claim): boolean {
-  if (mine.shared && theirs.shared) return false;
+  return !(mine.shared && theirs.shared) && haveCommonPath(mine, theirs);
+}
+
+function haveCommonPath(mine: Claim, theirs: Claim): boolean {
   return meets[mine.mode][theirs.mode].includes(relationOf(mine.path, theirs.path));
 }
 
@@ -45,11 +48,15 @@ export function conflictsWith(mine: readonly Claim[], theirs: readonly Claim[]):
 }
 
 /** Those of `others` that `mine` cannot be together with. */
-export function conflictingOf<C extends Claimant>(others: readonly C[], mine: Claimant): C[] {
+export function conflictingOf<C extends Claimant>(
+  others: readonly C[],
+  mine: Claimant,
+  family?: ReadonlySet<string>,
+): C[] {
   // Mostly nobody is within anybody.
   if (mine.within === undefined && others.every(({ within }) => within === undefined))
     return others.filter(({ id, claims }) => id !== mine.id && conflictsWith(mine.claims, claims));
-  const relatives = relativesOf(others, mine);
+  const relatives = family ?? relativesOf(others, mine);
   return others.filter(({ id, claims }) => !relatives.has(id) && conflictsWith(mine.claims, claims));
 }
 
@@ -59,20 +66,56 @@ export function blockersOf<C extends Claimant>(list: readonly C[], mine: Claiman
   return conflictingOf(index < 0 ? list : list.slice(0, index), mine);
 }
 
+/** What `mine` is within, the nearest first, as far as it is in the list. */
+function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+  const outer: C[] = [];
+  for (let next = mine.within; next !== undefined;) {
+    const found = list.find(({ id }) => id === next);
+    if (found === undefined || outer.includes(found)) break;
+    outer.push(found);
+    next = found.within;
+  }
+  return outer;
+}
+
+/**
+ * Those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is within them: they share a
+ * path with it, or with one of them that does.
+ */
+export function raisedBy<C extends Pick<Claimant, "claims">>(
+  outer: readonly C[],
+  mine: Pick<Claimant, "claims">,
+): readonly C[] {
+  const raised: C[] = [];
+  for (const each of outer) {
+    const risen = [mine, ...raised].flatMap(({ claims }) => claims);
+    if (each.claims.some((claim) => risen.some((other) => haveCommonPath(claim, other)))) raised.push(each);
+  }
+  return raised;
+}
+
+/**
+ * Who waits for an outer hold whose fence would rise with that of `mine`, the last of the list. Their fences are given out and
+ * would be lower than that of the hold that they wait for.
+ */
+export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+  if (mine.within === undefined) return [];
+  const overtaken = new Set<C>();
+  for (const outer of raisedBy(outerOf(list, mine), mine))
+    for (const other of conflictingOf(list.slice(list.indexOf(outer) + 1), outer, relativesOf(list, outer)))
+      overtaken.add(other);
+  return [...overtaken];
+}
+
 /** Itself, what it is within, and what is within it. */
 function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
-  const relatives = new Set([mine.id]);
-  for (let above = mine.within; above !== undefined && !relatives.has(above);) {
-    relatives.add(above);
-    above = list.find(({ id }) => id === above)?.within;
-  }
   const inner = new Set([mine.id]);
   // Until nothing is added: one that was widened since stands behind those that are within it.
   for (let size = 0; size < inner.size;) {
     size = inner.size;
     for (const { id, within } of list) if (within !== undefined && inner.has(within)) inner.add(id);
   }
-  return new Set([...relatives, ...inner]);
+  return new Set([...outerOf(list, mine).map(({ id }) => id), ...inner]);
 }
 
 /**
@@ -80,11 +123,7 @@ function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
  * have declared count: two tasks of one process are not one.
  */
 export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claimant): C[] | undefined {
-  const ancestors = new Set<string>();
-  for (let above = mine.within; above !== undefined && !ancestors.has(above);) {
-    ancestors.add(above);
-    above = list.find(({ id }) => id === above)?.within;
-  }
+  const ancestors = new Set(outerOf(list, mine).map(({ id }) => id));
   if (ancestors.size === 0) return undefined;
   const seen = new Set<string>();
   const search = (waiting: Claimant, path: readonly C[]): C[] | undefined => {

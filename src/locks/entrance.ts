@@ -198,18 +198,14 @@ export class Entrance {
       await this.#table.release(request.id).catch(() => undefined);
       throw error;
     }
-    const [sinceMs, requestedMs] = [this.#clock.wallMs(), this.#clock.monotonicMs()];
-    return new Grant({
-      id: request.id,
-      life,
-      asked,
-      claims,
-      fence: fenceOf(request),
-      sinceMs,
-      tag,
-      parent,
-      requestedMs,
-    });
+    const [sinceMs, requestedMs, fence] = [this.#clock.wallMs(), this.#clock.monotonicMs(), fenceOf(request)];
+    const grant = new Grant({ id: request.id, life, asked, claims, fence, sinceMs, tag, parent, requestedMs });
+    this.raiseOuterFences(grant);
+    return grant;
+  }
+
+  protected raiseOuterFences(grant: Grant): void {
+    grant.raiseOuterFences();
   }
 
   async #waitInTable(queued: Queued, ask: Ask): Promise<void> {
@@ -258,9 +254,11 @@ export class Entrance {
     return conflictingOf(await this.#table.standing(state.requests), { id: "", claims });
   }
 
-  async #timedOut({ asked, claims, patience }: Ask, blockers: readonly Request[]): Promise<Error> {
+  async #timedOut({ asked, claims, patience, parent }: Ask, blockers: readonly Request[]): Promise<Error> {
     const waitedMs = Math.max(0, patience.timeoutMs ?? 0);
-    return lockTimeout(asked, waitedMs, await describeBlockers(this.#table.ground, blockers, claims));
+    // Within another hold also those that wait for that one may stand in the way.
+    const wanted = [...claims, ...(parent?.claims ?? [])];
+    return lockTimeout(asked, waitedMs, await describeBlockers(this.#table.ground, blockers, wanted));
   }
 
   get #clock() {

@@ -3,7 +3,7 @@ import type { Life } from "../durable/life.ts";
 import { holdfastError } from "../errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Claim } from "./claim.ts";
-import { covers } from "./conflict.ts";
+import { covers, raisedBy } from "./conflict.ts";
 import { Line, type Entered } from "./line.ts";
 import type { Redo } from "./redo-record.ts";
 
@@ -44,7 +44,7 @@ export class Grant {
   readonly tag: string | undefined;
   asked: readonly Claim[];
   claims: readonly Claim[];
-  fence: number;
+  #fence: number;
   lastActiveMs: number;
   /** The same by the monotonic clock, for what is decided by it. */
   #activeMs = 0;
@@ -90,7 +90,7 @@ export class Grant {
     this.life = life;
     this.asked = asked;
     this.claims = claims;
-    this.fence = fence;
+    this.#fence = fence;
     this.sinceMs = sinceMs;
     this.lastActiveMs = sinceMs;
     this.tag = tag;
@@ -100,6 +100,22 @@ export class Grant {
     this.turn = turn;
     this.requestedMs = requestedMs;
     parent?.inner.add(this);
+  }
+
+  /** That of what it is within, when it is covered by that: they are one request. */
+  get fence(): number {
+    return this.isCovered && this.parent !== undefined ? this.parent.fence : this.#fence;
+  }
+
+  set fence(fence: number) {
+    this.#fence = fence;
+  }
+
+  /** No hold that it is within may write after it with a lower fence where they share a path. */
+  raiseOuterFences(): void {
+    const outer: Grant[] = [];
+    for (let next = this.parent; next !== undefined; next = next.parent) outer.push(next);
+    for (const grant of raisedBy(outer, this)) grant.fence = Math.max(grant.fence, this.fence);
   }
 
   get isHeld(): boolean {

@@ -6,7 +6,10 @@ import type { WidthChange } from "./width.ts";
 
 export interface PathHold extends Hold {
   readonly id: string;
-  /** Grows with every grant that could conflict. Pass it on to whatever you write to. */
+  /**
+   * Grows with every grant that could conflict, also with those within this hold: read it when you write, and pass it on to
+   * what you write to.
+   */
   readonly fence: number;
   readonly requests: readonly Claim[];
   readonly lastActiveAt: Date;

@@ -4,7 +4,7 @@ import type { Life } from "../durable/life.ts";
 import { holdfastError } from "../errors.ts";
 import type { Claim } from "./claim.ts";
 import { Bell } from "./bell.ts";
-import { blockersOf, conflictsWith, findDeadlock } from "./conflict.ts";
+import { blockersOf, conflictsWith, findDeadlock, overtakenBy } from "./conflict.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { Request, Table } from "./request.ts";
 
@@ -42,6 +42,7 @@ export async function enqueue(
     life.mustGoOn();
     let blockers: Request[] = [];
     let circle: Request[] | undefined;
+    let overtaken: Request[] = [];
     const make = ({ requests, redos }: Table, made: Pick<Request, "id" | "fence" | "change">): Table | undefined => {
       const request: Request = {
         ...made,
@@ -52,9 +53,10 @@ export async function enqueue(
         ...(within === undefined ? {} : { within }),
       };
       const longer = [...requests, request];
-      blockers = blockersOf(longer, request);
+      overtaken = overtakenBy(longer, request);
+      blockers = [...new Set([...blockersOf(longer, request), ...overtaken])];
       circle = options.wait ? findDeadlock(longer, request) : undefined;
-      if (circle !== undefined || (blockers.length > 0 && !options.wait)) return undefined;
+      if (circle !== undefined || overtaken.length > 0 || (blockers.length > 0 && !options.wait)) return undefined;
       return { requests: longer, redos };
     };
     const entry = await table.request(make);
@@ -62,6 +64,7 @@ export async function enqueue(
       const request = entry.state.requests.find(({ id }) => id === entry.id);
       if (request !== undefined) return { request, table: entry.state, blockers };
     } else if (circle !== undefined) await mustStillWait(table, circle);
+    else if (options.wait) await mustStillOvertake(table, claims, overtaken);
     else {
       const living = await table.judge(blockers, { once: true });
       if (living.length > 0) return { blockers: living };
@@ -164,6 +167,21 @@ async function mustStillWait(table: LockTable, circle: readonly Request[]): Prom
   const cycle = holders.filter((holder) => holder !== undefined);
   const message = `Waiting would never end: whoever holds what is asked for waits for ${path}, which this hold is within. Release it and take both at once.`;
   throw holdfastError("DEADLOCK", message, { path, cycle });
+}
+
+/** Those that `overtaken` has lost since need not be overtaken. */
+async function mustStillOvertake(
+  table: LockTable,
+  claims: readonly Claim[],
+  overtaken: readonly Request[],
+): Promise<void> {
+  if ((await table.judge(overtaken, { once: true })).length < overtaken.length) return;
+  const pathsOf = (each: readonly Claim[]): string => each.map(({ path }) => path || ".").join(", ");
+  const path = pathsOf(claims);
+  const holders = await Promise.all(overtaken.map(({ holder }) => table.ground.findHolder(holder)));
+  const waited = pathsOf(overtaken.flatMap((request) => request.claims));
+  const message = `${path} cannot be locked within this hold, which covers a part of it: another process waits for ${waited}, has its fence, and comes after this hold. Ask for what this hold does not cover alone, or release it and take all at once.`;
+  throw holdfastError("DEADLOCK", message, { path, cycle: holders.filter((holder) => holder !== undefined) });
 }
 
 function dropped({ claims, fence }: Request): Error {

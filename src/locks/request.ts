@@ -35,6 +35,11 @@ export function fenceOf({ fence }: Pick<Request, "fence">, turn = 0): number {
   return fence * turnsMax + turn;
 }
 
+/** What `fence` of a hold says in its request. */
+export function fenceParts(fence: number): Required<Pick<Request, "fence" | "turn">> {
+  return { fence: Math.floor(fence / turnsMax), turn: fence % turnsMax };
+}
+
 export interface Transfer {
   /** Of the secret that the token carries: who reads the table cannot take what is in it. */
   readonly secretHash: string;

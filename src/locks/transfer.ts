@@ -8,7 +8,7 @@ import { randomName } from "../format/id.ts";
 import { findOwn, loseIt, withoutWish } from "./width.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
-import type { Request } from "./request.ts";
+import { fenceOf, fenceParts, type Request } from "./request.ts";
 
 /** Gives the request to nobody in particular; the hold is over. The hold file stays, because for everybody else nothing has changed. */
 export async function handOver(
@@ -29,9 +29,11 @@ export async function handOver(
     const mine = findOwn(requests, grant);
     if (mine === undefined) return undefined;
     const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
+    // Holds within it may have had a higher one than the list says.
+    const fence = fenceParts(Math.max(grant.fence, fenceOf(mine)));
     return {
       requests: requests.map((request) =>
-        request === mine ? { ...withoutWish(mine), change, turn: grant.turn, transfer } : request,
+        request === mine ? { ...withoutWish(mine), change, ...fence, transfer } : request,
       ),
       redos,
     };

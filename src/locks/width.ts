@@ -5,7 +5,7 @@ import { holdfastError, isHoldfastError } from "../errors.ts";
 import { Bell } from "./bell.ts";
 import { describeBlockers, holderOf, lockTimeout } from "./blocking.ts";
 import type { Claim, Width } from "./claim.ts";
-import { conflictingOf, conflictsWith, covers } from "./conflict.ts";
+import { conflictingOf, conflictsWith, covers, overtakenBy } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { Redo } from "./redo-record.ts";
@@ -109,8 +109,10 @@ async function tryToWidenRequest(table: LockTable, grant: Grant, to: WidthChange
       isListed = mine !== undefined;
       if (mine === undefined) return undefined;
       const wider: Request = { ...mine, claims: changed(grant.claims, to), fence, change };
-      blockers = conflictingOf(requests, wider);
-      circle = blockers.filter((other) => waitsFor(other, mine, requests));
+      // They wait for what it is within, so they cannot end before it does.
+      const overtaken = overtakenBy([...requests.filter((request) => request !== mine), wider], wider);
+      blockers = [...new Set([...conflictingOf(requests, wider), ...overtaken])];
+      circle = blockers.filter((other) => overtaken.includes(other) || waitsFor(other, mine, requests));
       if (blockers.length > 0) return undefined;
       return { requests: [...requests.filter((request) => request !== mine), withoutWish(wider)], redos };
     });
@@ -137,6 +139,7 @@ async function settle(table: LockTable, grant: Grant, state: Table, to: WidthCha
   grant.claims = mine.claims;
   grant.asked = changed(grant.asked, to);
   grant.fence = fenceOf(mine);
+  grant.raiseOuterFences();
   // What somebody committed below before he died is done before anything is done there under the wider hold.
   await table.completeOrphans(state, (redo) => conflictsWith(mine.claims, redo.claims));
   grant.mustHold();

@@ -104,3 +104,77 @@ describe("two holds within one exclude each other", () => {
     await outer.release();
   });
 });
+
+describe("the fence of a hold never falls below that of a hold within it, where they share a path", () => {
+  it("when the inner one is wider", async () => {
+    const outer = await a.acquire("a");
+    const inner = await a.acquire("a", { mode: "tree", within: outer });
+    const { fence } = inner;
+    await inner.release();
+    expect(outer.fence).toBeGreaterThanOrEqual(fence);
+    const part = await a.acquire("a", { within: outer });
+    expect(part.fence).toBe(outer.fence);
+    const received = await b.receive(await outer.transfer());
+    expect(received.fence).toBeGreaterThanOrEqual(fence);
+    await received.release();
+    expect((await b.acquire("a")).fence).toBeGreaterThan(received.fence);
+  });
+
+  it("when the inner one is widened, and through what is between them", async () => {
+    const outer = await a.acquire("a", { mode: "tree" });
+    const middle = await a.acquireAll(["a/b", "y"], { within: outer });
+    const inner = await a.acquireAll(["y", "z"], { within: middle });
+    expect(middle.fence).toBeGreaterThanOrEqual(inner.fence);
+    expect(outer.fence).toBeGreaterThanOrEqual(middle.fence);
+    await inner.upgrade("tree");
+    expect(outer.fence).toBeGreaterThanOrEqual(inner.fence);
+    await outer.release();
+  });
+
+  it("and stays as it is for one that shares none with it", async () => {
+    const outer = await a.acquire("a", { mode: "tree" });
+    const { fence } = outer;
+    const waiting = b.acquire("a/q", { timeoutMs: 20_000 });
+    while ((await b.list()).flatMap((lock) => lock.waiting).length === 0) await sleep(5);
+    const inner = await a.acquire("z", { within: outer });
+    expect(inner.fence).toBeGreaterThan(fence);
+    expect(outer.fence).toBe(fence);
+    await outer.release();
+    await (await waiting).release();
+  });
+
+  it("nor does that of a waiter: an inner hold that would overtake it is refused", async () => {
+    const outer = await a.acquire("a", { mode: "tree" });
+    const other = await a.acquire("y", { within: outer });
+    const waiting = b.acquire("a/q", { timeoutMs: 20_000 });
+    while ((await b.list()).flatMap((lock) => lock.waiting).length === 0) await sleep(5);
+    const wanted = ["a/b", "z"];
+    await expect(a.acquireAll(wanted, { within: outer })).rejects.toMatchObject({
+      code: "LOCK_TIMEOUT",
+      blockedBy: [{ path: "a/q" }],
+    });
+    await expect(a.acquireAll(wanted, { within: outer, timeoutMs: 20_000 })).rejects.toMatchObject({
+      code: "DEADLOCK",
+      cycle: [{ pid: process.pid }],
+    });
+    // What the outer hold covers, and what it does not, can be had one by one.
+    const [covered, uncovered] = [
+      await a.acquire("a/b", { within: outer }),
+      await a.acquire("z", { within: outer, timeoutMs: 20_000 }),
+    ];
+    for (const hold of [covered, uncovered, other]) await hold.assertHeld();
+    const { fence } = outer;
+    await outer.release();
+    expect((await waiting).fence).toBeGreaterThan(fence);
+  });
+
+  it("also not when an inner one is widened while another process waits for the outer one", async () => {
+    const outer = await a.acquire("a/b/c");
+    const inner = await a.acquire("a", { within: outer });
+    const waiting = b.acquire("a/b/c", { shared: true, timeoutMs: 20_000 });
+    while ((await b.list()).flatMap((lock) => lock.waiting).length === 0) await sleep(5);
+    await expect(inner.upgrade("tree", { timeoutMs: 20_000 })).rejects.toMatchObject({ code: "DEADLOCK" });
+    await outer.release();
+    await (await waiting).release();
+  });
+});

@@ -10,6 +10,7 @@ import type { Grant } from "../../locks/grant.ts";
 import { Ending } from "../../locks/ending.ts";
 import { Entrance } from "../../locks/entrance.ts";
 import { Line } from "../../locks/line.ts";
+import { holdingOf } from "../../locks/listing.ts";
 import { LockTable } from "../../locks/lock-table.ts";
 import type { Request, Table } from "../../locks/request.ts";
 import { TablePathLocks } from "../../locks/table-path-locks.ts";
@@ -57,6 +58,16 @@ class JudgingOneByOne extends LockTable {
   }
 }
 
+/** A request is judged by those that hold: processes that only wait are not asked. */
+class BlindToWaiters extends LockTable {
+  override async request(change: Parameters<LockTable["request"]>[0]): ReturnType<LockTable["request"]> {
+    return await super.request(({ requests, redos }, made) => {
+      const next = change({ requests: holdingOf(requests), redos }, made);
+      return next && { ...next, requests: [...new Set([...requests, ...next.requests])] };
+    });
+  }
+}
+
 /** Waits for nobody: what others hold is over, as far as it is concerned. */
 class NobodyBlocks extends LockTable {
   override async isOver(id: string): Promise<boolean> {
@@ -82,6 +93,13 @@ class BlindEntrance extends Entrance {
 class LineOfTheCovered extends Entrance {
   protected override familyLineOf(parent: Grant, claims: readonly Claim[]): Line {
     return parent.covers(claims) ? super.familyLineOf(parent, claims) : new Line();
+  }
+}
+
+/** A hold keeps the fence that it had, though one within it has written with a higher one. */
+class OuterFenceStays extends Entrance {
+  protected override raiseOuterFences(): void {
+    // None is raised.
   }
 }
 
@@ -297,6 +315,24 @@ export const pathLockMutants: readonly Mutant[] = [
     name: "locks: upgrade with the old fence",
     about: "Who was inside in between had a higher one.",
     scenario: scenarioNamed(pathLockScenarios({ LocksClass: UpgradeWithOldFence }), "locks: upgrade against a waiter"),
+    breaks: /fence \d+ came after fence \d+/,
+  },
+  {
+    name: "locks: fence of an outer hold that stays",
+    about: "After a hold within it has ended, the outer one writes to the same path with a lower fence.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ EntranceClass: OuterFenceStays }),
+      "hands: a hold within another, and a process that waits for that",
+    ),
+    breaks: /fence \d+ came after fence \d+/,
+  },
+  {
+    name: "locks: fence of an outer hold that rises over a waiter's",
+    about: "The hold within it is let in, and the waiter comes after both with the fence that it has, which is lower.",
+    scenario: scenarioNamed(
+      changingHandsScenarios({ TableClass: BlindToWaiters }),
+      "hands: a hold within another, and a process that waits for that",
+    ),
     breaks: /fence \d+ came after fence \d+/,
   },
   {

@@ -1,4 +1,5 @@
 // Small scenarios of holds that change: one that is widened while somebody only waits, and one that is handed over to whoever comes for it.
+import { conflictsWith } from "../../locks/conflict.ts";
 import type { PathHold } from "../../locks/path-hold.ts";
 import type { TablePathLocks } from "../../locks/table-path-locks.ts";
 import {
@@ -19,6 +20,7 @@ import {
   visit,
   visitor,
   type LockScenarioOptions,
+  type Visit,
 } from "./lock-actors.ts";
 
 const tokenFile = `${root}/token`;
@@ -194,6 +196,44 @@ function downgradeInDoubt(options: LockScenarioOptions): Scenario {
   });
 }
 
+/** Whoever comes after another in one path has no lower fence, also in the same process. */
+function fencesNeverFall(facts: readonly Fact[]): void {
+  const last = facts.at(-1);
+  if (last?.what !== "enter") return;
+  const { claims, fence } = last.value as Visit;
+  for (const before of valuesOf<Visit>(facts.slice(0, -1), "enter"))
+    if (conflictsWith(claims, before.claims))
+      mustHold(fence >= before.fence, `fence ${fence} came after fence ${before.fence}`);
+}
+
+/** One works under a hold, then under one within it that reaches beyond it, then under the first again; another waits. */
+function fencesOfAFamily(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "hands: a hold within another, and a process that waits for that",
+    about: "What both can write is written with fences that never fall, and so is what the other process waits for.",
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => {
+          const locks = await openLocks(ports, options);
+          return { locks, outer: await locks.acquire("a", { mode: "tree" }) };
+        },
+        run: async (context, { locks, outer }) => {
+          await stay(context, outer);
+          await orTold(context, async () => {
+            const inner = await locks.acquireAll(["a/b", "z"], { within: outer, timeoutMs: Infinity });
+            await stay(context, inner);
+            await inner.release();
+          });
+          await stay(context, outer);
+          await outer.release();
+        },
+      }),
+      bob: visitor(["a/q"], { ...options, acquire: { timeoutMs: Infinity } }),
+    },
+    check: fencesNeverFall,
+  });
+}
+
 /** A process that closes its locks while a caller works under one of them, and another process that waits for it. */
 function closedUnderAHold(options: LockScenarioOptions): Scenario {
   return lockScenario({
@@ -260,6 +300,7 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     family(options),
     downgradeInDoubt(options),
     closedUnderAHold(options),
+    fencesOfAFamily(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

@@ -184,6 +184,9 @@ describe("isWithin", () => {
     expect(isWithin("ab", "a")).toBe(false);
     expect(isWithin("a", "a/b")).toBe(false);
     expect(isWithin("", "a")).toBe(false);
+    // Names of work are in no tree.
+    expect(isWithin("/consumers/mailer", "")).toBe(false);
+    expect(isWithin("/consumers/mailer", "/consumers")).toBe(true);
   });
 
   it("agrees with the keys of a directory and of a name in it", () => {

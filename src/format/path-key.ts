@@ -52,9 +52,13 @@ function normalise(path: string, { caseSensitive }: PathKeyOptions): string {
   return path.normalize("NFD").toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
 }
 
-/** True when `inner` is `outer` or lies below it. */
+/**
+ * True when `inner` is `outer` or lies below it. The root reaches every path, and no name that
+ * Holdfast locks for itself: those begin with a slash, which no key of a path does.
+ */
 export function isWithin(inner: string, outer: string): boolean {
-  return outer === "" || inner === outer || inner.startsWith(`${outer}/`);
+  if (outer === "") return !inner.startsWith("/");
+  return inner === outer || inner.startsWith(`${outer}/`);
 }
 
 function invalid(path: string, why: string): Error {

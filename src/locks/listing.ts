@@ -44,6 +44,7 @@ export function holdersOf(requests: readonly Request[], path: string): Request[]
   return holdingOf(requests).filter(({ claims }) => conflictsWith(claims, wanted));
 }
 
+/** Under the root also what is locked by a name and not by a path: people want to see who holds it. */
 export function isShownUnder(under: string): (path: string) => boolean {
-  return (path) => isWithin(path, under);
+  return (path) => under === "" || isWithin(path, under);
 }

@@ -1,11 +1,6 @@
 // The key of a path below the root of the locks: normalised, symbolic links resolved, folded where the disk is. One key per file, whatever exists there.
-import { decideRecord, findDecision } from "../durable/record-file.ts";
-import { discard, stage, type Staging } from "../durable/staging.ts";
 import { holdfastError } from "../errors.ts";
-import { flagOf, objectOf, textOf } from "../format/decoding.ts";
-import { randomName } from "../format/id.ts";
 import { cleanPath, pathKey, type PathKeyOptions } from "../format/path-key.ts";
-import type { RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import { follow } from "./followed-path.ts";
@@ -32,16 +27,9 @@ export class LockKeys {
     this.#options = options;
   }
 
-  /** How names are compared is decided once and recorded in `directory`: two processes with two answers would have two keys for one file. */
-  static async open(staging: Staging, root: string, directory: string): Promise<LockKeys> {
-    const path = `${directory}/names.json`;
-    const decided =
-      (await findDecision(staging.disk, namesKind, path)) ??
-      (await decideRecord(staging, namesKind, path, {
-        id: randomName(staging.random.bytes(16)),
-        caseSensitive: await isCaseSensitive(staging),
-      }));
-    return new LockKeys(staging.disk, root, await staging.disk.realPath(root), decided);
+  /** Compared as was decided for all processes. */
+  static async open(disk: Disk, root: string, names: PathKeyOptions): Promise<LockKeys> {
+    return new LockKeys(disk, root, await disk.realPath(root), names);
   }
 
   /** `path` as the caller meant it, below the root: relative, or absolute and inside. INVALID_PATH. */
@@ -81,29 +69,4 @@ export class LockKeys {
 
 function outside(path: string, why: string, cause?: unknown): Error {
   return holdfastError("INVALID_PATH", `The path ${JSON.stringify(path)} cannot be locked: ${why}.`, { path }, cause);
-}
-
-interface Names {
-  readonly id: string;
-  readonly caseSensitive: boolean;
-}
-
-const namesKind: RecordKind<Names> = {
-  kind: "names",
-  decode: (value) => {
-    const { id, caseSensitive } = objectOf(value);
-    return { id: textOf(id), caseSensitive: flagOf(caseSensitive) };
-  },
-};
-
-async function isCaseSensitive(staging: Staging): Promise<boolean> {
-  const probe = await stage(staging, new Uint8Array(), {
-    sync: false,
-    path: `${await staging.directory()}/case-${randomName(staging.random.bytes(16))}`,
-  });
-  try {
-    return !(await staging.disk.canOpen(probe.replace(/case-.*$/, (name) => name.toUpperCase())));
-  } finally {
-    await discard(staging, probe);
-  }
 }

@@ -14,7 +14,8 @@ import { randomName } from "../format/id.ts";
 import { Debts } from "./debts.ts";
 import { isLapsed } from "./lapse.ts";
 import { findLeftovers, removeLeftovers } from "./leftovers.ts";
-import { applyRedo, doneDirectory, type RedoPlace } from "./redo-apply.ts";
+import { findTree } from "./lock-names.ts";
+import { applyRedo, doneDirectory, stuck, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
 import { checkTable, emptyTable, tableKind, type Request, type Table } from "./request.ts";
 import { Verdicts } from "./verdicts.ts";
@@ -23,8 +24,8 @@ import { Verdicts } from "./verdicts.ts";
 const untidyMax = 32;
 
 export interface LockTableOptions {
-  /** Of the tree that redos change. */
-  readonly root: string;
+  /** Of the tree that redos change. Default: none; then what others have committed is done in the tree that the ground is of. */
+  readonly root?: string | undefined;
   readonly slotsPerEpoch?: number | undefined;
   /** What the table runs on: the real one, or a known-wrong variant. */
   readonly ChainClass?: typeof RollingChain | undefined;
@@ -55,7 +56,7 @@ export class LockTable {
   #tidyAt = untidyMax;
   #requests = 0;
 
-  protected constructor(ground: Ground, root: string) {
+  protected constructor(ground: Ground, root: string | undefined) {
     this.ground = ground;
     const { directory } = ground.layout;
     this.place = { ports: ground.ports, root, directory };
@@ -70,7 +71,7 @@ export class LockTable {
 
   static async open(
     ground: Ground,
-    { root, slotsPerEpoch, ChainClass = RollingChain }: LockTableOptions,
+    { root, slotsPerEpoch, ChainClass = RollingChain }: LockTableOptions = {},
   ): Promise<LockTable> {
     const table = new this(ground, root);
     const { disk, host } = ground.ports;
@@ -282,7 +283,9 @@ export class LockTable {
   }
 
   protected async apply(redo: Redo): Promise<void> {
-    await applyRedo(this.place, redo);
+    const { ports, directory, root = await findTree(ports.disk, directory) } = this.place;
+    if (root === undefined) throw stuck(directory, "it is not known of which tree the locks are");
+    await applyRedo({ ports, directory, root }, redo);
   }
 
   #newName(): string {

@@ -19,8 +19,8 @@ const roundsMax = 100;
 /** Where the redos of one set of locks lie. */
 export interface RedoPlace {
   readonly ports: Pick<Ports, "disk" | "clock" | "random">;
-  /** Of the tree that the steps change. */
-  readonly root: string;
+  /** Of the tree that the steps change; undefined for locks that are of no tree. */
+  readonly root: string | undefined;
   /** Of the ground. */
   readonly directory: string;
 }
@@ -41,7 +41,7 @@ export async function applyRedo(place: RedoPlace, redo: Redo): Promise<void> {
     await applySteps(place, redo);
   } catch (error) {
     if (!isHoldfastError(error) || isHoldfastError(error, "RESOURCE_BUSY")) throw error;
-    throw stuck(place.root, `the disk failed: ${error.message}`, error);
+    throw stuck(place.root ?? place.directory, `the disk failed: ${error.message}`, error);
   }
 }
 
@@ -142,8 +142,8 @@ function parentsOf(place: RedoPlace, step: RedoStep): string[] {
 }
 
 /** Whether a change of `path` would change the ground, in whatever case it is spelled: on some disks that is one name. */
-export function isInGround({ root, directory }: RedoPlace, path: string): boolean {
-  const [ground, target] = [fold(directory), fold(targetOf({ root }, path))];
+export function isInGround(place: RedoPlace, path: string): boolean {
+  const [ground, target] = [fold(place.directory), fold(targetOf(place, path))];
   return isWithin(target, ground) || isWithin(ground, target);
 }
 
@@ -151,11 +151,13 @@ function fold(path: string): string {
   return path.normalize("NFC").toLowerCase();
 }
 
-export function targetOf({ root }: Pick<RedoPlace, "root">, path: string): string {
+/** TypeError for locks that are of no tree. */
+export function targetOf({ root, directory }: RedoPlace, path: string): string {
+  if (root === undefined) throw new TypeError(`The locks in ${directory} were opened without a tree, and change none.`);
   return `${root}/${path}`;
 }
 
-function stuck(path: string, why: string, cause?: unknown): Error {
+export function stuck(path: string, why: string, cause?: unknown): Error {
   const message = `${path}: a committed change cannot be completed now, because ${why}. Its paths stay locked until it is.`;
   return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
 }

@@ -52,6 +52,7 @@ export class RedoDraft {
 
   static async begin(table: LockTable, keys: Keys, grant: Grant): Promise<RedoDraft> {
     grant.mustHold();
+    targetOf(table.place, "");
     const draft = new RedoDraft(table, keys, grant);
     draft.#siblings.add(draft);
     await ensureDirectory(table.ground.ports.disk, draft.#directory);

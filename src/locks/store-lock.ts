@@ -103,7 +103,7 @@ async function openTableGate(ground: Ground, directory: string): Promise<Exclude
   const path = lockPathOf(directory);
   // Errors name the path as this machine sees it; in the table its key is the same for all. Nothing of the tree is looked at.
   const keys = { clean: () => path, locate: async () => ({ path, key: lockKey }), keyOf: async () => lockKey };
-  const locks = await TablePathLocks.open(ground, { root: directory, keys, ownsGround: true });
+  const locks = await TablePathLocks.open(ground, { keys, ownsGround: true });
   return {
     tryAcquire: async () => {
       const hold = await locks.tryAcquire(path);

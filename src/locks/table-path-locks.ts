@@ -11,6 +11,7 @@ import { Grant } from "./grant.ts";
 import { HoldWatch } from "./hold-watch.ts";
 import { describeHeld, holdersOf, isShownUnder } from "./listing.ts";
 import { LockKeys, type Keys } from "./lock-key.ts";
+import { decideNames } from "./lock-names.ts";
 import { LockTable } from "./lock-table.ts";
 import { Mirror } from "./mirror.ts";
 import { KeptHold, type HoldKeeper, type PathHold } from "./path-hold.ts";
@@ -22,7 +23,8 @@ import { changed, isListed, loseIt, narrow, settleWidth, widen, type WidthChange
 import { workUnder } from "./work-under.ts";
 
 export interface TablePathLocksOptions {
-  readonly root: string;
+  /** Of the tree. Without one the locks are on names, which `keys` must give, and no draft can be made under them. */
+  readonly root?: string | undefined;
   readonly timeoutMs?: number | undefined;
   readonly slotsPerEpoch?: number | undefined;
   /** Closing the locks closes the ground. */
@@ -49,7 +51,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   #mirror: Mirror | undefined;
 
   protected constructor(table: LockTable, keys: Keys, options: TablePathLocksOptions) {
-    this.root = options.root;
+    this.root = options.root ?? table.ground.layout.directory;
     this.table = table;
     this.#keys = keys;
     this.#options = options;
@@ -69,13 +71,13 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
     checkTimeout(options.timeoutMs ?? 0);
     const { root, slotsPerEpoch, TableClass = LockTable } = options;
-    const keys = options.keys ?? (await LockKeys.open(ground.staging, root, ground.layout.directory));
+    const keys = await openKeys(ground, options);
     const table = await TableClass.open(ground, { root, slotsPerEpoch });
     // What the dead have committed is done before anybody looks at the tree.
     await table.sweep();
     await table.collect();
     const locks = new this(table, keys, options);
-    if (options.interop) {
+    if (options.interop && root !== undefined) {
       const onTaken = (grant: Grant, file: string): void =>
         void locks.#giveUp(grant, `a foreign program has put its own lock file at ${file}`).catch(() => undefined);
       locks.#mirror = await Mirror.open(ground, { root, closed: locks.#closed.signal, onTaken });
@@ -294,6 +296,16 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     grant.lose(grant.lost(why));
     await this.release(grant);
   }
+}
+
+/** WRONG_STORE, before anything of another tree is touched. */
+async function openKeys(ground: Ground, { root, keys }: TablePathLocksOptions): Promise<Keys> {
+  if (root !== undefined) {
+    const names = await decideNames(ground.staging, ground.layout.directory, root);
+    return keys ?? (await LockKeys.open(ground.ports.disk, root, names));
+  }
+  if (keys === undefined) throw new TypeError("Locks are on the paths of a tree, or on the names that `keys` gives.");
+  return keys;
 }
 
 /** A hold within another has no request of its own that could change. */

@@ -51,14 +51,14 @@ export class Following {
 
   async #openLocks(): Promise<TablePathLocks> {
     await this.#access.opened();
-    const { ground, directory } = this.#access;
-    // Names of work, not paths: nothing of the tree is looked at.
+    const { ground } = this.#access;
+    // Names of work, not paths: nothing of a tree is looked at.
     const keys = {
       clean: (key: string) => key,
       locate: async (key: string) => ({ path: key, key }),
       keyOf: async (key: string) => key,
     };
-    this.#locks ??= TablePathLocks.open(ground, { root: directory, keys, ownsGround: false });
+    this.#locks ??= TablePathLocks.open(ground, { keys, ownsGround: false });
     try {
       return await this.#locks;
     } catch (error) {
@@ -69,7 +69,7 @@ export class Following {
 
   /**
    * The same on every machine, whatever the mount is called there, and different for each log of a store that shares one ground. It begins with a slash, so that it is
-   * the key of no file.
+   * the key of no file, and no lock on paths reaches it, be it on the whole tree.
    */
   #keyOf(name: string): string {
     const { ground, directory } = this.#access;

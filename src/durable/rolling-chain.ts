@@ -4,6 +4,7 @@
 // file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
 // succeeded earlier won a name that was never used. No win ever rests on a listing or on an absence; a stale one costs a lost race. (What is read, or refused, on a
 // share is as fresh as a listing is there.)
+import { isDeepStrictEqual } from "node:util";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
@@ -157,6 +158,20 @@ export class RollingChain<T> {
       await this.#leave(view);
     }
     throw this.#damaged('has lost its "open" file');
+  }
+
+  /**
+   * Whether the newest entry that this process knows is still there as it was. False: the directory was replaced, or put back to an older state, which nobody does who uses the chain. The next
+   * append would then follow a state that never was, and leave a gap behind it.
+   */
+  async isStanding(): Promise<boolean> {
+    const view = this.#view;
+    if (view === undefined) return true;
+    const { epoch, slot, state } = view;
+    const found = slot === 0 ? await this.#epochs.find(epoch.number) : await this.#slots.at(view, slot);
+    // Collected, if others have gone on since.
+    if (found === undefined) return ((await this.#epochs.last())?.number ?? 0) > epoch.number;
+    return "state" in found ? isDeepStrictEqual(found.state, state) : found.id === epoch.id;
   }
 
   /** Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any number of collectors may run at once. */

@@ -64,6 +64,7 @@ describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s vol
     expect(await file.tryLock()).toBe(false);
     let granted = false;
     const waiting = file.lock().then(() => (granted = true));
+    // Time passes: in which it could be granted.
     await nodeClock.sleep(50);
     expect(granted).toBe(false);
     holder.kill("SIGKILL");
@@ -105,6 +106,7 @@ describe("waiters in the kernel", () => {
     await holder.lock();
     const waiters = await Promise.all(Array.from({ length: 7 }, () => open(path)));
     const waiting = waiters.map((file) => file.lock().then(() => file.unlock()));
+    // Time passes: so that all of them wait in the kernel.
     await nodeClock.sleep(50);
     const readMs: number[] = [];
     for (let i = 0; i < 5; i++) {
@@ -137,6 +139,7 @@ describe("waiters in the kernel", () => {
       const waiter = await open(path);
       const controller = new AbortController();
       const waiting = waiter.lock({ signal: controller.signal });
+      // Time passes: some have not yet entered the call, some wait in it.
       if (i >= 5) await nodeClock.sleep(20);
       controller.abort();
       openOthers();

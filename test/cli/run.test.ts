@@ -65,6 +65,7 @@ describe.each(kinds)("a command under %s", (kind) => {
       const fs = require("node:fs");
       fs.writeFileSync("inside", "", { flag: "wx" });
       const count = Number(fs.readFileSync("counter", "utf8"));
+      // Time passes: so that the others come meanwhile.
       setTimeout(() => { fs.writeFileSync("counter", String(count + 1)); fs.unlinkSync("inside"); }, 20);`;
     const runs = Array.from({ length: 5 }, () =>
       holdfast(["run", ...lock, "--", process.execPath, "-e", script], { cwd: directory }),

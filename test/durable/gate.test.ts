@@ -449,6 +449,7 @@ describe("a gate between processes", () => {
     const loop = `
       for (let round = 0; round < ${rounds}; round++) {
         const hold = await gate.acquire();
+        // Time passes: long enough for the other to come to the turnstile.
         await new Promise((resolve) => setTimeout(resolve, 1));
         append(await hold.isContended());
         await hold.release();
@@ -464,7 +465,7 @@ describe("a gate between processes", () => {
     child.tell("go");
     for (let round = 0; round < rounds; round++) {
       const hold = await gate.acquire();
-      // Long enough for the other to come to the turnstile.
+      // Time passes: long enough for the other to come to the turnstile.
       await nodeClock.sleep(1);
       appendFileSync(join(directory, "log"), `parent ${await hold.isContended()}\n`);
       await hold.release();

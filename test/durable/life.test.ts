@@ -301,7 +301,7 @@ describe("a life on the real disk", () => {
     block(1000);
     expect(life.isOver).toBe(true);
     expect(life.signal.reason).toMatchObject({ code: "LOCK_LOST" });
-    // Whatever was due meanwhile comes now.
+    // Time passes: whatever was due meanwhile comes now.
     await nodeClock.sleep(10);
     expect(life.isOver).toBe(true);
     expect(strays).toEqual([]);

@@ -110,9 +110,10 @@ describe.each(modes)("in mode %s", (mode) => {
     );
     const waiting = store.append({ type: "After", data: 3 }, { timeoutMs: 60_000 });
     const reason = new Error("never mind");
+    // Time passes: so that both wait by then. If they do not, the answers are the same.
     setTimeout(() => controller.abort(reason), 50);
     expect(await cancelled).toBe(reason);
-    setTimeout(() => void release(), 50);
+    await release();
     expect(await waiting).toMatchObject({ first: 2 });
     expect((await listOf(store.read())).map(({ type }) => type)).toEqual(["Before", "After"]);
   });
@@ -123,7 +124,7 @@ describe.each(modes)("in mode %s", (mode) => {
     await store.append({ type: "Before", data: 1 });
     const release = await holdLock(directory);
     const patient = store.append({ type: "Patient", data: 2 }, { timeoutMs: 60_000 });
-    // So that his wait has begun: whoever is in the queue by then is easy to heed.
+    // Time passes: so that its wait has begun. Who is in the queue by then is easy to heed.
     await new Promise((resolve) => setTimeout(resolve, 50));
     const error = await failureOf(store.append({ type: "Never", data: 3 }, { timeoutMs: 50 }));
     expect(error).toMatchObject({ code: "LOCK_TIMEOUT" });

@@ -445,7 +445,7 @@ describe("subject keys", () => {
     const asked: string[] = [];
     const slowly = async <T>(work: () => T): Promise<T> => {
       most = Math.max(most, ++now);
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await new Promise((resolve) => setImmediate(resolve));
       now--;
       return work();
     };

@@ -78,6 +78,7 @@ export function letTimePass(world: World): void {
   const passing = (async () => {
     while (!isOver) {
       await world.advance(5);
+      // Time passes: in ours as in theirs.
       await sleep(1);
     }
   })();

@@ -86,6 +86,7 @@ it("tags that are added count in the order of the calls also where the disk take
   const real = await openNodePorts(directory);
   const disk = changedDisk(real.disk, ({ list, readFile, open }) => {
     const late = async <T>(call: () => Promise<T>): Promise<T> => {
+      // Time passes: that is what makes it slow.
       await new Promise((resolve) => setTimeout(resolve, 5));
       return await call();
     };
@@ -102,9 +103,7 @@ it("tags that are added count in the order of the calls also where the disk take
   const answers = await Promise.allSettled([
     store.append({ type: "Noted", data: 2 }, { condition }),
     store.addTags([1], ["late"]),
-    new Promise((resolve) => setTimeout(resolve, 1)).then(() =>
-      store.append({ type: "Noted", data: 3 }, { condition }),
-    ),
+    new Promise((resolve) => setImmediate(resolve)).then(() => store.append({ type: "Noted", data: 3 }, { condition })),
   ]);
   expect(answers).toMatchObject([
     { status: "fulfilled" },

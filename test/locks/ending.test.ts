@@ -6,6 +6,7 @@ import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { changedDisk } from "../durable/places.ts";
+import { until } from "../waiting.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -29,7 +30,12 @@ function timeless(ports: Ports): Ports {
 
 /** Until a caller that asks for what its process holds stands in line for it. */
 async function inLine(): Promise<void> {
-  await sleep(50);
+  await until(() => world.waiting > 0);
+}
+
+/** Whatever this process could have done without waiting is done by then. */
+async function othersHaveLooked(path = "x"): Promise<void> {
+  expect(await b.tryAcquire(path)).toBe(undefined);
 }
 
 describe("a hold that is released twice", () => {
@@ -203,7 +209,10 @@ describe("what is under way when its hold is released", () => {
     const commit = draft.commit();
     await link.arrived;
     const release = hold.release();
-    expect(await Promise.race([next.then(() => "in"), inLine().then(() => "out")])).toBe("out");
+    let isIn = false;
+    void next.then(() => (isIn = true));
+    await othersHaveLooked("f");
+    expect(isIn).toBe(false);
     link.go();
     await Promise.all([commit, release]);
     const second = await next;
@@ -222,7 +231,7 @@ describe("what is under way when its hold is released", () => {
     const downgrade = hold.downgrade({ shared: true });
     await link.arrived;
     const release = hold.release();
-    await inLine();
+    await othersHaveLooked();
     link.go();
     await Promise.all([downgrade, release]);
     const second = await next;
@@ -250,7 +259,7 @@ describe("what is under way when its hold is released", () => {
     const downgrade = hold.downgrade({ shared: true });
     await link.arrived;
     const release = hold.release();
-    await inLine();
+    await othersHaveLooked();
     await expect(draft.commit()).rejects.toMatchObject({ code: "LOCK_LOST" });
     await expect(hold.downgrade({ shared: true })).rejects.toMatchObject({ code: "LOCK_LOST" });
     const transfer = hold.transfer().catch((error: unknown) => error);

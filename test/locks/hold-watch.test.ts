@@ -108,7 +108,7 @@ it("goes on when a transfer has failed, however long that took", async () => {
     changedDisk(ports.disk, (real) => ({
       createFile: async (path, bytes, options) => {
         if (!path.endsWith(".transfer")) return await real.createFile(path, bytes, options);
-        // Longer than a round of the watch.
+        // Time passes: longer than a round of the watch.
         await sleep(2200);
         throw diskError("EIO", "create", path);
       },
@@ -138,7 +138,8 @@ describe("idleMs", () => {
     const other = await locks.acquire("y", { idleMs: 60_000 });
     // Less than what would end the life.
     behindMs = -100_000;
-    await sleep(100);
+    const short = await locks.acquire("z", { idleMs: 100 });
+    await new Promise((resolve) => short.signal.addEventListener("abort", resolve));
     await other.assertHeld();
     await other.release();
   });

@@ -8,6 +8,7 @@ import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { changedDisk } from "../durable/places.ts";
+import { WaitCounter } from "../waiting.ts";
 
 export interface OpenOptions {
   readonly leaseMs?: number;
@@ -27,9 +28,15 @@ export function withDisk(change: (disk: Disk) => Partial<Disk>): (ports: Ports) 
 export class LocksWorld {
   readonly root: string;
   readonly #opened: TablePathLocks[] = [];
+  readonly #waits = new WaitCounter();
 
   private constructor(root: string) {
     this.root = root;
+  }
+
+  /** How many callers wait, in the line of their process or in the table, for a limited time. */
+  get waiting(): number {
+    return this.#waits.count;
   }
 
   static async make(): Promise<LocksWorld> {
@@ -42,7 +49,7 @@ export class LocksWorld {
     isClosedByItself = false,
     ...options
   }: OpenOptions = {}): Promise<TablePathLocks> {
-    const ports = tamper(await openNodePorts(this.root));
+    const ports = this.#waits.on(tamper(await openNodePorts(this.root)));
     const ground = await Ground.open(ports, `${this.root}/.holdfast`, { leaseMs });
     const locks = await TablePathLocks.open(ground, { root: this.root, ownsGround: true, ...options });
     if (!isClosedByItself) this.#opened.push(locks);

@@ -18,6 +18,7 @@ afterEach(async () => {
   await site.end();
 });
 
+// Time passes: each call says what for.
 const pause = async (ms: number): Promise<void> => await new Promise((resolve) => setTimeout(resolve, ms));
 const age = async (file: string, ms: number): Promise<void> =>
   await utimes(file, new Date(), new Date(Date.now() - ms));
@@ -77,6 +78,7 @@ describe("a live foreign lock", () => {
     foreignLock(site.beside("a"));
     await expect(locks.acquire("a", { timeoutMs: 200 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT", waitedMs: 200 });
     const waiting = locks.acquire("a", { timeoutMs: 10_000 });
+    // Until it waits. If it does not yet, it gets the lock at once, which is right as well.
     await pause(100);
     await rm(site.beside("a"));
     await using _hold = await waiting;
@@ -89,9 +91,11 @@ describe("a live foreign lock", () => {
     const reason = new Error("enough");
     const cancel = new AbortController();
     const cancelled = locks.acquire("a", { timeoutMs: Infinity, signal: cancel.signal });
+    // Time passes: so that it waits by then. If it does not, it is refused at once, which is right as well.
     setTimeout(() => cancel.abort(reason), 50);
     await expect(cancelled).rejects.toBe(reason);
     const closed = locks.acquire("a", { timeoutMs: Infinity }).catch((thrown: unknown) => thrown);
+    // The same.
     await pause(50);
     await locks.close();
     expect(await closed).toMatchObject({ code: "CLOSED" });
@@ -175,6 +179,7 @@ describe("a lock file that says nothing", () => {
     writeFileSync(file, "");
     await age(file, -1e9);
     expect(await locks.tryAcquire("dir/sub")).toBe(undefined);
+    // Until the lease is over.
     await pause(shortLeaseMs + 100);
     expect(await locks.tryAcquire("dir/sub")).not.toBe(undefined);
   });

@@ -9,6 +9,7 @@ import type { RedoDraft } from "../../src/locks/redo.ts";
 import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { changedDisk } from "../durable/places.ts";
+import { nextTurn, until } from "../waiting.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -114,7 +115,7 @@ it("what is committed while its hold is downgraded is done by then, or refused",
       () => "committed",
       (error: unknown) => (error as HoldfastError).code,
     );
-    await sleep(round % 3);
+    for (let turn = 0; turn < round; turn++) await nextTurn();
     await hold.downgrade("exact");
     const next = await b.acquire("d/f", { timeoutMs: 10_000 });
     const found = await textOfFile();
@@ -225,7 +226,7 @@ it("whoever waited within a hold for what it covers no more gets a lock of its o
   const outer = await a.acquire("d", { mode: "tree" });
   const first = await a.acquire("d/f", { within: outer });
   const waiting = a.acquire("d/f", { within: outer, timeoutMs: 10_000 });
-  await sleep(50);
+  await until(() => world.waiting > 0);
   await outer.downgrade("exact");
   expectLost(first);
   const second = await waiting;

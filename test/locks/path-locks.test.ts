@@ -9,6 +9,7 @@ import { isHoldfastError, type HoldfastErrorOf } from "../../src/errors.ts";
 import type { PathHold } from "../../src/locks/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path-locks.ts";
 import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { nextTurn, until } from "../waiting.ts";
 import { LocksWorld } from "./locks-world.ts";
 import { keep } from "./keep.ts";
 
@@ -178,7 +179,7 @@ describe("a hold", () => {
     let warning: Error | undefined;
     while (warning === undefined && Date.now() < until) {
       collectGarbage();
-      warning = await Promise.race([warned, sleep(50).then(() => undefined)]);
+      warning = await Promise.race([warned, nextTurn().then(() => undefined)]);
     }
     expect(warning?.message).toContain("forgotten");
     const next = await b.acquire("forgotten", { timeoutMs: 5000 });
@@ -242,8 +243,9 @@ describe("waiting", () => {
     const hold = await a.acquire("x");
     for (const locks of [a, b]) {
       const controller = new AbortController();
-      const waiting = locks.acquire("x", { timeoutMs: Infinity, signal: controller.signal });
-      setTimeout(() => controller.abort(reason), 50);
+      const waiting = locks.acquire("x", { timeoutMs: 3_600_000, signal: controller.signal });
+      await until(() => world.waiting > 0);
+      controller.abort(reason);
       await expect(waiting).rejects.toBe(reason);
     }
     await hold.release();
@@ -276,8 +278,9 @@ describe("waiting", () => {
   it("costs the waiter next to nothing", async () => {
     const hold = await a.acquire("x");
     const waiting = b.acquire("x", { timeoutMs: Infinity });
-    await sleep(300);
+    await somebodyWaits();
     const before = process.cpuUsage();
+    // Time passes: what is measured is what it costs.
     await sleep(2000);
     const { user, system } = process.cpuUsage(before);
     // A tenth of a core, though the promise is a hundredth: other tests of this file's process and its neighbours run too.
@@ -431,6 +434,7 @@ describe("a lost hold", () => {
     const [idle, busy] = [await a.acquire("x", { idleMs: 300 }), await a.acquire("y", { idleMs: 300 })];
     const lost = new Promise((resolve) => idle.signal.addEventListener("abort", resolve));
     for (let round = 0; round < 6; round++) {
+      // Time passes: more than idleMs in all, less than that each time.
       await sleep(100);
       await busy.refresh();
     }
@@ -465,6 +469,7 @@ describe("a transfer", () => {
     await a.close();
     expect(await b.tryAcquire("early")).toBe(undefined);
     await (await b.receive(early)).release();
+    // Time passes: until it has lapsed.
     await sleep(250);
     await expect(b.receive(late)).rejects.toMatchObject({ code: "NO_SUCH_TRANSFER" });
     await (await b.acquire("late")).release();
@@ -472,6 +477,7 @@ describe("a transfer", () => {
 
   it("that lapsed blocks nobody, whether or not its taker ever comes", async () => {
     await (await a.acquire("x")).transfer({ expiresMs: 100 });
+    // Time passes: until it has lapsed.
     await sleep(150);
     await (await b.acquire("x")).release();
     await expect((await b.acquire("y")).transfer({ expiresMs: -1 })).rejects.toThrow(RangeError);

@@ -1,10 +1,10 @@
 // Taking over what was handed over: whatever fails on the way, it is had or it is free, and it is what it was.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { changedDisk } from "../durable/places.ts";
+import { until } from "../waiting.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -71,7 +71,7 @@ it("its fence does not go back, however often it changes hands", async () => {
   });
   const first = await timeless.acquire("x");
   const waiting = timeless.acquire("x", { timeoutMs: 10_000 });
-  await sleep(50);
+  await until(() => world.waiting > 0);
   await first.release();
   const passed = await waiting;
   expect(passed.fence).toBe(first.fence + 1);

@@ -70,6 +70,7 @@ describe.skipIf(process.platform === "win32")("a shell script that knows only th
       while (!isOver) {
         await semaphore.withLock(async () => addOne(count));
         mine++;
+        // Time passes: the scripts look for a free lock now and then only.
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
       expect(await codes).toEqual(Array(shells).fill(0));

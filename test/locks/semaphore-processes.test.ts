@@ -55,6 +55,7 @@ const chance = new Chance(process.pid);
 const slow = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability: 0.3, msMax: 8 }) };
 const world = { openPorts: async () => slow, places: new Places(), LockName: mutants[variant] ?? LockName, watchMs: Infinity };
 for (let round = 0; round < rounds; round++) {
+  // Time passes: so that all of them begin at the same moment.
   await sleep(Math.max(0, startMs + round * everyMs - Date.now()));
   const semaphore = new PortsSemaphore(world, directory + "/" + round + "/job.lock", { fsync: false });
   const hold = await semaphore.tryAcquire();

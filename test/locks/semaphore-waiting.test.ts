@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { parseLockFile, Semaphore } from "../../src/locks/index.ts";
 import { makeScratch } from "../ports/scratch.ts";
+import { nextTurn } from "../waiting.ts";
 import { SemaphoreWorld } from "./semaphore-world.ts";
 
 function newPath(): string {
@@ -27,7 +28,7 @@ describe("the callers of one process", () => {
       await using _hold = await semaphores[index % 4]!.acquire();
       expect(++inside).toBe(1);
       order.push(index);
-      await sleep(1);
+      await nextTurn();
       inside--;
     });
     await first.release();
@@ -73,6 +74,7 @@ describe("a lock that somebody else holds", () => {
     const path = newPath();
     writeFileSync(path, foreignLock());
     const waiting = new Semaphore(path, { retryMs: 60_000 }).acquire({ timeoutMs: 20_000 });
+    // Time passes: so that it waits by then. If it does not, it gets the lock at once, which is right as well.
     await sleep(200);
     rmSync(path);
     await (await waiting).release();
@@ -178,6 +180,7 @@ describe("an aborted wait", () => {
     const abort = new AbortController();
     const waiting = failureOf(semaphore.acquire({ signal: abort.signal }));
     const inLine = failureOf(semaphore.acquire({ signal: abort.signal }));
+    // Time passes: so that both wait by then. If they do not, they are refused at once, which is right as well.
     await sleep(50);
     abort.abort(reason);
     expect(await waiting).toBe(reason);

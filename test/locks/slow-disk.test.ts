@@ -19,6 +19,7 @@ function slowly(ports: Ports): Ports {
   const late =
     <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
+      // Time passes: that is what makes it slow.
       await sleep(callMs);
       return await call(...args);
     };
@@ -58,6 +59,7 @@ it("whoever is on the way in when the locks are closed is told that they are, at
   for (let waitedMs = 0; waitedMs <= 8 * callMs; waitedMs += callMs) {
     const locks = await world.open({ tamper: slowly });
     const waiting = codeOf(locks.acquire("x", { timeoutMs: 20_000 }));
+    // Time passes: it is at another call each time.
     await sleep(waitedMs);
     await locks.close();
     expect(await waiting, `after ${waitedMs} ms`).toBe("CLOSED");

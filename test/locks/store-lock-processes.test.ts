@@ -108,7 +108,7 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
           await lock.withLock(async () => {
             isOver = fs.readFileSync(log, "utf8").length >= ${roundsInAll};
             if (!isOver) fs.appendFileSync(log, name);
-            // Long enough for the others to come to the line: who is not there cannot be overtaken.
+            // Time passes: long enough for the others to come to the line: who is not there cannot be overtaken.
             await new Promise((resolve) => setTimeout(resolve, 1));
           });
         say("done");`,

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { changedDisk } from "../durable/places.ts";
+import { until } from "../waiting.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -80,7 +81,7 @@ it("that ended with its hold leaves no wish to the next caller", async () => {
   const reader = await b.acquire("x/y", { shared: true });
   const hold = await timeless.acquire("x");
   const next = timeless.acquire("x", { timeoutMs: 10_000 });
-  await sleep(50);
+  await until(() => world.waiting > 0);
   const upgrade = hold.upgrade("tree", { timeoutMs: 10_000 }).catch((error: unknown) => error);
   while (!(await isWishing())) await sleep(5);
   await hold.release();

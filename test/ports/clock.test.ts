@@ -7,6 +7,7 @@ describe("the real clock", () => {
       Array.from({ length: 50 }, async (_, i) => {
         const ms = 1 + i * 0.37;
         const before = nodeClock.monotonicMs();
+        // Time passes: that is what it is for.
         await nodeClock.sleep(ms);
         expect(nodeClock.monotonicMs() - before).toBeGreaterThanOrEqual(ms);
       }),
@@ -42,6 +43,7 @@ describe("the real clock", () => {
     process.on("warning", warn);
     let over = false;
     const sleeping = nodeClock.sleep(Infinity, { signal: controller.signal }).finally(() => (over = true));
+    // Time passes: in which it could wake up.
     await nodeClock.sleep(50);
     process.off("warning", warn);
     expect(over).toBe(false);
@@ -55,6 +57,7 @@ describe("the real clock", () => {
 
   it("lets in whoever is ready when it sleeps for nothing: a read of a second kept every timer waiting", async () => {
     let rung = false;
+    // Time passes: this is the timer that must have its turn.
     setTimeout(() => (rung = true), 1);
     const untilMs = nodeClock.monotonicMs() + 5;
     while (nodeClock.monotonicMs() < untilMs);

@@ -127,6 +127,7 @@ describe("the real heart", () => {
     expect(losses).toEqual([]);
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
     expect(String(losses[0])).toContain("1000 ms");
+    // Time passes: in which it would beat or report again if it did.
     await nodeClock.sleep(10 * everyMs);
     expect(countNow()).toBe(silent);
     expect(losses).toHaveLength(1);
@@ -150,6 +151,7 @@ describe("the real heart", () => {
   it("is not stalled by a main thread that turns", async () => {
     const { countNow, losses } = await start({ stallMs: 2000 });
     await vi.waitFor(() => expect(countNow()).toBeGreaterThan(0), patience);
+    // Time passes: more than stallMs.
     await nodeClock.sleep(2600);
     expect(losses).toEqual([]);
     const before = countNow();
@@ -182,6 +184,7 @@ describe("the real heart", () => {
     expect(losses[0]).toMatchObject({ name: "HoldfastError", code: "IO_ERROR", errno: "EBADF", path });
     expect(beating.lastBeat()).toBe(undefined);
     await beating.stop();
+    // Time passes: in which it would beat or report again if it did.
     await nodeClock.sleep(5 * everyMs);
     expect(losses).toHaveLength(1);
     await file.close();
@@ -224,6 +227,7 @@ describe("the real heart", () => {
     await vi.waitFor(() => expect(countNow()).toBeGreaterThan(0), patience);
     await Promise.all([beating?.stop(), beating?.stop()]);
     const [count, last] = [countNow(), beating?.lastBeat()];
+    // Time passes: in which it would beat or report again if it did.
     await nodeClock.sleep(10 * everyMs);
     expect([countNow(), beating?.lastBeat(), losses.length]).toEqual([count, last, 0]);
     await beating?.stop();
@@ -240,6 +244,7 @@ describe("the real heart", () => {
     await vi.waitFor(() => expect(countNow()).toBeGreaterThan(0), patience);
     await file.close();
     const others = Array.from({ length: 30 }, (_, i) => openSync(`${path}-${i}`, "w+"));
+    // Time passes: in which it would beat or report again if it did.
     await nodeClock.sleep(10 * everyMs);
     for (const [i, fd] of others.entries()) {
       closeSync(fd);

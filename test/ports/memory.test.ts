@@ -250,6 +250,7 @@ describe("the memory heart", () => {
 });
 
 describe("the memory watch", () => {
+  // Time passes: in which every hint comes that is on its way, and one could come that must not.
   const turns = (): Promise<void> => nodeClock.sleep(20);
 
   it("gives one hint for a burst of changes in its directory, and none for another directory", async () => {
@@ -328,6 +329,7 @@ it("lets timers have their turn, however long somebody writes and syncs", async 
   const disk = createMemoryDisk(nodeClock.wallMs);
   const file = await disk.open("/file", "create");
   let isOver = false;
+  // Time passes: this is the timer that must have its turn.
   setTimeout(() => (isOver = true), 1);
   // Would never end if a sync were only a promise.
   for (let at = 0; !isOver && at < 1_000_000; at++) {

@@ -224,6 +224,7 @@ export function describeOsLockContract(
         const reason = Object.assign(new Error(`enough ${i}`), { code: "EPERM" });
         const controller = new AbortController();
         const waiting = waiter.lock({ signal: controller.signal });
+        // Time passes: it has come further each time.
         setTimeout(() => controller.abort(reason), i * 5);
         await expect(waiting).rejects.toBe(reason);
         expect(await waiter.tryLock()).toBe(false);
@@ -241,6 +242,7 @@ export function describeOsLockContract(
       await holder.lock();
       const controller = new AbortController();
       const waiting = waiter.lock({ signal: controller.signal });
+      // Time passes: so that it waits by then. If it does not, it is refused all the same.
       setTimeout(() => controller.abort(), 30);
       await expect(waiting).rejects.toMatchObject({ name: "AbortError" });
       await holder.unlock();
@@ -253,6 +255,7 @@ export function describeOsLockContract(
       const [holder, waiter] = [await open(at("lock")), await open(at("lock"))];
       await holder.lock();
       const waiting = waiter.lock();
+      // Time passes: so that it waits by then. If it does not, it is refused all the same.
       const closing = sleep(10).then(() => waiter.close());
       await expect(waiting).rejects.toMatchObject({ code: "CLOSED" });
       await closing;

@@ -78,6 +78,7 @@ describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s vol
     expect(await file.tryLock()).toBe(false);
     let granted = false;
     const waiting = file.lock().then(() => (granted = true));
+    // Time passes: in which it could be granted.
     await nodeClock.sleep(50);
     expect(granted).toBe(false);
     holder.kill("SIGKILL");

@@ -26,6 +26,7 @@ describe("the real watch", () => {
     stop();
     const before = hints;
     writeFileSync(join(directory, "after"), "");
+    // Time passes: in which a hint could come that must not.
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(hints).toBe(before);
   });
@@ -41,6 +42,7 @@ describe("the real watch", () => {
     watch.start(join(directory, "missing"), () => undefined)();
     const stop = watch.start(directory, () => undefined);
     rmSync(directory, { recursive: true });
+    // Time passes: in which it could fail.
     await new Promise((resolve) => setTimeout(resolve, 20));
     stop();
   });

@@ -83,6 +83,25 @@ describe("package-lock.json", () => {
   });
 });
 
+// A fixed wait is a guess: too short on a slow machine, too long on all others.
+test("a test waits for what happens, and says why where it lets time pass", () => {
+  const waits = /\bsleep\((?!\)|0\)|-|ms, options)|\bsetTimeout\(/;
+  // In a loop that looks; or ended by a signal; or the port itself, handed on.
+  const isBounded = /\bwhile \(|\bfor \(|signal|=> (ports\.)?clock\.sleep\(|function |import /;
+  // The machines of the bed are real ones, and the linter's own examples are no tests.
+  const isExempt = /^test\/(shares\/|waiting\.ts|tooling\/|testing\/|processes\/torture)/;
+  const guilty = tests
+    .filter((path) => !isExempt.test(path))
+    .flatMap((path) => {
+      const lines = read(path).split("\n");
+      return lines.flatMap((line, index) => {
+        if (!waits.test(line) || isBounded.test(line) || lines[index - 1]?.includes("// Time passes: ")) return [];
+        return [`${path}:${index + 1}: ${line.trim()}`];
+      });
+    });
+  expect(guilty).toEqual([]);
+});
+
 test("no file names a directory of somebody's own machine", () => {
   // Put together here, so that this file does not find itself.
   const homes = [

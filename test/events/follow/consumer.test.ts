@@ -148,6 +148,7 @@ test('what is appended after the call comes after "head", also when the look at 
         file.read = async (offset, length) => {
           if (isSlow) {
             isSlow = false;
+            // Time passes: that is what makes it slow.
             await ports.clock.sleep(50);
           }
           return await read(offset, length);
@@ -217,7 +218,7 @@ test("stop waits for the batch in hand, which then counts", async () => {
   });
   await vi.waitFor(() => expect(began).toHaveBeenCalledOnce());
   const stopped = consumer.stop();
-  setTimeout(finish, 50);
+  setImmediate(finish);
   await stopped;
   await consumer.done;
   expect(began).toHaveBeenCalledOnce();
@@ -393,7 +394,7 @@ test("closing the store right after an append stops an idle consumer and an idle
     const projection = await openProjection(store, { name: "last", query: "all", key: () => "last", apply: () => 1 });
     const running = projection.run();
     await Promise.all([consumer.waitUntilProcessed(1), projection.waitUntilProcessed(1)]);
-    // Until both sleep.
+    // Time passes: until both sleep. If they do not, they must not fail either.
     await new Promise((resolve) => setTimeout(resolve, 20));
     await store.append(counted(2));
     await store.close();
@@ -414,7 +415,7 @@ test("closing the store waits for the batch in hand, which then counts", async (
   });
   await vi.waitFor(() => expect(began).toHaveBeenCalledOnce());
   const closed = store.close();
-  setTimeout(finish, 50);
+  setImmediate(finish);
   await closed;
   await consumer.done;
   await using next = other.consume("mailer", "all", async () => await new Promise(() => undefined));

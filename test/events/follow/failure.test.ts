@@ -19,6 +19,7 @@ function run(
     const append = (count) => store.append(Array.from({ length: count }, () => ({ type: "Sold", data: null })));
     const told = (error) => console.log("told: " + error.message);
     ${script}
+    // Time passes: in which it could die of a failure that was not told.
     await new Promise((resolve) => setTimeout(resolve, ${staysMs}));
     console.log("goes on");
     await store.close();`;

@@ -184,7 +184,7 @@ export class Ground implements AsyncDisposable {
       await this.#remains.declareDead(holder);
       this.witness.forget(holder.id);
     }
-    await this.#remains.remove(this.staging, this.#life.holder);
+    await this.#remains.remove(this.staging, this.#life.holder, dead);
     return dead;
   }
 

@@ -13,7 +13,7 @@ import { removeDirectory, unlinkIfThere } from "./directory.ts";
 import { holderKind, type GroundLayout, type Holder } from "./holder.ts";
 import { makeOwnDirectory } from "./own-name.ts";
 import { putIfAbsent } from "./publish.ts";
-import type { Staging } from "./staging.ts";
+import { mustStand, type Staging } from "./staging.ts";
 
 /** The part of a lease after which I stop believing in myself: the rest is for those who judge me by slower clocks. */
 const ownPart = 0.8;
@@ -129,19 +129,23 @@ export class Life {
   }
 
   /**
-   * Begins a look whether others have declared this life dead, no more than once for each beat: a machine whose clocks stood still does not know by itself that it slept, and would beat on for
-   * ever. By what is there and not by what is missing: an absence may be an old answer, and must not end a life.
+   * Begins a look whether others have declared this life dead, no more than once for each beat: a machine whose clocks stood
+   * still does not know by itself that it slept, and would beat on for ever. By the record of its death, and, because that
+   * is taken away some day, by a file in its directory, which goes before the record. Not by a look at what is missing: an
+   * absence may be an old answer, and must not end a life.
    */
   watchForDeath(): void {
-    const { clock, disk } = this.#ports;
-    const nowMs = clock.monotonicMs();
+    const nowMs = this.#ports.clock.monotonicMs();
     if (nowMs - this.#lookedAtMs < beatPart * this.holder.leaseMs) return;
     this.#lookedAtMs = nowMs;
-    disk.canOpen(this.#layout.deathRecord(this.holder.id)).then(
-      (isDead) => (isDead ? this.#finish("others took it for dead") : undefined),
-      // A look that fails says nothing.
-      () => undefined,
-    );
+    // A look that fails says nothing.
+    this.#lookForDeath().catch(() => undefined);
+  }
+
+  async #lookForDeath(): Promise<void> {
+    if (await this.#ports.disk.canOpen(this.#layout.deathRecord(this.holder.id)))
+      this.#finish("others took it for dead");
+    else await mustStand(this.staging, this.temp);
   }
 
   /** Ends it cleanly: nothing of it is left for others to judge. */

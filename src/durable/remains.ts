@@ -9,22 +9,24 @@ import { renameOnce } from "./publish.ts";
 import { withProbe } from "./stamp.ts";
 import type { Staging } from "./staging.ts";
 
+/** How many records of deaths one sweep takes away: whoever opens a ground does not wait for the deaths of years. */
+const deathsPerSweep = 1000;
 /** What somebody left who died while he was joining: he owned nothing, so age may decide. By the server's own stamps. */
 const unjoinedMsMax = 3_600_000;
 
 export class Remains {
-  readonly #ports: Ports;
-  readonly #layout: GroundLayout;
+  protected readonly ports: Ports;
+  protected readonly layout: GroundLayout;
 
   constructor(ports: Ports, layout: GroundLayout) {
-    this.#ports = ports;
-    this.#layout = layout;
+    this.ports = ports;
+    this.layout = layout;
   }
 
   /** Final, and known to all before anything of it is removed: its record becomes its death record. */
   async declareDead({ id }: Holder): Promise<void> {
     // False: another process has declared it, or it has ended by itself.
-    await renameOnce(this.#ports.disk, this.#layout.record(id), this.#layout.deathRecord(id));
+    await renameOnce(this.ports.disk, this.layout.record(id), this.layout.deathRecord(id));
   }
 
   async bury(holder: Holder): Promise<void> {
@@ -32,33 +34,50 @@ export class Remains {
     await this.#removeTraces(holder.id);
   }
 
-  /** All of those who were declared dead, and of those who died an hour ago while they joined. Never what is `own`. */
-  async remove(staging: Staging, own: Holder): Promise<void> {
-    const { disk } = this.#ports;
-    const names = new Set(await disk.list(this.#layout.holders));
+  /**
+   * All of those who were declared dead, and of those who died an hour ago while they joined. Of a death that was declared
+   * before this sweep also its record. Never what is `own`.
+   */
+  async remove(staging: Staging, own: Holder, declared: readonly Holder[]): Promise<void> {
+    const { disk } = this.ports;
+    const names = new Set(await disk.list(this.layout.holders));
     const idsOf = (suffix: string): string[] =>
       [...names].filter((name) => name.endsWith(suffix)).map((name) => name.slice(0, -suffix.length));
     // Of one who is dead or has closed: it says nothing any more.
     for (const id of idsOf(".suspect").filter((each) => isId(each) && !names.has(`${each}.json`)))
-      await unlinkIfThere(disk, this.#layout.suspicion(id));
-    for (const id of new Set([...(await disk.list(this.#layout.temps)), ...idsOf(".beat")])) {
+      await unlinkIfThere(disk, this.layout.suspicion(id));
+    const kept = new Set([own, ...declared].map(({ id }) => id));
+    const dead = idsOf(".dead").filter((id) => isId(id) && !kept.has(id));
+    const forgotten = new Set(dead.slice(0, deathsPerSweep));
+    for (const id of forgotten) await this.forget(id);
+    for (const id of new Set([...(await disk.list(this.layout.temps)), ...idsOf(".beat")])) {
       // Only by what is there: a holder whose record is not listed yet must not lose its temp files.
-      if (!isId(id) || names.has(`${id}.json`) || id === own.id) continue;
+      if (!isId(id) || names.has(`${id}.json`) || id === own.id || forgotten.has(id)) continue;
       if (!names.has(`${id}.dead`) && !(await this.#isOld(staging, id))) continue;
       await this.#removeTraces(id);
     }
   }
 
-  async #removeTraces(id: string): Promise<void> {
-    await removeDirectory(this.#ports.disk, this.#layout.temp(id));
-    await unlinkIfThere(this.#ports.disk, this.#layout.beat(id));
+  /**
+   * All that is left of a death that was declared before, and at last its record: nothing needs it any more. In this order: a
+   * holder that was taken for dead and goes on, because its clocks stood still, finds the record, or its directory gone.
+   */
+  protected async forget(id: string): Promise<void> {
+    if (await this.#removeTraces(id)) await unlinkIfThere(this.ports.disk, this.layout.deathRecord(id));
+  }
+
+  /** False when something of it cannot be removed now. */
+  async #removeTraces(id: string): Promise<boolean> {
+    const isGone = await removeDirectory(this.ports.disk, this.layout.temp(id));
+    await unlinkIfThere(this.ports.disk, this.layout.beat(id));
+    return isGone;
   }
 
   async #isOld(staging: Staging, id: string): Promise<boolean> {
     return await withProbe(staging, async (probe) => {
       // In this order: his directory is there before his beat.
-      const beat = await this.#findStat(this.#layout.beat(id));
-      const temp = await this.#findStat(this.#layout.temp(id));
+      const beat = await this.#findStat(this.layout.beat(id));
+      const temp = await this.#findStat(this.layout.temp(id));
       const now = await this.#findStat(probe);
       const stamps = this.stampsOf(temp, beat).map(({ mtimeMs }) => mtimeMs);
       return now !== undefined && stamps.length > 0 && now.mtimeMs - Math.max(...stamps) > unjoinedMsMax;
@@ -76,7 +95,7 @@ export class Remains {
 
   async #findStat(path: string): Promise<FileStat | undefined> {
     try {
-      return await this.#ports.disk.stat(path);
+      return await this.ports.disk.stat(path);
     } catch (error) {
       if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
       throw error;

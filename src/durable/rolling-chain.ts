@@ -16,10 +16,15 @@ import type { Epoch, Slot, View } from "./epoch.ts";
 import { canLinkFrom, linkOnce } from "./publish.ts";
 import { Slots } from "./slots.ts";
 import { discard, stage, type Staging } from "./staging.ts";
-import { Succession, type SuccessionParts } from "./succession.ts";
+import { Succession, type SlotsPerEpoch, type SuccessionParts } from "./succession.ts";
 
 /** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
+/**
+ * The winner of each number that this divides collects. By the numbers of the chain and not by those of a process: a process
+ * that opens, appends once and closes has its share of the work, too.
+ */
+const numbersPerCollection = 64;
 
 export interface RollingChainOptions<T> {
   /** Of the state. */
@@ -32,8 +37,8 @@ export interface RollingChainOptions<T> {
   readonly counts: (state: T, id: string) => boolean | Promise<boolean | undefined>;
   /** Throws when what `made` has new over `before` could not be read back. For large states of which little changes; default: all of it is read back. */
   readonly check?: ((made: T, before: T) => void) | undefined;
-  /** Default: 4096, and fewer when the state is so large that they would take more than 64 MB. */
-  readonly slotsPerEpoch?: number | undefined;
+  /** Default: 4096. Fewer when the state is so large that they would take more than 64 MB, unless it is a number. */
+  readonly slotsPerEpoch?: SlotsPerEpoch | undefined;
   /**
    * Default true. False on a local disk when nobody who saw a number survives a power cut (locks): the first one to open it under another boot id then begins a
    * new epoch, and the numbers jump. A network mount always syncs, because there the others live on; in an epoch that somebody there has begun, everybody does.
@@ -75,6 +80,7 @@ export class RollingChain<T> {
   #view: View<T> | undefined;
   /** Up to here this process has seen the slots made durable. */
   #durable: { readonly epoch: number; readonly slot: number } = { epoch: 0, slot: 0 };
+  #collecting: Promise<void> | undefined;
 
   protected constructor(staging: Staging, directory: string, options: RollingChainOptions<T>) {
     this.staging = staging;
@@ -97,7 +103,7 @@ export class RollingChain<T> {
   /** Makes the chain if there is none. */
   static async open<T>(staging: Staging, directory: string, options: RollingChainOptions<T>): Promise<RollingChain<T>> {
     const { slotsPerEpoch = 1 } = options;
-    if (!(Number.isSafeInteger(slotsPerEpoch) && slotsPerEpoch >= 1))
+    if (typeof slotsPerEpoch === "number" && !(Number.isSafeInteger(slotsPerEpoch) && slotsPerEpoch >= 1))
       throw new RangeError(`slotsPerEpoch must be a whole number from 1, not ${slotsPerEpoch}.`);
     await ensureDirectory(staging.disk, `${directory}/epochs`);
     const chain = new this(staging, directory, options);
@@ -140,7 +146,9 @@ export class RollingChain<T> {
         // Also when it failed: a full disk must not be filled by what did not fit.
         if (!won || keepAs === undefined) await discard(this.staging, temp);
       }
-      if (won) return { number, state };
+      if (!won) continue;
+      if (number % numbersPerCollection === 0) this.#collectInBackground();
+      return { number, state };
     }
     const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
@@ -176,15 +184,33 @@ export class RollingChain<T> {
 
   /** Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any number of collectors may run at once. */
   async collect(): Promise<number> {
-    const newest = (await this.#epochs.last())?.number ?? 0;
-    let collected = 0;
+    const directories: { readonly name: string; readonly epoch: number }[] = [];
+    let highest = 0;
     for (const name of await this.staging.disk.list(this.#directory)) {
       const epoch = findEpochOfDirectory(name);
-      // Two later epochs are named for ever, so this stays right however long this process sleeps now.
-      if (epoch === undefined || epoch + 2 > newest) continue;
-      if (await this.removeEpoch(`${this.#directory}/${name}`)) collected++;
+      if (epoch !== undefined) directories.push({ name, epoch });
+      highest = Math.max(highest, epoch ?? 0);
     }
+    // An epoch that is named has its directory: mostly there is nothing to collect, and then nothing else is asked.
+    if (!directories.some(({ epoch }) => isCollectable(epoch, highest))) return 0;
+    const newest = (await this.#epochs.last())?.number ?? 0;
+    let collected = 0;
+    for (const { name, epoch } of directories)
+      if (isCollectable(epoch, newest) && (await this.removeEpoch(`${this.#directory}/${name}`))) collected++;
     return collected;
+  }
+
+  /** Resolves when nothing is being collected in the background any more. To be called before what the chain lies in is closed. */
+  async settled(): Promise<void> {
+    await this.#collecting;
+  }
+
+  #collectInBackground(): void {
+    this.#collecting ??= this.collect().then(
+      () => (this.#collecting = undefined),
+      // What stands in the way is left to the next collector.
+      () => (this.#collecting = undefined),
+    );
   }
 
   protected async removeEpoch(directory: string): Promise<boolean> {
@@ -323,4 +349,9 @@ export class RollingChain<T> {
     const message = `${path}: the directory of the newest epoch ${what}. Restore it from a backup.`;
     return holdfastError("CORRUPT", message, { path });
   }
+}
+
+/** Two later epochs are named for ever, so this stays right however long the collector sleeps. */
+function isCollectable(epoch: number, newest: number): boolean {
+  return epoch + 2 <= newest;
 }

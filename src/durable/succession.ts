@@ -16,10 +16,24 @@ import { discard, stage, type Staging } from "./staging.ts";
 /** What the slots of one epoch may take on the disk, about: each holds the whole state. */
 const epochBytes = 64 * 1024 * 1024;
 const slotsMax = 4096;
-const slotsMin = 64;
+/** However large the state is. */
+const slotsFittingMin = 64;
 
-function slotsFor(state: unknown): number {
-  return Math.max(slotsMin, Math.min(slotsMax, Math.floor(epochBytes / JSON.stringify(state).length)));
+/** A number, or what is made of the number of the epoch. */
+export type SlotsPerEpoch = number | ((epoch: number) => number);
+
+/**
+ * As many slots as there were epochs, `slotsMin` at least. For chains of which there are many, or whose slots are costly: the
+ * records of epochs stay for ever and the slots of two or three epochs are there at any time, so after n appends there
+ * are about 5.7 √n files, and not 4096 while a chain is young or one for each 64 appends when it is old.
+ */
+export function growingEpochs(slotsMin: number): SlotsPerEpoch {
+  return (epoch) => Math.max(slotsMin, epoch);
+}
+
+function slotsFor(state: unknown, wanted = slotsMax): number {
+  const fitting = Math.max(slotsFittingMin, Math.floor(epochBytes / JSON.stringify(state).length));
+  return Math.min(wanted, slotsMax, fitting);
 }
 
 export interface SuccessionParts<T> {
@@ -32,7 +46,7 @@ export interface SuccessionParts<T> {
   /** Whether the slots of the epochs that are named here are synced. */
   readonly sync: boolean;
   readonly bootId: string;
-  readonly slotsPerEpoch?: number | undefined;
+  readonly slotsPerEpoch?: SlotsPerEpoch | undefined;
 }
 
 export class Succession<T> {
@@ -73,14 +87,15 @@ export class Succession<T> {
   /** Names the epoch after `previous`; undefined when somebody else has. */
   async name(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
     const { staging, epochs, sync, bootId, slotsPerEpoch } = this.#parts;
-    const directory = await makeEpochDirectory(staging, this.#parts.directory, (previous?.number ?? 0) + 1);
+    const number = (previous?.number ?? 0) + 1;
+    const directory = await makeEpochDirectory(staging, this.#parts.directory, number);
     if (directory === undefined) return undefined;
     const epoch: Epoch<T> = {
       directory,
       bootId,
       synced: sync,
       from: previous === undefined ? 0 : previous.body.from + previous.body.slots,
-      slots: slotsPerEpoch ?? slotsFor(base),
+      slots: typeof slotsPerEpoch === "number" ? slotsPerEpoch : slotsFor(base, slotsPerEpoch?.(number)),
       base,
     };
     // The directory of a loser is named nowhere and never will be: it is collected with its epoch's number.

@@ -1,7 +1,9 @@
 // What holders that are dead have left in a lock table's directories: hold files, staged redos, and marks of done ones.
 import { removeTree, unlinkIfThere } from "../durable/directory.ts";
 import type { Ground } from "../durable/ground.ts";
+import { isStillThere } from "../durable/publish.ts";
 import { isHoldfastError } from "../errors.ts";
+import { isId } from "../format/id.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { Table } from "./request.ts";
 
@@ -15,14 +17,21 @@ export interface Leftover {
   readonly isTree: boolean;
 }
 
-/** Only of holders that are declared dead: whatever they wanted to append is in the list by now, or will never count. */
-export async function findLeftovers({ ports: { disk }, layout }: Ground): Promise<Leftover[]> {
+/**
+ * Only of holders that are gone: whatever they wanted to append is in the list by now, or will never count. A holder has its
+ * record before it makes anything, and until it ends or is declared dead; nobody has looked for that record before.
+ */
+export async function findLeftovers({ ports: { disk }, layout, staging }: Ground): Promise<Leftover[]> {
   const leftovers: Leftover[] = [];
+  const isThere = new Map<string, boolean>();
   for (const room of ["holds", "redo", "done"])
     for (const name of await disk.list(`${layout.directory}/${room}`)) {
       const id = name.replace(/\.transfer$/, "");
       const [holder = ""] = id.split(".");
-      if (await disk.canOpen(layout.deathRecord(holder)))
+      // Foreign files are none of our business.
+      if (!isId(holder)) continue;
+      if (!isThere.has(holder)) isThere.set(holder, await isStillThere(staging, layout.record(holder)));
+      if (!isThere.get(holder))
         leftovers.push({ id, holder, path: `${layout.directory}/${room}/${name}`, isTree: room !== "holds" });
     }
   return leftovers;

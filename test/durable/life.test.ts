@@ -243,6 +243,18 @@ describe("a life that others took for dead while its clocks stood still", () => 
     expect((await ground.life()).holder.id).not.toBe(life.holder.id);
   });
 
+  it("learns of it when it is used, within a beat, though the record of its death is forgotten", async () => {
+    const story = await begin(1000);
+    const { world, ground, life } = story;
+    await sweepAway(story);
+    await world.ports("bea").disk.unlink(ground.layout.deathRecord(life.holder.id));
+    await world.advance(leaseMs / 4);
+    await ground.life();
+    await world.settle();
+    expect(life.signal.reason).toMatchObject(lost);
+    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+  });
+
   it("is looked for once in a beat, and ends by nothing that is missing and by no look that fails", async () => {
     const { world, ground, life } = await begin(1000);
     await world.ports("bea").disk.unlink(ground.layout.record(life.holder.id));

@@ -60,6 +60,18 @@ describe("a sweep", () => {
     expect(await sweeper.sweep()).toEqual([]);
   });
 
+  it("takes away the record of a death that another sweep has declared, and no record of one who lives", async () => {
+    const world = new World();
+    const [dead, sweeper, other] = [await join(world, "dead"), await join(world, "one"), await join(world, "other")];
+    const deadId = await idOf(dead);
+    world.kill("dead");
+    await sweeper.sweep();
+    expect(foundIn(world, "/ground/holders")).toContain(`${deadId}.dead`);
+    await other.sweep();
+    const ofLiving = [await idOf(sweeper), await idOf(other)].flatMap((id) => [`${id}.beat`, `${id}.json`]);
+    expect(foundIn(world, "/ground/holders").sort()).toEqual(ofLiving.sort());
+  });
+
   it("touches nothing of the living, however long they are silent by their stamps", async () => {
     const world = new World();
     const living = await join(world, "living");
@@ -71,6 +83,8 @@ describe("a sweep", () => {
       expect(await sweeper.sweep()).toEqual([]);
     }
     expect(await idOf(living)).toBe(id);
+    // It looks whether its directory stands.
+    await world.settle();
     expect(foundIn(world, "/ground/temp").filter((path) => path.startsWith(id))).toHaveLength(2);
   });
 
@@ -267,8 +281,9 @@ describe("a sweep", () => {
     expect(foundIn(world, "/ground/temp").sort()).toEqual(
       (await Promise.all(sweepers.map(idOf))).map((id) => `${id}/`).sort(),
     );
-    expect(foundIn(world, "/ground/holders").filter((name) => name.endsWith(".dead"))).toHaveLength(3);
     expect(foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"))).toHaveLength(2);
+    await Promise.all(sweepers.map((sweeper) => sweeper.sweep()));
+    expect(foundIn(world, "/ground/holders").filter((name) => name.endsWith(".dead"))).toEqual([]);
   });
 
   it("judges a machine that is gone by its lease", async () => {

@@ -34,7 +34,7 @@ export interface Decided<R> {
 
 export interface DecideOptions extends Cancel {
   /**
-   * How long it is tried again after a conflict, with back-off and jitter. Default 10_000; 0: one attempt. Decisions of
+   * How long it is tried again after a conflict, with a short pause by chance. Default 10_000; 0: one attempt. Decisions of
    * this process that are in each other's way stand in line; that time is not counted, and is as long again at most.
    */
   timeoutMs?: number | undefined;

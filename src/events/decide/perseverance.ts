@@ -1,12 +1,14 @@
 // How long a decision is tried again after a conflict, and what it waits for in between.
 import type { Cancel } from "../../common.ts";
-import type { Random } from "../../ports/random.ts";
 import type { LogAccess } from "../log-access.ts";
 import type { Query } from "../query.ts";
 import { lineKeysOf, lineOf, type Line } from "./line.ts";
 
-const backoffMsFirst = 10;
-const backoffMsMax = 1_000;
+/**
+ * Short, and no longer for one that has lost often: the gate of the log lets processes in one after the other, so whoever comes
+ * back at once has its turn. A pause that grew kept those waiting who had waited longest, until their time was up.
+ */
+const pauseMsMax = 20;
 
 export interface PerseveranceOptions extends Cancel {
   readonly timeoutMs: number;
@@ -20,8 +22,6 @@ export class Perseverance {
   readonly #options: PerseveranceOptions;
   #untilMs: number;
   #retries = 0;
-  /** Conflicts met with all others of this process waiting behind. */
-  #met = 0;
   #leave: (() => void) | undefined;
 
   constructor(access: LogAccess, query: Query | undefined, options: PerseveranceOptions) {
@@ -43,9 +43,10 @@ export class Perseverance {
     const { retries, signal } = this.#options;
     const leftMs = this.#untilMs - clock.monotonicMs();
     if (leftMs <= 0 || ++this.#retries > retries) throw conflict;
-    // Then the others of this process wait, and a pause is only for those of other processes.
+    // Then the others of this process wait, and a pause is only for those of other processes: by chance, so that those who
+    // have met in one conflict do not meet in the next.
     if (this.#leave === undefined) await this.#standInLine();
-    else await clock.sleep(Math.min(leftMs, backoffMs(++this.#met, random)), { signal });
+    else await clock.sleep(Math.min(leftMs, random.fraction() * pauseMsMax), { signal });
   }
 
   end(): void {
@@ -58,9 +59,4 @@ export class Perseverance {
     this.#leave = await this.#line.enter(this.#keys, this.#options);
     this.#untilMs += clock.monotonicMs() - sinceMs;
   }
-}
-
-/** Full jitter: those who have met in one conflict do not meet in the next. */
-function backoffMs(conflicts: number, random: Random): number {
-  return random.fraction() * Math.min(backoffMsMax, backoffMsFirst * 2 ** conflicts);
 }

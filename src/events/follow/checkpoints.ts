@@ -3,6 +3,7 @@
 // Whoever gets the lease first takes the chain over by an append that carries his fence. From then on every append with an older fence is refused, so what he
 // resumes from cannot change under him: the late checkpoint of one who slept past his lease never counts.
 import { RollingChain } from "../../durable/rolling-chain.ts";
+import { growingEpochs } from "../../durable/succession.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
@@ -10,10 +11,8 @@ import { despiteSleep } from "../despite-sleep.ts";
 import { checkpointKind, counts, unbegun, type Checkpoint } from "./checkpoint.ts";
 import { Tenure } from "./tenure.ts";
 
-/** Small enough that two epochs take little room, large enough that their permanent records are few. */
-const slotsPerEpoch = 1024;
-/** Half an epoch: a single busy process keeps up with itself. */
-const appendsPerCollection = 512;
+/** A log may have many consumers, most of them with few events. */
+const slotsPerEpoch = growingEpochs(64);
 
 export interface CheckpointsOptions {
   /** The id of the ground that the fences are of. */
@@ -32,7 +31,6 @@ export class Checkpoints {
   readonly #chain: RollingChain<Checkpoint>;
   readonly #staging: Staging;
   readonly #options: CheckpointsOptions;
-  #appends = 0;
 
   protected constructor(chain: RollingChain<Checkpoint>, staging: Staging, options: CheckpointsOptions) {
     this.#chain = chain;
@@ -115,6 +113,11 @@ export class Checkpoints {
     await this.#chain.collect();
   }
 
+  /** Resolves when nothing is being deleted in the background any more. */
+  async settled(): Promise<void> {
+    await this.#chain.settled();
+  }
+
   /** Whether nobody has taken over from the one with this fence. */
   async isHeldBy(fence: number): Promise<boolean> {
     const { state } = await this.read();
@@ -135,8 +138,6 @@ export class Checkpoints {
 
   async #append(id: string, change: (newest: Checkpoint) => Checkpoint | undefined): Promise<Checkpoint | undefined> {
     const entry = await despiteSleep(() => this.#chain.append(id, change));
-    // In nobody's way: what is not collected now is collected by the next who comes to it.
-    if (++this.#appends % appendsPerCollection === 0) this.collect().catch(() => undefined);
     if (entry !== undefined) this.#options.onSaved?.();
     return entry?.state;
   }

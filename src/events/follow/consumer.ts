@@ -128,7 +128,11 @@ class LogConsumer implements EventConsumer {
 
   async #run(signals: LoopSignals): Promise<void> {
     const checkpoints = await this.#checkpoints;
-    await underLease(this.#following, this.#lease, signals, (hold) => this.#consume(checkpoints, hold, signals));
+    try {
+      await underLease(this.#following, this.#lease, signals, (hold) => this.#consume(checkpoints, hold, signals));
+    } finally {
+      await checkpoints.settled();
+    }
   }
 
   async #consume(checkpoints: Checkpoints, hold: PathHold, signals: LoopSignals): Promise<Outcome> {

@@ -2,6 +2,7 @@
 // was written counts when that same writer, still named, has appended the new tip. Whoever finds another named takes over in a new segment: what the other has
 // written or may yet write lands where nobody reads.
 import { RollingChain } from "../../durable/rolling-chain.ts";
+import { growingEpochs } from "../../durable/succession.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
@@ -14,8 +15,10 @@ import { damaged, lookAtEnd } from "./scan.ts";
 import { encodeHeader, listSegments, openSegment, publishSegment, segmentPath } from "./segment.ts";
 import { decodeTip, emptyTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
-/** A record is small, and an epoch has thousands of them. */
-const tenuresPerCollection = 1000;
+/**
+ * At least so many that a writer hardly ever sleeps through two epochs: then nothing tells whether its last append counts.
+ */
+const slotsMin = 256;
 
 /** Who may write, until he publishes for the last time or somebody takes over. */
 export interface Writer {
@@ -61,7 +64,6 @@ export interface ShareParts {
 export class SharePublisher implements Publisher {
   protected readonly place: LogPlace;
   readonly #chain: RollingChain<Tenures>;
-  #begun = 0;
 
   protected constructor(place: LogPlace, chain: RollingChain<Tenures>) {
     this.place = place;
@@ -90,6 +92,7 @@ export class SharePublisher implements Publisher {
       initial,
       // It slept through thousands of appends of others: whether its own was one of them is no longer written anywhere.
       counts: async ({ by }, id) => (by === id ? true : undefined),
+      slotsPerEpoch: growingEpochs(slotsMin),
       bootId: place.bootId,
     });
     return new this(place, chain);
@@ -108,8 +111,6 @@ export class SharePublisher implements Publisher {
   }
 
   async begin(): Promise<Tenure> {
-    // Between two tenures, when nobody waits for us: old records go now and then.
-    if (++this.#begun % tenuresPerCollection === 0) await this.#chain.collect();
     let named: Named | undefined;
     try {
       const tip = await this.place.continuity.following(async () => {
@@ -190,6 +191,7 @@ export class SharePublisher implements Publisher {
 
   async close(): Promise<void> {
     // Nothing is kept open between tenures: with a kept descriptor most of a segment was read as zeros on NFS.
+    await this.#chain.settled();
   }
 
   /** `tip` counts from now on, if `writer` is still named. False: somebody else is, so that nothing of this tenure ever counts. */

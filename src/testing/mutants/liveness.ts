@@ -55,6 +55,20 @@ class RemainsByStamps extends Remains {
   }
 }
 
+/** Takes away the record of a death before what it stands for. */
+class ForgetsDeathsFirst extends Ground {
+  protected override newRemains(): Remains {
+    return new RemainsForgettingFirst(this.ports, this.layout);
+  }
+}
+
+class RemainsForgettingFirst extends Remains {
+  protected override async forget(id: string): Promise<void> {
+    await this.ports.disk.unlink(this.layout.deathRecord(id));
+    await super.forget(id);
+  }
+}
+
 /** Takes every link that finds nothing for the absence of the file that it asks for. */
 async function blamesTheFile({ disk, directory }: Staging, path: string): Promise<boolean> {
   try {
@@ -131,6 +145,16 @@ export const livenessMutants: readonly Mutant[] = [
       "ground: one who asks for another's file against a sweeper",
     ),
     breaks: /a file that is there was taken for gone/,
+  },
+  {
+    name: "record of a death that goes before the directory",
+    about:
+      "The sweeper is killed in between, and one who was taken for dead finds neither its record nor its directory gone.",
+    scenario: scenarioNamed(
+      groundScenarios({ GroundClass: ForgetsDeathsFirst }),
+      "ground: one whose death is forgotten",
+    ),
+    breaks: /never found out/,
   },
   {
     name: "stamps of a file that is being made are believed",

@@ -126,13 +126,14 @@ function firstName(options: LockScenarioOptions): Actor {
 /** Has judged dead whoever holds when the scenario begins, and says so. */
 function declarer(options: LockScenarioOptions): Actor {
   return actor({
-    prepare: async ({ ports }) => {
-      const { table } = await openLocks(ports, options);
-      const [request] = (await table.read()).state.requests;
-      return { layout: table.ground.layout, id: request?.holder ?? "" };
-    },
+    prepare: async ({ ports }) => await holderIn((await openLocks(ports, options)).table),
     run: ({ ports }, { layout, id }) => ports.disk.rename(layout.record(id), layout.deathRecord(id)),
   });
+}
+
+async function holderIn(table: LockTable) {
+  const [request] = (await table.read()).state.requests;
+  return { layout: table.ground.layout, id: request?.holder ?? "" };
 }
 
 /** Whoever was told that it committed is in the log, and whoever was told that it did not is not. */
@@ -245,6 +246,24 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
         cleo: declarer(options),
       },
       // Unlike elsewhere, a record changes.
+      isPermanent: (path) => isPermanent(path, { hearts: true, sleeps: true, isCollected: false }),
+      isUnseen: (_operation, path) => path.startsWith("/ground/temp/"),
+      audit: logTells,
+    }),
+    lockScenario({
+      name: "broken: a committer whose death is forgotten",
+      about:
+        "It was taken for dead while its clocks stood still, and commits while others sweep after it until nothing tells of its death.",
+      check: () => undefined,
+      actors: {
+        ada: firstName(options),
+        bob: locker(options, async ({ ports }, { table }) => {
+          const { layout, id } = await holderIn(table);
+          await ports.disk.rename(layout.record(id), layout.deathRecord(id));
+          await table.sweep();
+          await table.sweep();
+        }),
+      },
       isPermanent: (path) => isPermanent(path, { hearts: true, sleeps: true, isCollected: false }),
       isUnseen: (_operation, path) => path.startsWith("/ground/temp/"),
       audit: logTells,

@@ -1,9 +1,11 @@
 // Scenarios of the ground: a publisher that may sleep past its lease, and a sweeper that removes what the dead have left.
 import { Ground } from "../../durable/ground.ts";
+import { GroundLayout } from "../../durable/holder.ts";
 import { isStillThere, putIfAbsent } from "../../durable/publish.ts";
 import type { Staging } from "../../durable/staging.ts";
 import { HoldfastError, isHoldfastError } from "../../errors.ts";
 import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
+import type { Ports } from "../../ports/ports.ts";
 import { share } from "./volumes.ts";
 
 const directory = "/ground";
@@ -48,6 +50,28 @@ function asker({ isStillThere: ask = isStillThere }: GroundScenarioOptions): Act
 const joiner: Actor = actor({
   run: async (context) => await publisher.run(context, await publisher.prepare?.(context)),
 });
+
+/** Uses its ground for as long as it believes in itself, and tells whether it found out that others do not. */
+const unaware: Actor = actor({
+  prepare: async ({ ports }) => {
+    const ground = await Ground.open(ports, directory, { leaseMs });
+    return { ground, life: await ground.life() };
+  },
+  run: async ({ ports, note }, { ground, life }) => {
+    await ports.clock.sleep(leaseMs / 4);
+    await ground.life();
+    // The look is on its way, and its own deadline is not reached.
+    await ports.clock.sleep(leaseMs / 4);
+    note(life.signal.aborted ? "found out" : "went on");
+  },
+});
+
+/** Others have taken for dead all who are there, and say so: their clocks stood still. */
+async function declareAllDead({ disk }: Ports): Promise<void> {
+  const { holders } = new GroundLayout(directory);
+  for (const name of await disk.list(holders))
+    if (name.endsWith(".json")) await disk.rename(`${holders}/${name}`, `${holders}/${name.replace(/json$/, "dead")}`);
+}
 
 /** Once, or for longer than a lease. */
 function sweeper({ GroundClass = Ground, rounds = 6 }: GroundScenarioOptions & { readonly rounds?: number }): Actor {
@@ -103,6 +127,8 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
         mustHold(!facts.some(({ what }) => what === "gone"), "a file that is there was taken for gone");
       },
     },
+    deathForgotten(options),
+    { ...deathForgotten(options), name: "ground: one whose death is forgotten, on a share", volume: share },
     {
       name: "ground: one who joins against a sweeper, stamps are late",
       about: "A file that is just being made looks decades old to others, as on NFS, until something is written to it.",
@@ -117,4 +143,28 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
       check: onlySleepersFail,
     },
   ];
+}
+
+function deathForgotten(options: GroundScenarioOptions): Scenario {
+  return {
+    name: "ground: one whose death is forgotten",
+    about:
+      "Its clocks stood still while others took it for dead. A sweeper takes away what it left and then the record of its death, and may be killed on the way: it finds out all the same.",
+    tempIsShared: true,
+    killsMax: 1,
+    mortal: ["swe"],
+    actors: {
+      ada: { ...unaware, machine: "m1" },
+      swe: { ...sweeper({ ...options, rounds: 1 }), isFresh: true, machine: "m2" },
+    },
+    meanwhile: declareAllDead,
+    check: (facts) =>
+      mustHold(!facts.some(({ what }) => what === "went on"), "one who was taken for dead never found out"),
+    audit: async ({ disk }, facts) => {
+      mustHold(valuesOf(facts, "found out").length === 1, "one who was taken for dead never found out");
+      const names = await disk.list(new GroundLayout(directory).holders);
+      const isSwept = !facts.some(({ what }) => what === "killed");
+      mustHold(!isSwept || !names.some((name) => name.endsWith(".dead")), "the record of a death stays for ever");
+    },
+  };
 }

@@ -9,7 +9,10 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Two cores are the smallest machine that the suite must pass on; the process tests keep both busy by themselves.
     maxWorkers: 2,
-    testTimeout: 60_000,
+    setupFiles: ["test/patience.ts"],
+    // For what hangs, not for what is slow: a machine that is four times slower passes, too.
+    testTimeout: 240_000,
+    hookTimeout: 60_000,
     reporters: ["default", new SlowestFiles()],
   },
 });

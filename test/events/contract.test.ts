@@ -185,5 +185,5 @@ describe.each(sites)("on %s", (name, make) => {
       }),
       { numRuns, endOnFailure: true },
     );
-  }, 60_000);
+  });
 });

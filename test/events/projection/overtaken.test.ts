@@ -188,7 +188,7 @@ test("in a rolling upgrade the older program stops when the newer one switches b
   await expect(running.done).rejects.toMatchObject({ code: "NEWER_FORMAT" });
   expect(await projection.get("tea")).toEqual(madeByNewer);
   expect(await generationsOf(world)).toEqual(["0000000002"]);
-}, 10_000);
+});
 
 test("whoever runs it does not build again what another has just switched to", async () => {
   const { world, store } = await worldWithTea();

@@ -169,7 +169,7 @@ async function mustStillWait(table: LockTable, circle: readonly Request[]): Prom
   throw holdfastError("DEADLOCK", message, { path, cycle });
 }
 
-/** Those that `overtaken` has lost since need not be overtaken. */
+/** DEADLOCK, unless one of `overtaken` is over: then it is tried again. */
 async function mustStillOvertake(
   table: LockTable,
   claims: readonly Claim[],

@@ -5,6 +5,7 @@ import type { Ground } from "../durable/ground.ts";
 import type { Life } from "../durable/life.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { Asked, claimsAsked } from "./asked.ts";
+import { narrow } from "./downgrade.ts";
 import { Ending } from "./ending.ts";
 import { Entrance, type Patience } from "./entrance.ts";
 import { Grant } from "./grant.ts";
@@ -19,7 +20,7 @@ import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLoc
 import { RedoDraft, settleRedos } from "./redo.ts";
 import { fenceOf, type Request } from "./request.ts";
 import { takeOver } from "./transfer.ts";
-import { changed, isListed, loseIt, narrow, settleWidth, widen, type WidthChange } from "./width.ts";
+import { changed, isListed, loseIt, settleWidth, widen, type WidthChange } from "./width.ts";
 import { workUnder } from "./work-under.ts";
 
 export interface TablePathLocksOptions {

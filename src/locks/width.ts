@@ -1,4 +1,4 @@
-// Widening and narrowing a hold: exact to tree, shared to exclusive, and back.
+// The width of a hold: how it becomes wider (exact to tree, shared to exclusive), and how the list comes to say what it is.
 import type { LockMode, Waiting } from "../common.ts";
 import { checkTimeout, Deadline } from "../durable/deadline.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
@@ -8,7 +8,6 @@ import type { Claim, Width } from "./claim.ts";
 import { conflictingOf, conflictsWith, covers, overtakenBy } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { LockTable } from "./lock-table.ts";
-import type { Redo } from "./redo-record.ts";
 import { fenceOf, type Request, type Table } from "./request.ts";
 
 /** What a caller may ask for: what it leaves out stays as it is. */
@@ -20,7 +19,7 @@ export function changed<C extends Claim>(claims: readonly C[], to: WidthChange):
 }
 
 /** Whether each of `claims` covers its counterpart. */
-function isAsWide(claims: readonly Claim[], others: readonly Claim[]): boolean {
+export function isAsWide(claims: readonly Claim[], others: readonly Claim[]): boolean {
   return claims.every((claim, index) => covers(claim, others[index] as Claim));
 }
 
@@ -178,7 +177,8 @@ function isWidthSettled({ wish, isWidthInDoubt }: Grant): boolean {
   return wish !== "stale" && !isWidthInDoubt;
 }
 
-async function tryToSettle(table: LockTable, grant: Grant): Promise<void> {
+/** Of `settleWidth`, for a caller whose turn it is. */
+export async function tryToSettle(table: LockTable, grant: Grant): Promise<void> {
   if (isWidthSettled(grant)) return;
   let isPending = false;
   await table.append(({ requests, redos }, { change }) => {
@@ -191,68 +191,6 @@ async function tryToSettle(table: LockTable, grant: Grant): Promise<void> {
   if (isPending) return;
   grant.wish = "none";
   grant.isWidthInDoubt = false;
-}
-
-/**
- * Never waits: those that wait for what is given up find it in the list. False when something was committed under it that has
- * to be done before. OUTCOME_UNKNOWN when the list may still say what it was: the hold is narrower all the same.
- */
-export async function narrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
-  return await grant.duringChange(() => tryToNarrow(table, grant, to));
-}
-
-async function tryToNarrow(table: LockTable, grant: Grant, to: WidthChange): Promise<boolean> {
-  grant.mustHold();
-  const before = grant.claims;
-  const claims = changed(before, to);
-  if (!isAsWide(before, claims))
-    throw new RangeError(
-      "A downgrade goes from tree to exact, or from exclusive to shared; use upgrade for the other way.",
-    );
-  // Before the list says so, because others come in as soon as it does.
-  grant.claims = claims;
-  let pending: readonly Redo[];
-  try {
-    pending = await narrowRequest(table, grant);
-  } catch (error) {
-    if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) {
-      grant.claims = before;
-      throw error;
-    }
-    becomeNarrower(grant, to);
-    grant.isWidthInDoubt = true;
-    await tryToSettle(table, grant).catch(() => undefined);
-    if (grant.isWidthInDoubt) throw error;
-    return true;
-  }
-  for (const redo of pending) grant.redos.set(redo.id, redo);
-  if (pending.length > 0) grant.claims = before;
-  else becomeNarrower(grant, to);
-  return pending.length === 0;
-}
-
-/** What was committed under it and has to be done before; none when it is done. */
-async function narrowRequest(table: LockTable, grant: Grant): Promise<readonly Redo[]> {
-  let isListed = false;
-  let pending: readonly Redo[] = [];
-  await table.append(({ requests, redos }, { change }) => {
-    const mine = findOwn(requests, grant);
-    isListed = mine !== undefined;
-    pending = redos.filter(({ request }) => request === mine?.id);
-    if (mine === undefined || pending.length > 0) return undefined;
-    return { requests: replaced(requests, mine, { ...mine, claims: grant.claims, change }), redos };
-  });
-  if (!isListed) throw loseIt(grant);
-  return pending;
-}
-
-/** Its claims are narrower: so is all that rests on them. */
-function becomeNarrower(grant: Grant, to: WidthChange): void {
-  grant.isWidthInDoubt = false;
-  grant.asked = changed(grant.asked, to);
-  grant.familyPlace?.change(grant.claims);
-  for (const inner of grant.inner)
-    if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
 }
 
 /**
@@ -280,7 +218,7 @@ export function loseIt(grant: Grant): Error {
   return reason;
 }
 
-function replaced(requests: readonly Request[], one: Request, by: Request): Request[] {
+export function replaced(requests: readonly Request[], one: Request, by: Request): Request[] {
   return requests.map((request) => (request === one ? by : request));
 }
 

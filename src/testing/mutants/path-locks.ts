@@ -4,13 +4,10 @@ import type { Life } from "../../durable/life.ts";
 import { unlinkIfThere } from "../../durable/directory.ts";
 import { canLinkFrom } from "../../durable/publish.ts";
 import { holdfastError } from "../../errors.ts";
-import type { Claim } from "../../locks/claim.ts";
 import { blockersOf } from "../../locks/conflict.ts";
 import type { Grant } from "../../locks/grant.ts";
 import { Ending } from "../../locks/ending.ts";
 import { Entrance } from "../../locks/entrance.ts";
-import { Line } from "../../locks/line.ts";
-import { holdingOf } from "../../locks/listing.ts";
 import { LockTable } from "../../locks/lock-table.ts";
 import type { Request, Table } from "../../locks/request.ts";
 import { TablePathLocks } from "../../locks/table-path-locks.ts";
@@ -18,6 +15,7 @@ import { changed, findOwn, loseIt, type WidthChange } from "../../locks/width.ts
 import { brokenHolderScenarios } from "../scenarios/broken-holders.ts";
 import { changingHandsScenarios } from "../scenarios/changing-hands.ts";
 import { pathLockScenarios } from "../scenarios/path-locks.ts";
+import { familyMutants } from "./families.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 type Judging = Parameters<LockTable["judge"]>[1];
@@ -58,16 +56,6 @@ class JudgingOneByOne extends LockTable {
   }
 }
 
-/** A request is judged by those that hold: processes that only wait are not asked. */
-class BlindToWaiters extends LockTable {
-  override async request(change: Parameters<LockTable["request"]>[0]): ReturnType<LockTable["request"]> {
-    return await super.request(({ requests, redos }, made) => {
-      const next = change({ requests: holdingOf(requests), redos }, made);
-      return next && { ...next, requests: [...new Set([...requests, ...next.requests])] };
-    });
-  }
-}
-
 /** Waits for nobody: what others hold is over, as far as it is concerned. */
 class NobodyBlocks extends LockTable {
   override async isOver(id: string): Promise<boolean> {
@@ -86,20 +74,6 @@ class AskingByLinkAlone extends LockTable {
 class BlindEntrance extends Entrance {
   protected override async stands(): Promise<boolean> {
     return true;
-  }
-}
-
-/** Only what a hold covers stands in the line within it; what it covers in part is left to the table. */
-class LineOfTheCovered extends Entrance {
-  protected override familyLineOf(parent: Grant, claims: readonly Claim[]): Line {
-    return parent.covers(claims) ? super.familyLineOf(parent, claims) : new Line();
-  }
-}
-
-/** A hold keeps the fence that it had, though one within it has written with a higher one. */
-class OuterFenceStays extends Entrance {
-  protected override raiseOuterFences(): void {
-    // None is raised.
   }
 }
 
@@ -233,6 +207,7 @@ const togetherOrLate = /are inside together|fence \d+ came after fence \d+/;
 const lost = /was acknowledged, and the log is|was refused, and happened all the same/;
 
 export const pathLockMutants: readonly Mutant[] = [
+  ...familyMutants,
   {
     name: "hold passed on without a look",
     about: "Somebody has broken it, and another is inside.",
@@ -241,15 +216,6 @@ export const pathLockMutants: readonly Mutant[] = [
       "hands: two callers of one process, another process, and a breaker",
     ),
     breaks: /inside together|came after a higher one/,
-  },
-  {
-    name: "hold within another that only the table excludes",
-    about: "What the outer hold covers is not in the table, so the two are inside together.",
-    scenario: scenarioNamed(
-      changingHandsScenarios({ EntranceClass: LineOfTheCovered }),
-      "hands: two callers within one hold, and another process",
-    ),
-    breaks: /are inside together/,
   },
   {
     name: "hold released twice",
@@ -315,24 +281,6 @@ export const pathLockMutants: readonly Mutant[] = [
     name: "locks: upgrade with the old fence",
     about: "Who was inside in between had a higher one.",
     scenario: scenarioNamed(pathLockScenarios({ LocksClass: UpgradeWithOldFence }), "locks: upgrade against a waiter"),
-    breaks: /fence \d+ came after fence \d+/,
-  },
-  {
-    name: "locks: fence of an outer hold that stays",
-    about: "After a hold within it has ended, the outer one writes to the same path with a lower fence.",
-    scenario: scenarioNamed(
-      changingHandsScenarios({ EntranceClass: OuterFenceStays }),
-      "hands: a hold within another, and a process that waits for that",
-    ),
-    breaks: /fence \d+ came after fence \d+/,
-  },
-  {
-    name: "locks: fence of an outer hold that rises over a waiter's",
-    about: "The hold within it is let in, and the waiter comes after both with the fence that it has, which is lower.",
-    scenario: scenarioNamed(
-      changingHandsScenarios({ TableClass: BlindToWaiters }),
-      "hands: a hold within another, and a process that waits for that",
-    ),
     breaks: /fence \d+ came after fence \d+/,
   },
   {

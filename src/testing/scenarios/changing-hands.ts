@@ -1,5 +1,4 @@
 // Small scenarios of holds that change: one that is widened while somebody only waits, and one that is handed over to whoever comes for it.
-import { conflictsWith } from "../../locks/conflict.ts";
 import type { PathHold } from "../../locks/path-hold.ts";
 import type { TablePathLocks } from "../../locks/table-path-locks.ts";
 import {
@@ -11,16 +10,16 @@ import {
   type Fact,
   type Scenario,
 } from "../explorer/scenario.ts";
+import { familyScenarios } from "./families.ts";
 import {
   insiders,
   lockScenario,
   openLocks,
   orTold,
   root,
-  visit,
+  stay,
   visitor,
   type LockScenarioOptions,
-  type Visit,
 } from "./lock-actors.ts";
 
 const tokenFile = `${root}/token`;
@@ -30,14 +29,6 @@ async function handOver({ ports }: ActorContext, hold: PathHold): Promise<void> 
   const token = await hold.transfer({ expiresMs });
   // Synced, because that is one step more: it may be killed when others can read it already.
   await ports.disk.createFile(tokenFile, Buffer.from(token), { sync: true });
-}
-
-/** Inside for a step at which others may come in: a look at a name that may be there or not. */
-async function stay(context: ActorContext, hold: PathHold, work?: () => Promise<void>): Promise<void> {
-  await visit(context, hold, async () => {
-    await work?.();
-    await context.ports.disk.canOpen(`${root}/inside`);
-  });
 }
 
 /** Takes what was handed over, if it was by then. */
@@ -136,42 +127,6 @@ function releasingTwice(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** Two callers of one process within one hold: what one wants is covered, what the other wants only in part. */
-function family(options: LockScenarioOptions): Scenario {
-  const wanted: readonly (readonly string[])[] = [["a/b"], ["a/b", "z"]];
-  return lockScenario({
-    name: "hands: two callers within one hold, and another process",
-    about: "The outer hold covers what one of them wants, and a part of what the other wants: they exclude each other.",
-    actors: {
-      ada: actor({
-        prepare: async ({ ports }) => {
-          const locks = await openLocks(ports, options);
-          return { locks, outer: await locks.acquire("a", { mode: "tree" }) };
-        },
-        run: async (context, { locks, outer }) => {
-          const call = async (paths: readonly string[], number: number): Promise<void> => {
-            const hold = await locks.acquireAll(paths, { within: outer, timeoutMs: Infinity });
-            context.note("in", number);
-            await context.ports.disk.canOpen(`${root}/inside`);
-            context.note("out", number);
-            await hold.release();
-          };
-          await Promise.all(wanted.map(call));
-          await outer.release();
-        },
-      }),
-      bob: visitor(["z"], options),
-    },
-    check: (facts) => {
-      const inside = new Set<unknown>();
-      for (const { what, value } of facts)
-        if (what === "in") inside.add(value);
-        else if (what === "out") inside.delete(value);
-      mustHold(inside.size <= 1, `callers ${[...inside].join(" and ")} are inside together`);
-    },
-  });
-}
-
 /** One that makes its tree lock narrower and does not hear whether it did, and another that wants a file in that tree. */
 function downgradeInDoubt(options: LockScenarioOptions): Scenario {
   return lockScenario({
@@ -193,44 +148,6 @@ function downgradeInDoubt(options: LockScenarioOptions): Scenario {
       }),
       bob: visitor(["a/b"], options),
     },
-  });
-}
-
-/** Whoever comes after another in one path has no lower fence, also in the same process. */
-function fencesNeverFall(facts: readonly Fact[]): void {
-  const last = facts.at(-1);
-  if (last?.what !== "enter") return;
-  const { claims, fence } = last.value as Visit;
-  for (const before of valuesOf<Visit>(facts.slice(0, -1), "enter"))
-    if (conflictsWith(claims, before.claims))
-      mustHold(fence >= before.fence, `fence ${fence} came after fence ${before.fence}`);
-}
-
-/** One works under a hold, then under one within it that reaches beyond it, then under the first again; another waits. */
-function fencesOfAFamily(options: LockScenarioOptions): Scenario {
-  return lockScenario({
-    name: "hands: a hold within another, and a process that waits for that",
-    about: "What both can write is written with fences that never fall, and so is what the other process waits for.",
-    actors: {
-      ada: actor({
-        prepare: async ({ ports }) => {
-          const locks = await openLocks(ports, options);
-          return { locks, outer: await locks.acquire("a", { mode: "tree" }) };
-        },
-        run: async (context, { locks, outer }) => {
-          await stay(context, outer);
-          await orTold(context, async () => {
-            const inner = await locks.acquireAll(["a/b", "z"], { within: outer, timeoutMs: Infinity });
-            await stay(context, inner);
-            await inner.release();
-          });
-          await stay(context, outer);
-          await outer.release();
-        },
-      }),
-      bob: visitor(["a/q"], { ...options, acquire: { timeoutMs: Infinity } }),
-    },
-    check: fencesNeverFall,
   });
 }
 
@@ -297,10 +214,9 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     passingOn(options),
     releasingTwice(options),
     commitUnderWay(options),
-    family(options),
     downgradeInDoubt(options),
     closedUnderAHold(options),
-    fencesOfAFamily(options),
+    ...familyScenarios(options),
     lockScenario({
       name: "hands: upgrade against one who only waits",
       about:

@@ -64,6 +64,14 @@ export async function visit({ ports, note }: ActorContext, hold: PathHold, work?
   note("leave");
 }
 
+/** Inside for a step at which others may come in: a look at a name that may be there or not. */
+export async function stay(context: ActorContext, hold: PathHold, work?: () => Promise<void>): Promise<void> {
+  await visit(context, hold, async () => {
+    await work?.();
+    await context.ports.disk.canOpen(`${root}/inside`);
+  });
+}
+
 /** Takes the locks, is inside, lets go; being refused, or having slept, is an answer. */
 export function visitor(
   wanted: readonly (string | LockRequest)[],

@@ -4,10 +4,12 @@
 // file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
 // succeeded earlier won a name that was never used. No win ever rests on a listing or on an absence; a stale one costs a lost race. (What is read, or refused, on a
 // share is as fresh as a listing is there.)
+import { isDeepStrictEqual } from "node:util";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import { isKnownBoot } from "../ports/host.ts";
+import { getRecord } from "./record-file.ts";
 import { Chain } from "./chain.ts";
 import { ensureDirectory, syncNames } from "./directory.ts";
 import { epochKind, findEpochOfDirectory, removeEpochDirectory, slotBytesMax, slotKind } from "./epoch.ts";
@@ -154,6 +156,27 @@ export class RollingChain<T> {
       await this.#leave(view);
     }
     throw this.#damaged('has lost its "open" file');
+  }
+
+  /**
+   * Whether the newest entry that this process knows is still there as it was. False: the directory was replaced, or put back to an older state, which nobody does who uses the chain. The next
+   * append would then follow a state that never was, and leave a gap behind it.
+   */
+  async isStanding(): Promise<boolean> {
+    const view = this.#view;
+    if (view === undefined) return true;
+    const { epoch, slot, state } = view;
+    try {
+      if (slot === 0) return (await this.#epochs.get(epoch.number)).id === epoch.id;
+      const found = await getRecord(this.staging.disk, this.#slotKind, this.#slots.pathOf(view, slot));
+      return isDeepStrictEqual(found.state, state);
+    } catch (error) {
+      // A handle that tells nothing.
+      if (hasErrno(error, "ESTALE")) return true;
+      if (!hasErrno(error, "ENOENT")) throw error;
+      // Collected, if others have gone on since.
+      return ((await this.#epochs.last())?.number ?? 0) > epoch.number;
+    }
   }
 
   /** Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any number of collectors may run at once. */

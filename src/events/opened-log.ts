@@ -11,8 +11,8 @@ import { EventReader } from "./log/event-reader.ts";
 import { Hints } from "./log/hints.ts";
 import { joining } from "./log/joining.ts";
 import { LocalPublisher } from "./log/local-publisher.ts";
-import { checkMode, decideLog, findLog, type LogRecord } from "./log/log-record.ts";
-import { mustBeNew } from "./log/lost-log.ts";
+import { checkMode, decideLog, type LogRecord } from "./log/log-record.ts";
+import { findWholeLog, mustBeNew } from "./log/lost-log.ts";
 import { LogPlace } from "./log/place.ts";
 import type { Publisher } from "./log/publisher.ts";
 import { SharePublisher } from "./log/share-publisher.ts";
@@ -60,8 +60,8 @@ export class OpenedLog {
     checkChoice(options, "mode", ["local", "share"]);
     checkChoice(options, "durability", ["fsync", "none"]);
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
-    // Before anything is written: a newer format is refused here, and a log that this machine must not touch.
-    const known = await findLog(ports.disk, directory);
+    // Before anything is written: a newer format is refused here, a log that has lost its record, and one that this machine must not touch.
+    const known = await findWholeLog(ports.disk, directory);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
     const ground = await joining(directory, async () => {
       await ensureDirectory(ports.disk, `${directory}/segments`);
@@ -78,7 +78,8 @@ export class OpenedLog {
       const log = new OpenedLog(place, publisher, lock, codec);
       try {
         const tip = await log.advance();
-        if (tip.segment === 0 && known?.mode === "local") await mustBeNew(ports.disk, directory);
+        if (tip.segment === 0 && known !== undefined && ports.disk.volume.kind === "local")
+          await mustBeNew(ports.disk, directory);
       } catch (error) {
         await log.close();
         throw error;

@@ -1,56 +1,89 @@
 // Verifying a log: every line, every checksum, every condition that was ever promised, judged again. Takes no lock, so others may append meanwhile.
-import type { VerifyOptions, VerifyReport } from "../common.ts";
-import { Ground } from "../durable/ground.ts";
+import type { Problem, VerifyOptions, VerifyReport } from "../common.ts";
 import { findGateKind } from "../durable/open-gate.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { LogMode } from "./event-store.ts";
-import { joining } from "./log/joining.ts";
+import { createStoreLock } from "../locks/store-lock.ts";
 import { checkMode, findLog, type LogRecord } from "./log/log-record.ts";
 import { LineReader } from "./log/line-reader.ts";
-import { LogPlace } from "./log/place.ts";
+import type { LogPlace } from "./log/place.ts";
 import type { OpenedLog } from "./opened-log.ts";
-import { Findings } from "./verify/findings.ts";
+import { Findings, repairable } from "./verify/findings.ts";
 import { History } from "./verify/history.ts";
 import { checkIndexes } from "./verify/index-check.ts";
 import { reportLeftovers } from "./verify/leftovers.ts";
+import { mendLog, type Mended } from "./verify/mend.ts";
 import { findPublished, type Published } from "./verify/published.ts";
+import { lostType } from "./verify/rewriter.ts";
 import { checkSegment, type Checking } from "./verify/segment-check.ts";
 import { beginningOf, differenceOf, type Standing } from "./verify/standing.ts";
+import { findUnopened, modeOf } from "./verify/unopened.ts";
 import { findWay, type Stop } from "./verify/way.ts";
 
 /** Rejects for what is no damage: no permission, an abort. Damage is reported. */
 export async function verify(log: OpenedLog, options: VerifyOptions): Promise<VerifyReport> {
-  return await verifyPlace(log.place, options);
+  return await verifyPlace(log.place, options, (work) => log.lock.withLock(work, options));
 }
 
 /** The same of a log that may be too damaged to be opened. */
 export async function verifyDirectory(ports: Ports, directory: string, options: VerifyOptions): Promise<VerifyReport> {
   const findings = new Findings();
   const path = `${directory}/.holdfast`;
-  const ground = await findings.attempt({ path }, "The ground of this log", () =>
-    joining(directory, () => Ground.open(ports, path)),
-  );
-  if (ground === undefined) return { ok: false, checked: 0, problems: findings.problems };
+  const log = await findings.attempt({ path }, "The ground of this log", () => findUnopened(ports, directory));
+  if (log === undefined) return { ok: false, checked: 0, problems: findings.problems };
   try {
-    // Read again, and reported, by whoever verifies: here it only tells whose segments these are.
-    const id = (await new Findings().attempt({ path }, "", () => findLog(ports.disk, directory)))?.id;
-    return await verifyPlace(new LogPlace(ground, directory, id ?? "", { isSynced: true }), options);
+    return await verifyPlace(log.place, options, async (work) => {
+      await using lock = await createStoreLock(ports, directory);
+      return await lock.withLock(work, options);
+    });
   } finally {
-    await ground.close();
+    await log.close();
   }
 }
 
-async function verifyPlace(place: LogPlace, options: VerifyOptions): Promise<VerifyReport> {
+/** Nobody else writes meanwhile. */
+type WithGate = (work: () => Promise<Mended | undefined>) => Promise<Mended | undefined>;
+
+async function verifyPlace(place: LogPlace, options: VerifyOptions, withGate: WithGate): Promise<VerifyReport> {
+  const before = await check(place, options);
+  const { ok, checked, problems, isNewer } = before;
+  // What a newer version has written is not damaged, and not ours to mend.
+  if (ok || options.repair !== true || isNewer) return { ok, checked, problems };
+  const mended = await withGate(() => mendLog(place, before.mode, options.signal));
+  if (mended === undefined) return { ok, checked, problems };
+  const after = await check(place, options);
+  return { ok: after.ok, checked: after.checked, problems: [...toldAgain(before, after, mended), ...after.problems] };
+}
+
+/** What was found before the repair, and what has become of it. */
+function toldAgain(before: Checked, after: Checked, { lost, position }: Mended): Problem[] {
+  const { ok } = after;
+  const remedy =
+    lost === 0
+      ? "Nothing was lost. What did not belong to the log is in aside/."
+      : `${lost} event(s) are lost: each has its position still, with an event of the type ${lostType} in its place. All else is kept, up to position ${position}. What was damaged is in aside/, or behind the end of its segment. Consumers and read models that had come further than the damage say LOG_REWOUND: reset or rebuild them.`;
+  return before.problems
+    .filter(({ severity }) => severity !== "note")
+    .map((problem) => (problem.severity === "damage" && ok ? { ...problem, remedy, repaired: true } : problem));
+}
+
+interface Checked extends VerifyReport {
+  readonly mode: LogMode;
+  readonly isNewer: boolean;
+}
+
+async function check(place: LogPlace, options: VerifyOptions): Promise<Checked> {
   options.signal?.throwIfAborted();
   const findings = new Findings();
   const record = await findRecord(place, findings);
   if (record !== undefined) checkMode(record, place.directory, place.disk.volume);
-  const mode = record?.mode ?? (await guessMode(place));
+  const mode = await modeOf(place, record);
   const lines = new LineReader(place);
   try {
     const followed = await followLog(place, mode, record, { findings, lines, options });
     await lookAround(place, mode, followed, { findings, options });
-    return { ok: !findings.hasDamage, checked: followed.standing.events, problems: findings.problems };
+    const { hasDamage, problems, isNewer } = findings;
+    return { ok: !hasDamage, checked: followed.standing.events, problems, mode, isNewer };
   } finally {
     await lines.close();
   }
@@ -65,15 +98,11 @@ async function findRecord(place: LogPlace, findings: Findings): Promise<LogRecor
     findings.damage(
       { path },
       "The record of this log is missing.",
-      "Restore it from a backup: it tells how this log is kept.",
+      `Restore it from a backup: it tells how this log is kept. ${repairable}`,
     );
   const gate = `${directory}/gate.json`;
   await findings.attempt({ path: gate }, "The record of the gate", () => findGateKind(ground.ports, directory));
   return record;
-}
-
-async function guessMode({ disk, directory }: LogPlace): Promise<LogMode> {
-  return (await disk.canOpen(`${directory}/tenures`)) ? "share" : "local";
 }
 
 interface Following {
@@ -100,8 +129,7 @@ async function followLog(
   const total = await bytesOf(place, way);
   let done = 0;
   const onBytes = (count: number): void => options.onProgress?.(Math.min((done += count), total), total);
-  // Without a record the first segment tells which log this is: then it is at least one log.
-  const logId = record?.id ?? way.find(({ header }) => header !== undefined)?.header?.log ?? "";
+  const logId = record?.id ?? place.logId;
   const checking: Checking = { place, logId, findings, history: new History(lines), signal: options.signal, onBytes };
   let standing = beginningOf(place.directory);
   for (const stop of way) {
@@ -149,8 +177,8 @@ async function lookAround(
     // Where somebody writes, there may be more than we know.
     way: hasMoved ? way.slice(0, -1) : way,
     length: standing.length,
-    published: published.segment,
-    newest: now.segment,
+    published,
+    now,
     isSure: hasAllHeaders && published.tip !== undefined,
     repair,
   };
@@ -158,6 +186,6 @@ async function lookAround(
   if (hasAllHeaders) await checkIndexes(place, { logId, way, repair, signal }, findings);
   if (!findings.hasDamage) return;
   const { good } = standing;
-  const remedy = "What can be read up to here can be kept: `holdfast events read DIR --up-to N`. Restore the rest.";
+  const remedy = `As it is, it can be read with \`holdfast events read DIR --up-to ${good.position}\`, and brought into another log with \`holdfast events export DIR --up-to ${good.position}\`.`;
   findings.note(good, `Up to here the log is good: ${good.position} event(s).`, remedy);
 }

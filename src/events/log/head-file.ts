@@ -1,4 +1,5 @@
 // The head of a log on one machine: one small record, written in place after each sync. It tells all processes of this boot how far the log is durable.
+import { parentOf, syncNames } from "../../durable/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
@@ -40,7 +41,7 @@ const headKind: RecordKind<StoredHead> = {
 export class HeadFile {
   readonly #disk: Disk;
   readonly #path: string;
-  #file: DiskFile | undefined;
+  #open: { readonly file: DiskFile; readonly identity: string } | undefined;
   /** What was last read or written, and what it says: an append looks twice, and mostly nobody else has written. */
   #last: { readonly bytes: Uint8Array; readonly head: Head } | undefined;
 
@@ -49,11 +50,12 @@ export class HeadFile {
     this.#path = path;
   }
 
-  /** Undefined when there is none, or none that can be read: a power cut may have taken or torn it. NEWER_FORMAT. */
+  /** Undefined when there is none, or none that can be read: somebody may have removed it, or a disk torn it. NEWER_FORMAT. */
   async find(): Promise<Head | undefined> {
+    await this.#forgetReplaced();
     for (let look = 0; look < looksMax; look++) {
       try {
-        const bytes = await (await this.#open()).read(0, headBytes);
+        const bytes = await this.#with((file) => file.read(0, headBytes));
         if (this.#last === undefined || Buffer.compare(bytes, this.#last.bytes) !== 0)
           this.#last = { bytes, head: this.#decode(bytes) };
         return this.#last.head;
@@ -75,22 +77,31 @@ export class HeadFile {
     bytes.set(record);
     // So that `cat` ends its line.
     bytes[headBytes - 1] = 10;
-    await (await this.#open()).write(0, bytes);
+    await this.#with((file) => file.write(0, bytes));
     this.#last = { bytes, head };
   }
 
-  /** Makes an empty one, which reads as none. */
-  async ensure(): Promise<void> {
+  /** Makes an empty one, which reads as none. True: there was none before, so that what is written first has to be synced. */
+  async ensure(): Promise<boolean> {
     try {
       await this.#disk.createFile(this.#path, new Uint8Array(), { sync: false });
+      return true;
     } catch (error) {
       if (!hasErrno(error, "EEXIST")) throw error;
+      return false;
     }
   }
 
+  /** What was written, and its name: from then on a head that is missing was not taken by a power cut. */
+  async sync(): Promise<void> {
+    await this.#with((file) => file.sync());
+    await syncNames(this.#disk, parentOf(this.#path));
+  }
+
   async close(): Promise<void> {
-    await this.#file?.close();
-    this.#file = undefined;
+    const open = this.#open;
+    this.#open = undefined;
+    await open?.file.close();
   }
 
   #decode(bytes: Uint8Array): Head {
@@ -99,8 +110,35 @@ export class HeadFile {
     return { boot, isSynced, tip: decodeTip(tip), room };
   }
 
-  async #open(): Promise<DiskFile> {
-    if (this.#file !== undefined) return this.#file;
+  /** By its name: what is written to a file that was removed or replaced under us is read by nobody. */
+  async #forgetReplaced(): Promise<void> {
+    const open = this.#open;
+    if (open === undefined) return;
+    const identity = await this.#disk.stat(this.#path).then(
+      (stat) => stat.identity,
+      (error: unknown) => {
+        if (!hasErrno(error, "ENOENT")) throw error;
+        return undefined;
+      },
+    );
+    if (identity === open.identity || this.#open !== open) return;
+    this.#open = undefined;
+    await open.file.close();
+  }
+
+  async #with<T>(use: (file: DiskFile) => Promise<T>): Promise<T> {
+    for (;;) {
+      const { file } = this.#open ?? (await this.#openAnew());
+      try {
+        return await use(file);
+      } catch (error) {
+        // Closed by another caller of this process, who has found another file in its place.
+        if (!hasErrno(error, "EBADF") || this.#open?.file === file) throw error;
+      }
+    }
+  }
+
+  async #openAnew(): Promise<{ readonly file: DiskFile; readonly identity: string }> {
     let file: DiskFile;
     try {
       file = await this.#disk.open(this.#path, "write");
@@ -109,6 +147,9 @@ export class HeadFile {
       if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
       file = await this.#disk.open(this.#path, "read");
     }
-    return (this.#file ??= file);
+    const opened = { file, identity: (await file.stat()).identity };
+    // Another caller of this process was faster.
+    if (this.#open !== undefined) await file.close();
+    return (this.#open ??= opened);
   }
 }

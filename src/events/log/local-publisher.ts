@@ -7,15 +7,18 @@ import { syncNames } from "../../durable/directory.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isKnownBoot } from "../../ports/host.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
 import type { DiskFile } from "../../ports/disk.ts";
+import { mustContinue } from "./continuation.ts";
+import { copyOf, encodeSegment } from "./copied-lines.ts";
 import { HeadFile, type Head } from "./head-file.ts";
-import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
-import type { Publisher, Tenure } from "./publisher.ts";
-import { damaged, headOf, scanFile } from "./scan.ts";
-import { isRoom, isRoomFrom, withRoom } from "./room.ts";
-import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
+import { tipAfter } from "./line.ts";
+import type { Publisher, Rewriting, Tenure } from "./publisher.ts";
+import { damaged, headOf, lookAtEnd, scanFile, standsIn } from "./scan.ts";
+import { hasLineEnd, isRoomFrom, space, withRoom } from "./room.ts";
+import { listSegments, openSegment, publishSegment, readHeader, segmentPath } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
-import { emptyTip, type Tip } from "./tip.ts";
+import { emptyTip, isBefore, type Tip } from "./tip.ts";
 
 export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
@@ -24,7 +27,6 @@ export class LocalPublisher implements Publisher {
   #first: { readonly head: Head | undefined } | undefined;
   /** As long as somebody has the gate, and the head is the one that was there before. */
   #tryGate: (() => Promise<Hold | undefined>) | undefined;
-  #isReplaced = false;
   /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
   #room = 0;
   /** Of the segment of the last tenure; kept, because no other machine writes to it. */
@@ -40,8 +42,11 @@ export class LocalPublisher implements Publisher {
   }
 
   async tip(): Promise<Tip> {
-    this.#mustBeInPlace();
     if (this.#tryGate !== undefined) await this.settle(this.#tryGate);
+    return await this.place.continuity.following(() => this.#publishedTip());
+  }
+
+  async #publishedTip(): Promise<Tip> {
     const head = await this.#findHead();
     if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return head.tip;
     const tip = await this.#tipAfterRestart(head);
@@ -53,15 +58,17 @@ export class LocalPublisher implements Publisher {
   /**
    * To be called before the first `tip`: makes a head that may be of before a restart one of now. Perhaps there was no restart, and a writer under another boot id is at work (a container may show
    * its own): what stands beyond the head is then his, so it is not looked at without the gate. While he has it, the head alone counts: it is his, or he is about to write it anew.
+   * Also where there is more than the head tells, and nobody at work: its writer died, or somebody has put the head back.
    */
   async settle(tryGate: () => Promise<Hold | undefined>): Promise<void> {
     this.#tryGate = undefined;
     const head = await this.#findHead();
-    if (head === undefined || this.#isBelieved(head)) return;
+    const isBelieved = head !== undefined && this.#isBelieved(head);
+    if (isBelieved ? !(await this.#hasMore(head.tip)) : head === undefined && !(await this.#hasMore(emptyTip))) return;
     const gate = await tryGate();
-    if (gate === undefined && head.isSynced) this.#tryGate = tryGate;
+    if (gate === undefined && !isBelieved && head?.isSynced) this.#tryGate = tryGate;
     try {
-      if (gate !== undefined) await this.#recoveredTip();
+      if (gate !== undefined) await this.#recover();
     } catch (error) {
       // Who may only read can still read.
       if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
@@ -71,13 +78,10 @@ export class LocalPublisher implements Publisher {
   }
 
   async begin(): Promise<Tenure> {
-    this.#mustBeInPlace();
-    let tip = await this.#recoveredTip();
-    // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
-    if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
-      tip = await this.#adopt(tip.segment + 1);
+    let tip = await this.place.continuity.following(() => this.#recoveredTip());
+    const isInDoubt = tip.segment !== 0 && (await this.#isInDoubt(tip));
     if (tip.segment === 0 || this.isFull(tip)) tip = await this.startSegment(tip, []);
-    else if (await this.#isInDoubt(tip)) tip = await this.rescue(tip);
+    else if (isInDoubt) tip = await this.rescue(tip);
     return new LocalTenure(this, tip);
   }
 
@@ -103,6 +107,7 @@ export class LocalPublisher implements Publisher {
   async publishHead(tip: Tip): Promise<void> {
     const { bootId: boot, isSynced } = this.place;
     await this.#head.write({ boot, isSynced, tip, room: Math.max(this.#room, tip.length) });
+    this.place.continuity.reach(tip);
   }
 
   async close(): Promise<void> {
@@ -110,55 +115,91 @@ export class LocalPublisher implements Publisher {
     await this.#head.close();
   }
 
+  rewriting(): Rewriting {
+    let number = 0;
+    return {
+      next: async (least) => (number = Math.max(number + 1, least)),
+      publish: async (tip) => {
+        await this.#forgetSegment();
+        this.#room = 0;
+        await this.#head.ensure();
+        await this.publishHead(tip);
+        await this.#head.sync();
+      },
+    };
+  }
+
   /** Begins the next segment with copies of `lines`; all of it is durable and counts when this returns. */
   protected async startSegment(after: Tip, lines: readonly Uint8Array[]): Promise<Tip> {
     const { staging, directory } = this.place;
     await this.#forgetSegment();
     this.#room = 0;
-    await this.#head.ensure();
+    const isFirst = await this.#head.ensure();
     const segment = after.segment + 1;
-    const header = encodeHeader(this.place.newHeader(segment, after));
-    let tip: Tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
-    const parts: Uint8Array[] = [header.bytes];
-    for (const line of lines) {
-      const { content, time } = contentOf(line);
-      const copy = encodeLine(content, tip.position + 1, time, tip.crc);
-      tip = tipAfter(tip, decodeHead(line), copy);
-      parts.push(Buffer.from(copy.text));
-    }
-    if (!(await publishSegment(staging, directory, segment, Buffer.concat(parts)))) {
+    const { bytes, tip } = encodeSegment(this.place.newHeader(segment, after), lines.map(copyOf));
+    if (!(await publishSegment(staging, directory, segment, bytes))) {
       const path = segmentPath(directory, segment);
       const message = `${path} was made by somebody who does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
       throw holdfastError("CORRUPT", message, { path });
     }
     await this.publishHead(tip);
+    if (isFirst) await this.#head.sync();
     return tip;
   }
 
-  /** Whether anything stands behind the tip but room: somebody died before he could publish it. */
-  async #isInDoubt({ segment, length }: Tip): Promise<boolean> {
+  /** Whether anything stands behind the tip but room: somebody died before he could publish it. CORRUPT when the tip itself is not there: what is written behind a hole is lost. */
+  async #isInDoubt(tip: Tip): Promise<boolean> {
+    const { segment, length } = tip;
     const size = await this.#sizeOf(segment);
-    if (size <= length || size > this.#room) return size > length;
+    const { stands, next = space } = await lookAtEnd(await this.segment(segment), tip);
+    if (!stands) throw damaged(segmentPath(this.place.directory, segment), Math.min(size, length));
     // Whoever wrote began here, and a write is never there without its first byte as long as the machine runs.
-    return !isRoom(await (await this.segment(segment)).read(length, 1));
+    return size > length && (size > this.#room || next !== space);
   }
 
   /** By its name: what is written to a file that was moved or removed under us is read by nobody. */
   async #sizeOf(segment: number): Promise<number> {
-    const { size, identity } = await this.place.disk.stat(segmentPath(this.place.directory, segment));
+    const { disk, directory } = this.place;
+    const { size, identity } = await disk.stat(segmentPath(directory, segment)).catch(async (error: unknown) => {
+      // Says whether it is lost, or the whole log moved away.
+      if (hasErrno(error, "ENOENT")) await (await openSegment(disk, directory, segment)).close();
+      throw error;
+    });
     await this.segment(segment);
-    if (this.#open?.identity !== identity) this.#isReplaced = true;
-    this.#mustBeInPlace();
+    if (this.#open?.identity !== identity) throw this.place.continuity.broken();
     return size;
   }
 
-  /** For good: the view and the gate are those of the directory that was there before. */
-  #mustBeInPlace(): void {
-    if (!this.#isReplaced) return;
-    throw holdfastError("CLOSED", `${this.place.directory} was replaced while it was open. Open it again.`, {});
+  /** Whether there is something behind the tip that can count: a line, or a segment. */
+  async #hasMore(tip: Tip): Promise<boolean> {
+    const { disk, directory } = this.place;
+    if (((await listSegments(disk, directory)).at(-1) ?? 0) > tip.segment) return true;
+    return tip.segment !== 0 && (await this.#linesBehind(tip)).length > 0;
+  }
+
+  /** With the gate in hand. */
+  async #recover(): Promise<void> {
+    const tip = await this.#recoveredTip();
+    if (tip.segment !== 0 && (await this.#linesBehind(tip)).length > 0) await this.rescue(tip);
   }
 
   async #recoveredTip(): Promise<Tip> {
+    return await this.#continued(await this.#restartedTip());
+  }
+
+  /**
+   * The end of what continues the tip. The maker of the next segment died between making it and saying so: it was made with the gate in hand, so nothing was written behind its back. Or the head
+   * is older than the segments: put back, or of a copy that was made while others wrote. CORRUPT when the next one is of something else.
+   */
+  async #continued(tip: Tip): Promise<Tip> {
+    const { disk, directory } = this.place;
+    if (!(await disk.canOpen(segmentPath(directory, tip.segment + 1)))) return tip;
+    const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
+    await mustContinue(this.place, tip, newest);
+    return await this.#adopt(newest);
+  }
+
+  async #restartedTip(): Promise<Tip> {
     const head = await this.#findHead();
     if (head !== undefined && this.#isBelieved(head)) {
       this.#room = head.room;
@@ -171,9 +212,10 @@ export class LocalPublisher implements Publisher {
     this.#room = (await isRoomFrom(file, tip.length)) ? (await file.stat()).size : 0;
     // It came from the disk, or from somebody under another boot id who died before his sync.
     await file.sync();
-    await this.#head.ensure();
+    const isFirst = await this.#head.ensure();
     // Before anything else: a reader must not parse what is written from now on.
     await this.publishHead(tip);
+    if (isFirst) await this.#head.sync();
     return tip;
   }
 
@@ -181,15 +223,32 @@ export class LocalPublisher implements Publisher {
     await syncNames(this.place.disk, `${this.place.directory}/segments`);
     this.#room = 0;
     const tip = await this.#parsedTipOf(segment);
+    // Copies are there with the segment; what was added to it later may not have come to its sync.
+    await (await this.segment(segment)).sync();
     await this.publishHead(tip);
     return tip;
   }
 
-  /** All that parses. CORRUPT when that is less than an earlier head tells of: it was durable when that was written, so something has damaged it since. */
+  /**
+   * All that parses. CORRUPT when that is less than an earlier head tells of, or something else: it was durable when that was written, so something has damaged it since. A head is durable from
+   * the first one on, so one that is missing was removed, and a line that does not fit is damage then: nothing tells that it never counted.
+   */
   async #tipAfterRestart(head: Head | undefined): Promise<Tip> {
+    const { disk, directory } = this.place;
+    const floor = head?.isSynced ? head.tip : emptyTip;
+    const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
+    await mustContinue(this.place, floor, newest);
     const tip = await this.parsedTip();
-    if (head?.isSynced && isBefore(tip, head.tip))
-      throw damaged(segmentPath(this.place.directory, tip.segment), tip.length);
+    if (isBefore(tip, floor)) throw damaged(segmentPath(directory, tip.segment), tip.length);
+    if (tip.segment === 0) return tip;
+    const file = await openSegment(disk, directory, tip.segment);
+    try {
+      const isOther = tip.segment === floor.segment && !(await standsIn(file, floor));
+      if (isOther || (head === undefined && (await hasLineEnd(file, tip.length))))
+        throw damaged(segmentPath(directory, tip.segment), isOther ? floor.length : tip.length);
+    } finally {
+      await file.close();
+    }
     return tip;
   }
 
@@ -217,12 +276,19 @@ export class LocalPublisher implements Publisher {
 
   /** Whole lines beyond the tip: somebody died before he could publish them. */
   protected async rescue(tip: Tip): Promise<Tip> {
-    const file = await this.segment(tip.segment);
-    const found: Uint8Array[] = [];
-    const stretch = { segment: tip.segment, from: tip.length, to: (await file.stat()).size, crc: tip.crc };
-    for await (const lines of scanFile(file, stretch))
-      for (const { bytes } of lines) found.push(Uint8Array.from(bytes));
-    return await this.startSegment(tip, found);
+    return await this.startSegment(tip, await this.#linesBehind(tip));
+  }
+
+  async #linesBehind({ segment, length: from, crc }: Tip): Promise<Uint8Array[]> {
+    const file = await openSegment(this.place.disk, this.place.directory, segment);
+    try {
+      const found: Uint8Array[] = [];
+      for await (const lines of scanFile(file, { segment, from, to: (await file.stat()).size, crc }))
+        for (const { bytes } of lines) found.push(Uint8Array.from(bytes));
+      return found;
+    } finally {
+      await file.close();
+    }
   }
 
   /** After a failed write or sync nobody may go on in that segment. The new one is durable before anybody is told that it failed for sure. */
@@ -261,10 +327,6 @@ export class LocalPublisher implements Publisher {
     const { bootId } = this.place;
     return (head.boot === bootId && isKnownBoot(bootId)) || (this.#first !== undefined && head !== this.#first.head);
   }
-}
-
-function isBefore(one: Tip, other: Tip): boolean {
-  return one.segment < other.segment || (one.segment === other.segment && one.length < other.length);
 }
 
 class LocalTenure implements Tenure {

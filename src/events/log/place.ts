@@ -3,6 +3,7 @@ import type { Staging } from "../../durable/staging.ts";
 import type { Ground } from "../../durable/ground.ts";
 import { makeId } from "../../format/id.ts";
 import type { Disk } from "../../ports/disk.ts";
+import { Continuity } from "./continuity.ts";
 import { segmentBytesMax, type SegmentHeader } from "./segment.ts";
 import type { Tip } from "./tip.ts";
 
@@ -18,6 +19,7 @@ export class LogPlace {
   readonly logId: string;
   readonly isSynced: boolean;
   readonly segmentBytesMax: number;
+  readonly continuity: Continuity;
   /** The number of the last segment that was begun here. */
   #made = 0;
 
@@ -25,6 +27,7 @@ export class LogPlace {
     this.ground = ground;
     this.directory = directory;
     this.logId = logId;
+    this.continuity = new Continuity(directory);
     this.isSynced = options.isSynced;
     this.segmentBytesMax = options.segmentBytesMax ?? segmentBytesMax;
   }

@@ -6,7 +6,16 @@ export interface Publisher {
   tip(): Promise<Tip>;
   /** Begins to write, with the gate in hand. What a dead writer has left is dealt with here. */
   begin(): Promise<Tenure>;
+  rewriting(): Rewriting;
   close(): Promise<void>;
+}
+
+/** A repair: with the gate in hand, the log is given another end, which lies behind a point that was published before. */
+export interface Rewriting {
+  /** The number for a new segment: free, and `least` at least. LOCK_LOST when another writer took over. */
+  next(least: number): Promise<number>;
+  /** From now on the log ends here, wherever it ended before. What leads to it is durable. LOCK_LOST. */
+  publish(tip: Tip): Promise<void>;
 }
 
 export interface Tenure {

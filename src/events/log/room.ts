@@ -2,7 +2,8 @@
 // bring to the disk, and the file system need not commit its journal. Nobody reads them: they are beyond the tip, and no line begins with a space.
 import type { DiskFile } from "../../ports/disk.ts";
 
-const space = 0x20;
+export const space: number = 0x20;
+const newline = 0x0a;
 /** As much again as there is, within these: a small log stays small, and a large one seldom grows. */
 const roomBytesMin = 4 * 1024;
 const roomBytesMax = 256 * 1024;
@@ -18,6 +19,14 @@ export function withRoom(lines: Uint8Array, offset: number, fileBytesMax: number
 
 export function isRoom(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === space);
+}
+
+/** Whether a line ends anywhere from there on, valid or not. */
+export async function hasLineEnd(file: DiskFile, from: number): Promise<boolean> {
+  const { size } = await file.stat();
+  for (let offset = from; offset < size; offset += roomBytesMax)
+    if ((await file.read(offset, Math.min(roomBytesMax, size - offset))).includes(newline)) return true;
+  return false;
 }
 
 /** Whether nothing else stands in `file` from there on. */

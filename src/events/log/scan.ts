@@ -1,8 +1,18 @@
 // Reading lines of a segment in their order, each checked against the one before.
 import { holdfastError } from "../../errors.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
-import { decodeHead, decodeLine, findLineCrc, lineBytesMax, type Line, type LineHead } from "./line.ts";
+import {
+  decodeHead,
+  decodeLine,
+  findLineCrc,
+  lineBytesMax,
+  lineTailBytes,
+  storedCrcOf,
+  type Line,
+  type LineHead,
+} from "./line.ts";
 import { openSegment, segmentPath } from "./segment.ts";
+import type { Tip } from "./tip.ts";
 
 /** Small enough for the fast way through the disk port, large enough for thousands of lines. */
 const chunkBytes = 256 * 1024;
@@ -77,6 +87,22 @@ export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): Asy
   }
 }
 
+/** What the tip names last: a line, or the header of its segment, which ends in the same way. */
+type End = Pick<Tip, "length" | "crc">;
+
+/** Whether it stands where the tip says, and the first byte behind it. By one call: what is between two may change. */
+export async function lookAtEnd(
+  file: DiskFile,
+  { length, crc }: End,
+): Promise<{ readonly stands: boolean; readonly next: number | undefined }> {
+  const bytes = await file.read(length - lineTailBytes, lineTailBytes + 1);
+  return { stands: storedCrcOf(bytes.subarray(0, lineTailBytes)) === crc, next: bytes[lineTailBytes] };
+}
+
+export async function standsIn(file: DiskFile, end: End): Promise<boolean> {
+  return (await lookAtEnd(file, end)).stands;
+}
+
 type LineAt = Pick<RawLine, "offset" | "bytes">;
 
 /** What an index needs of a line of a segment. CORRUPT when its checksum fits and its content does not: somebody has written it who should not. */
@@ -98,6 +124,6 @@ function decoded<T>(path: string, { offset, bytes }: LineAt, decode: (bytes: Uin
 }
 
 export function damaged(path: string, byte: number, cause?: unknown): Error {
-  const message = `${path} is damaged at byte ${byte}: what stands there was published and is not what was written. Restore the file from a backup; \`holdfast events verify\` tells how far the log is good.`;
+  const message = `${path} is damaged at byte ${byte}: what stands there was published and is not what was written. Restore the file from a backup, or keep all that is whole: \`holdfast events verify\` tells what that is, and with --repair the log goes on without the rest.`;
   return holdfastError("CORRUPT", message, { path }, cause);
 }

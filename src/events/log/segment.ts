@@ -30,6 +30,8 @@ export interface SegmentHeader {
 export interface OpenedHeader extends SegmentHeader {
   readonly bytes: number;
   readonly crc: number;
+  /** Of the whole file. */
+  readonly size: number;
 }
 
 interface StoredHeader extends Omit<SegmentHeader, "after"> {
@@ -68,14 +70,19 @@ export async function publishSegment(
   return await putIfAbsent(staging, segmentPath(directory, segment), bytes, { isPermanent: true });
 }
 
-/** For reading, one that counts. CORRUPT when it is not there: nobody removes a segment, so it was lost, and what it had in it with it. */
-export async function openSegment(disk: Disk, directory: string, segment: number): Promise<DiskFile> {
+/** One that counts. CORRUPT when it is not there: nobody removes a segment, so it was lost, and what it had in it with it. */
+export async function openSegment(
+  disk: Disk,
+  directory: string,
+  segment: number,
+  mode: "read" | "write" = "read",
+): Promise<DiskFile> {
   const path = segmentPath(directory, segment);
   try {
-    return await disk.open(path, "read");
+    return await disk.open(path, mode);
   } catch (error) {
     if (!hasErrno(error, "ENOENT") || !(await isLost(disk, directory, segment))) throw error;
-    const message = `${path} is missing, and the log needs it: what was published in it cannot be read. Restore the file from a backup; \`holdfast events verify\` tells how far the log is good. If the whole log was replaced while it was open, open it again.`;
+    const message = `${path} is missing, and the log needs it: what was published in it cannot be read. Restore the file from a backup, or keep all that is whole: \`holdfast events verify\` tells what that is, and with --repair the log goes on without the rest. If the whole log was replaced while it was open, open it again.`;
     throw holdfastError("CORRUPT", message, { path }, error);
   }
 }
@@ -104,7 +111,8 @@ export async function readHeader(disk: Disk, directory: string, segment: number)
       const message = `${path} says that it is segment ${header.segment}: it was copied or renamed. Move it away.`;
       throw holdfastError("CORRUPT", message, { path });
     }
-    return { ...header, after: decodeTip(header.after), bytes: end, crc: recordCrc(bytes) };
+    const { size } = await file.stat();
+    return { ...header, after: decodeTip(header.after), bytes: end, crc: recordCrc(bytes), size };
   } finally {
     await file.close();
   }

@@ -7,9 +7,11 @@ import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 import type { DiskFile } from "../../ports/disk.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
+import { mustHaveEpochs } from "./lost-log.ts";
 import type { LogPlace } from "./place.ts";
-import { TenureLost, type Publisher, type Tenure } from "./publisher.ts";
-import { encodeHeader, listSegments, publishSegment, segmentPath } from "./segment.ts";
+import { TenureLost, type Publisher, type Rewriting, type Tenure } from "./publisher.ts";
+import { damaged, lookAtEnd } from "./scan.ts";
+import { encodeHeader, listSegments, openSegment, publishSegment, segmentPath } from "./segment.ts";
 import { decodeTip, emptyTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
 /** A record is small, and an epoch has thousands of them. */
@@ -42,6 +44,13 @@ const tenuresKind: RecordKind<Tenures> = {
   },
 };
 
+/** What the chain said before and after a writer was named. */
+interface Named {
+  readonly before: Tenures;
+  readonly after: Tenures;
+  readonly writer: Writer;
+}
+
 export class SharePublisher implements Publisher {
   protected readonly place: LogPlace;
   readonly #chain: RollingChain<Tenures>;
@@ -52,18 +61,26 @@ export class SharePublisher implements Publisher {
     this.#chain = chain;
   }
 
-  /** CORRUPT when there are segments and no chain that says what counts of them: to begin a new one would hide them all. */
+  /** CORRUPT when there are segments and no chain that says what counts of them, or one that does not know of them all: it was put back, or they were put here. */
   static async open(place: LogPlace): Promise<SharePublisher> {
-    // Segments first: a chain is made before any of them, so it cannot be missing because somebody is just making both.
-    const segments = await listSegments(place.disk, place.directory);
-    if (segments.length > 0 && !(await place.disk.canOpen(`${place.directory}/tenures/epochs`))) {
-      const path = `${place.directory}/tenures`;
-      const message = `${path} is missing, which says how much of ${segments.length} segment(s) counts. Restore it from a backup; touch nothing else.`;
-      throw holdfastError("CORRUPT", message, { path });
-    }
+    const { disk, directory } = place;
+    // Segments first: a chain is made before any of them, and names each of them before it is made.
+    const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
+    if (newest > 0) await mustHaveEpochs(disk, directory);
+    const publisher = await this.openAsItIs(place);
+    // On a share a look at the chain may be older than one at the segments: there it is told when the number is to be used.
+    if (disk.volume.kind === "local" && newest > (await publisher.state()).segments) throw unnamed(place, newest);
+    return publisher;
+  }
+
+  /** Makes the chain if there is none, and asks nothing. `initial`: what it begins with then. */
+  static async openAsItIs(
+    place: LogPlace,
+    initial: Tenures = { tip: storedTip(emptyTip), segments: 0, by: "" },
+  ): Promise<SharePublisher> {
     const chain = await RollingChain.open(place.staging, `${place.directory}/tenures`, {
       kind: tenuresKind,
-      initial: { tip: storedTip(emptyTip), segments: 0, by: "" },
+      initial,
       // It slept through thousands of appends of others: whether its own was one of them is no longer written anywhere.
       counts: async ({ by }, id) => (by === id ? true : undefined),
       bootId: place.bootId,
@@ -72,26 +89,88 @@ export class SharePublisher implements Publisher {
   }
 
   async tip(): Promise<Tip> {
-    return decodeTip((await this.#chain.read()).state.tip);
+    const { continuity } = this.place;
+    return await continuity.following(async () => {
+      if (!(await this.#chain.isStanding())) throw continuity.broken();
+      return decodeTip((await this.state()).tip);
+    });
+  }
+
+  async state(): Promise<Tenures> {
+    return (await this.#chain.read()).state;
   }
 
   async begin(): Promise<Tenure> {
     // Between two tenures, when nobody waits for us: old records go now and then.
     if (++this.#begun % tenuresPerCollection === 0) await this.#chain.collect();
+    let named: Named | undefined;
+    try {
+      const tip = await this.place.continuity.following(async () => {
+        named = await this.#name();
+        return decodeTip(named.after.tip);
+      });
+      if (named === undefined) throw new Error("A look was not taken.");
+      return await this.#enter(tip, named.writer);
+    } catch (error) {
+      // Nothing was made under this number yet, and it was given by a chain that does not fit the segments: whoever comes next is told the same.
+      if (named !== undefined && isHoldfastError(error, "CORRUPT", "CLOSED")) await this.#resign(named);
+      throw error;
+    }
+  }
+
+  async #name(): Promise<Named> {
     const tenure = this.place.newId();
     const holder = (await this.place.ground.life()).holder.id;
+    let before: Tenures | undefined;
     const won = await this.#chain.append(tenure, (state) => {
+      before = state;
       const segment = this.segmentFor(state);
       const segments = Math.max(state.segments, segment);
       return { tip: state.tip, segments, writer: { tenure, holder, segment }, by: tenure };
     });
-    if (won?.state.writer === undefined) throw new Error("A change that never refuses was refused.");
-    return await this.#enter(decodeTip(won.state.tip), won.state.writer);
+    if (won?.state.writer === undefined || before === undefined)
+      throw new Error("A change that never refuses was refused.");
+    return { before, after: won.state, writer: won.state.writer };
+  }
+
+  /** As if this one had never been named. If it fails, the next one takes another number, as after a writer that died. */
+  async #resign({ writer: { tenure }, before }: Named): Promise<void> {
+    const by = this.place.newId();
+    await this.#chain
+      .append(by, (state) => (this.isNamed(state, tenure) ? { ...before, by } : undefined))
+      .catch(() => undefined);
   }
 
   /** With the gate in hand: who is still named is dead, or has lost the gate. What he has written, or may yet write, must not be where the next one writes. */
   protected segmentFor({ tip, segments, writer }: Tenures): number {
     return writer !== undefined || tip.segment === 0 || this.isFull(tip) ? segments + 1 : tip.segment;
+  }
+
+  rewriting(): Rewriting {
+    const tenure = this.place.newId();
+    let isNamed = false;
+    const move = async (change: (state: Tenures) => Omit<Tenures, "by">): Promise<Tenures> => {
+      const by = this.place.newId();
+      const won = await this.#chain.append(by, (state) =>
+        isNamed && !this.isNamed(state, tenure) ? undefined : { ...change(state), by },
+      );
+      if (won === undefined) throw takenOver(this.place.directory);
+      isNamed = true;
+      return won.state;
+    };
+    return {
+      next: async (least) => {
+        const holder = (await this.place.ground.life()).holder.id;
+        const { segments } = await move(({ tip, segments }) => {
+          const segment = Math.max(segments + 1, least);
+          return { tip, segments: segment, writer: { tenure, holder, segment } };
+        });
+        return segments;
+      },
+      publish: async (tip) => {
+        await move(({ segments }) => ({ tip: storedTip(tip), segments: Math.max(segments, tip.segment) }));
+      },
+    };
   }
 
   isFull({ length }: Pick<Tip, "length">): boolean {
@@ -116,6 +195,7 @@ export class SharePublisher implements Publisher {
         const next = { tip: storedTip(tip), segments: state.segments, by };
         return isLast ? next : { ...next, writer };
       });
+      if (won !== undefined) this.place.continuity.reach(tip);
       return won !== undefined;
     } catch (error) {
       // The request may have been done, or may still be on its way.
@@ -125,22 +205,54 @@ export class SharePublisher implements Publisher {
   }
 
   async #enter(tip: Tip, writer: Writer): Promise<Tenure> {
-    const { disk, staging, directory } = this.place;
-    const { segment } = writer;
-    let begin = tip;
-    if (segment !== tip.segment) {
-      const header = encodeHeader(this.place.newHeader(segment, tip));
-      if (!(await publishSegment(staging, directory, segment, header.bytes))) {
-        const path = segmentPath(directory, segment);
-        const message = `${path} is not of the writer that has its number. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
-        throw holdfastError("CORRUPT", message, { path });
-      }
-      begin = { ...tip, segment, length: header.bytes.length, crc: header.crc };
-    }
-    // Opened anew each time, so that this client sees what another has written.
-    const file = await disk.open(segmentPath(directory, segment), "write");
-    return new ShareTenure(this, { writer, file, published: tip, end: begin });
+    const isNew = writer.segment !== tip.segment;
+    if (isNew && tip.segment !== 0) await (await this.#openAt(tip, "read")).close();
+    const end = isNew ? await this.#startSegment(tip, writer.segment) : tip;
+    return new ShareTenure(this, { writer, file: await this.#openAt(end, "write"), published: tip, end });
   }
+
+  async #startSegment(after: Tip, segment: number): Promise<Tip> {
+    const { staging, directory } = this.place;
+    const header = encodeHeader(this.place.newHeader(segment, after));
+    if (!(await publishSegment(staging, directory, segment, header.bytes))) throw unnamed(this.place, segment);
+    return { ...after, segment, length: header.bytes.length, crc: header.crc };
+  }
+
+  /**
+   * Opened anew each time, so that this client sees what another has written. CORRUPT when the tip is not there: what comes after a hole is read by nobody. Also when something stands behind it where
+   * this one is to write: it goes on there only if nobody was named, and then nobody can have written what does not count.
+   */
+  async #openAt(tip: Tip, mode: "read" | "write"): Promise<DiskFile> {
+    const { disk, directory } = this.place;
+    const path = segmentPath(directory, tip.segment);
+    const file = await openSegment(disk, directory, tip.segment, mode);
+    try {
+      const { stands, next } = await lookAtEnd(file, tip);
+      if (!stands) throw damaged(path, Math.min((await file.stat()).size, tip.length));
+      if (mode === "write" && next !== undefined) throw putBack(path);
+      return file;
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+}
+
+function takenOver(path: string): Error {
+  const message = `${path}: another writer took over. Nothing has changed for those who read. Stop the programs that write to this log, and repair it again.`;
+  return holdfastError("LOCK_LOST", message, { path });
+}
+
+/** For a segment whose number the chain has not given to anybody. */
+function unnamed({ directory }: LogPlace, segment: number): Error {
+  const path = segmentPath(directory, segment);
+  const message = `${path} has a number that was given to no writer: it was put here, or ${directory}/tenures was put back to an older state. Nothing was changed. Restore the whole log into an empty directory; or keep all that is whole, and have the rest moved aside: \`holdfast events verify --repair\`.`;
+  return holdfastError("CORRUPT", message, { path });
+}
+
+function putBack(path: string): Error {
+  const message = `${path} has more in it than counts, and nobody can have written them there: the tenures of the log were put back to an older state. Nothing was changed. Restore the whole log into an empty directory; or keep all that is whole: \`holdfast events verify --repair\`.`;
+  return holdfastError("CORRUPT", message, { path });
 }
 
 interface ShareTenureStart {

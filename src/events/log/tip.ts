@@ -21,6 +21,15 @@ export function isSameTip(one: Tip, other: Tip): boolean {
   return one.segment === other.segment && one.length === other.length;
 }
 
+/** Whether they also agree on what stands before it: in a copy that went on by itself, another line may end in the same place. */
+export function isEqualTip(one: Tip, other: Tip): boolean {
+  return isSameTip(one, other) && one.position === other.position && one.crc === other.crc;
+}
+
+export function isBefore(one: Tip, other: Tip): boolean {
+  return one.segment < other.segment || (one.segment === other.segment && one.length < other.length);
+}
+
 export function hexOf(crc: number): string {
   return crc.toString(16).padStart(8, "0");
 }

@@ -1,5 +1,6 @@
 // What this process knows of the log: it follows the published tip, line by line, and finds positions by type, tag and id.
 import { Turn } from "../../durable/turn.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { ActiveIndex } from "../find/active-index.ts";
 import type { IndexedLine, LinePlace, Range, SealedSegment } from "../find/indexed-line.ts";
 import { SealedIndexes } from "../find/sealed-indexes.ts";
@@ -8,9 +9,9 @@ import { readLine, type ReadLine } from "./line-keys.ts";
 import type { LogPlace } from "./place.ts";
 import { Breath } from "./breath.ts";
 import { Retags } from "./retags.ts";
-import { scanPublished, type RawLine } from "./scan.ts";
-import { listSegments, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
-import { emptyTip, hexOf, isSameTip, type Tip } from "./tip.ts";
+import { damaged, scanPublished, standsIn, type RawLine } from "./scan.ts";
+import { listSegments, openSegment, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
+import { emptyTip, hexOf, isBefore, isEqualTip, isSameTip, type Tip } from "./tip.ts";
 
 /** How many headers are asked for at the same time when a log is opened. */
 const headersAtOnce = 16;
@@ -154,20 +155,38 @@ export class LogView {
   }
 
   #isAtLeastAt(tip: Tip): boolean {
-    return isReached(this.#tip, tip) && (this.#hasRetags || tip.segment === 0);
+    if (isSameTip(this.#tip, tip) && !isEqualTip(this.#tip, tip)) throw this.#place.continuity.broken();
+    // Positions never go back, and a segment is left for good: so this compares two moments of one log.
+    return !isBefore(this.#tip, tip) && (this.#hasRetags || tip.segment === 0);
   }
 
   /** Headers of the segments after the known one, in order: each names the one before it. */
   async #wayTo(tip: Tip): Promise<OpenedHeader[]> {
-    const { disk, directory } = this.#place;
-    const fetched = tip.segment - this.#tip.segment > headersAtOnce ? await this.#fetchHeaders() : new Map();
+    const { disk, directory, continuity } = this.#place;
+    const fetched =
+      tip.segment - this.#tip.segment > headersAtOnce ? await this.#fetchHeaders() : new Map<number, OpenedHeader>();
     const way: OpenedHeader[] = [];
-    for (let segment = tip.segment; segment > this.#tip.segment;) {
-      const header = fetched.get(segment) ?? (await readHeader(disk, directory, segment));
+    let end = tip;
+    while (end.segment > this.#tip.segment) {
+      const header = fetched.get(end.segment) ?? (await readHeader(disk, directory, end.segment));
+      this.#mustReach(header, end);
       way.push(header);
-      segment = header.after.segment;
+      end = header.after;
     }
+    // What was read here is a part of what counts for ever. Else this is another log than it was.
+    if (end.segment !== this.#tip.segment) throw continuity.broken();
+    continuity.mustFollow(this.#tip, end);
     return way.reverse();
+  }
+
+  /** CORRUPT for a segment of another log, and for one that is shorter than what counts of it: what comes after it would be read as if nothing were missing. */
+  #mustReach({ log, segment, size }: OpenedHeader, end: Tip): void {
+    const { directory, logId } = this.#place;
+    const path = segmentPath(directory, segment);
+    if (size < end.length) throw damaged(path, size);
+    if (log === logId) return;
+    const message = `${path} is of another log, ${log}. Restore the segment of this log from a backup.`;
+    throw holdfastError("CORRUPT", message, { path });
   }
 
   async #fetchHeaders(): Promise<Map<number, OpenedHeader>> {
@@ -209,11 +228,29 @@ export class LogView {
     const { segment, length: from, crc } = this.#tip;
     const path = segmentPath(directory, segment);
     const breath = new Breath(this.#place.ground.ports.clock);
-    for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc })) {
-      this.#takeAll(path, lines);
-      if (breath.isDue) await breath.take();
+    try {
+      for await (const lines of scanPublished(disk, directory, { segment, from, to: end.length, crc })) {
+        this.#takeAll(path, lines);
+        if (breath.isDue) await breath.take();
+      }
+      if (!isEqualTip(this.#tip, end)) throw damaged(path, from);
+    } catch (error) {
+      // Nothing is damaged if the line is another one to which this process had come.
+      if (isHoldfastError(error, "CORRUPT") && !(await this.#stands({ length: from, crc })))
+        throw this.#place.continuity.broken();
+      throw error;
     }
     this.#tip = end;
+  }
+
+  async #stands(tip: Pick<Tip, "length" | "crc">): Promise<boolean> {
+    const file = await openSegment(this.#place.disk, this.#place.directory, this.#tip.segment);
+    try {
+      // Where it is too short for it, that is what is wrong.
+      return (await file.stat()).size < tip.length || (await standsIn(file, tip));
+    } finally {
+      await file.close();
+    }
   }
 
   /** The tip goes along, whatever comes in between: a line that is taken twice does not follow. */
@@ -258,9 +295,4 @@ export class LogView {
     for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
       for (const line of lines) yield readLine(number, segmentPath(directory, number), line);
   }
-}
-
-/** Positions never go back, and a segment is left for good: so this compares two moments of one log. */
-function isReached(here: Tip, there: Tip): boolean {
-  return here.segment > there.segment || (here.segment === there.segment && here.length >= there.length);
 }

@@ -13,16 +13,25 @@ export interface Spot {
   readonly byte?: number | undefined;
 }
 
-export const restore: string =
-  "Restore the file from a backup. Until then reading stops here; the note at the end tells how far the log is good.";
+/** What helps where there is no backup. */
+export const repairable: string =
+  "Without a backup, `holdfast events verify DIR --repair` keeps all that is whole, and moves the rest aside.";
+
+export const restore: string = `Restore the file from a backup. ${repairable}`;
 
 export class Findings {
   readonly #problems: Problem[] = [];
   #damages = 0;
+  #isNewer = false;
   #left = 0;
 
   get hasDamage(): boolean {
     return this.#damages > 0;
+  }
+
+  /** Whether something has a format that this version does not know. */
+  get isNewer(): boolean {
+    return this.#isNewer;
   }
 
   /** In the order in which they were found; the last one tells of those that are too many to list. */
@@ -58,13 +67,14 @@ export class Findings {
     try {
       return await read();
     } catch (error) {
-      if (isHoldfastError(error, "NEWER_FORMAT"))
+      if (isHoldfastError(error, "NEWER_FORMAT")) {
+        this.#isNewer = true;
         this.damage(
           spot,
           `${subject} has a newer format: Holdfast ${error.writtenBy} wrote it.`,
           "Upgrade Holdfast here.",
         );
-      else if (isMissing(error)) this.damage(spot, `${subject} is missing.`);
+      } else if (isMissing(error)) this.damage(spot, `${subject} is missing.`);
       else if (isHoldfastError(error, "CORRUPT", "IO_ERROR", "INVALID_PATH"))
         this.damage(spot, `${subject} cannot be read: ${error.message}`);
       else throw error;

@@ -5,12 +5,11 @@ import type { Disk } from "../../ports/disk.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { LogMode } from "../event-store.ts";
 import { HeadFile } from "../log/head-file.ts";
-import { findOrphanedIndex } from "../log/lost-log.ts";
+import { findOrphanedIndex, hasEpochs, segmentsIn } from "../log/lost-log.ts";
 import type { LogPlace } from "../log/place.ts";
-import { listSegments } from "../log/segment.ts";
-import { SharePublisher } from "../log/share-publisher.ts";
-import type { Tip } from "../log/tip.ts";
-import type { Findings } from "./findings.ts";
+import { SharePublisher, type Tenures } from "../log/share-publisher.ts";
+import { decodeTip, type Tip } from "../log/tip.ts";
+import { repairable, type Findings } from "./findings.ts";
 
 export interface Published {
   /** The segment in which the log ends; 0 when it has none. */
@@ -19,6 +18,10 @@ export interface Published {
   readonly tip?: Tip | undefined;
   /** Counted at some time before a restart. What follows it may count, too. */
   readonly floor?: Tip | undefined;
+  /** Nobody says how far it goes, nor ever said: then a line that does not fit is damage, and not the end. */
+  readonly isUnsaid?: boolean;
+  /** Mode share, where the chain can be read. */
+  readonly tenures?: Tenures | undefined;
 }
 
 export async function findPublished(place: LogPlace, mode: LogMode, findings: Findings): Promise<Published> {
@@ -48,7 +51,7 @@ async function findLocal(place: LogPlace, findings: Findings): Promise<Published
   if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
   const segment = (await segmentsThere(place)).at(-1) ?? 0;
   if (segment === 0) await reportLost(place, findings);
-  return { segment, floor: head?.tip };
+  return head === undefined ? { segment, isUnsaid: true } : { segment, floor: head.isSynced ? head.tip : undefined };
 }
 
 /** An empty one is how it is made. */
@@ -75,32 +78,21 @@ async function findShared(place: LogPlace, findings: Findings): Promise<Publishe
   const path = `${place.directory}/tenures`;
   const segments = await segmentsThere(place);
   // Before it is opened: to open it where there is none would make an empty one, by which the log is empty.
-  if (await isEmpty(place.disk, `${path}/epochs`)) {
-    if (segments.length > 0)
-      findings.damage({ path }, "The chain of tenures is missing, so nobody can say what counts.");
-    return { segment: segments.at(-1) ?? 0 };
+  if (!(await hasEpochs(place.disk, place.directory))) {
+    const what = "The chain of tenures is missing, so nobody can say what counts.";
+    const remedy = `Restore it from a backup of the same moment as the segments. ${repairable}`;
+    if (segments.length > 0) findings.damage({ path }, what, remedy);
+    return { segment: segments.at(-1) ?? 0, isUnsaid: true };
   }
-  const tip = await findings.attempt({ path }, "The chain of tenures", async () => {
-    const publisher = await SharePublisher.open(place);
-    return await publisher.tip();
+  const tenures = await findings.attempt({ path }, "The chain of tenures", async () => {
+    const publisher = await SharePublisher.openAsItIs(place);
+    return await publisher.state();
   });
-  return tip === undefined ? { segment: segments.at(-1) ?? 0 } : { segment: tip.segment, tip };
+  if (tenures === undefined) return { segment: segments.at(-1) ?? 0, isUnsaid: true };
+  const tip = decodeTip(tenures.tip);
+  return { segment: tip.segment, tip, tenures };
 }
 
 export async function segmentsThere({ disk, directory }: LogPlace): Promise<number[]> {
-  try {
-    return await listSegments(disk, directory);
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
-    throw error;
-  }
-}
-
-async function isEmpty(disk: Disk, directory: string): Promise<boolean> {
-  try {
-    return (await disk.list(directory)).length === 0;
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ENOTDIR")) return true;
-    throw error;
-  }
+  return await segmentsIn(disk, directory);
 }

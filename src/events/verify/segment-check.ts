@@ -2,6 +2,7 @@
 import type { DiskFile } from "../../ports/disk.ts";
 import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "../log/line.ts";
 import type { LogPlace } from "../log/place.ts";
+import type { Tip } from "../log/tip.ts";
 import type { Findings, Spot } from "./findings.ts";
 import type { History } from "./history.ts";
 import { decodeStrictly } from "./line-shape.ts";
@@ -14,10 +15,15 @@ export interface Checking {
   readonly place: LogPlace;
   readonly logId: string;
   readonly findings: Findings;
-  readonly history: History;
+  /** Where every line is to be judged again. */
+  readonly history?: History;
   readonly signal: AbortSignal | undefined;
   /** Called with each stretch that was read. */
   readonly onBytes: (count: number) => void;
+  /** Called with each line up to the first damage. */
+  readonly onGood?: (bytes: Uint8Array, line: Line) => void | Promise<void>;
+  /** Called with each line behind damage that is whole. `good`: where the log was last good. */
+  readonly onRest?: (bytes: Uint8Array, line: Line, good: Tip) => void | Promise<void>;
 }
 
 /** Where the log stands after `stop`. */
@@ -63,7 +69,8 @@ function begin({ findings, logId }: Checking, { number, path, header }: Stop, be
   if (difference !== undefined)
     findings.damage(spot, `The header says that the segment before it ends with ${difference}.`);
   const isGood = before.isGood && difference === undefined;
-  const good = isGood ? { path, line: 1, byte: bytes, position: after.position } : before.good;
+  const tip = { ...after, segment: number, length: bytes, crc };
+  const good = isGood ? { path, line: 1, byte: bytes, position: after.position, tip } : before.good;
   return { ...before, ...after, segment: number, length: bytes, crc, good, isGood };
 }
 
@@ -114,15 +121,16 @@ class SegmentWalk {
   /** False when neither it nor anything after it counts. */
   async #take(piece: Piece): Promise<boolean> {
     const { findings } = this.#checking;
-    const { path, end } = this.#stop;
+    const { path, end, floorBytes } = this.#stop;
     const { offset, bytes, isWhole } = piece;
     const { crc: seed, isGood } = this.#standing;
     this.#line++;
     const spot = { path, line: this.#line, byte: offset };
     const stored = isWhole ? findStoredCrc(bytes) : undefined;
     const isValid = stored !== undefined && (seed === undefined || findLineCrc(bytes, seed) === stored);
-    // Where nobody says how far the log goes, it goes as far as it is valid.
-    if (!isValid && end === undefined && (isGood || isRoom(bytes))) return false;
+    // Where nobody says how far the log goes, it goes as far as it is valid. A line that a killed writer has left there does not end.
+    const mayBeEnd = isRoom(bytes) || (isGood && (offset >= floorBytes || (floorBytes === Infinity && !isWhole)));
+    if (!isValid && end === undefined && mayBeEnd) return false;
     const what = isWhole
       ? "This line is not what was written here: its checksum does not fit."
       : "This line does not end.";
@@ -150,20 +158,23 @@ class SegmentWalk {
     const isNext = before === undefined || line.first === before + 1;
     if (!isNext) findings.damage(spot, `This line begins with position ${line.first}; ${before + 1} is next.`);
     const place = { segment: number, offset, bytes: bytes.length, first: line.first };
-    for (const { severity, what, remedy } of await history.add(place, line)) findings[severity](spot, what, remedy);
+    const objections = (await history?.add(place, line)) ?? [];
+    for (const { severity, what, remedy } of objections) findings[severity](spot, what, remedy);
     const isGood = this.#standing.isGood && isNext;
     const length = offset + bytes.length;
     const position = line.first + line.events.length - 1;
+    const end = { length, position, crc: findStoredCrc(bytes), retagged: line.retag === undefined ? retagged : number };
+    // As long as all is good, all of it is known.
+    const tip = { segment: number, ...end } as Tip;
     this.#standing = {
       segment: number,
-      length,
-      position,
-      crc: findStoredCrc(bytes),
-      retagged: line.retag === undefined ? retagged : number,
+      ...end,
       events: events + line.events.length,
-      good: isGood ? { ...spot, byte: length, position } : this.#standing.good,
+      good: isGood ? { ...spot, byte: length, position, tip } : this.#standing.good,
       isGood,
     };
+    if (isGood) await this.#checking.onGood?.(bytes, line);
+    else await this.#checking.onRest?.(bytes, line, this.#standing.good.tip);
   }
 
   #lose(length: number, crc: number | undefined): void {

@@ -1,5 +1,5 @@
 // How far a log was followed, and whether that is where it should be.
-import { hexOf, type Tip } from "../log/tip.ts";
+import { emptyTip, hexOf, type Tip } from "../log/tip.ts";
 import type { Spot } from "./findings.ts";
 
 /** A tip, of which parts get lost in damage: those are taken from where they are said next. */
@@ -12,12 +12,12 @@ export interface Standing {
   /** How many were checked. */
   readonly events: number;
   /** Up to here everything can be read. */
-  readonly good: Spot & { readonly position: number };
+  readonly good: Spot & { readonly position: number; readonly tip: Tip };
   readonly isGood: boolean;
 }
 
 export function beginningOf(directory: string): Standing {
-  const good = { path: directory, position: 0 };
+  const good = { path: directory, position: 0, tip: emptyTip };
   return { segment: 0, length: 0, position: 0, crc: 0, retagged: 0, events: 0, good, isGood: true };
 }
 

@@ -12,17 +12,25 @@ export interface Stop {
   readonly header: OpenedHeader | undefined;
   /** Where the one after it, or the log, says that this one ends. Undefined: nobody says so. */
   readonly end: Tip | undefined;
+  /** Where that is not said: before this byte a line that does not fit is damage, behind it the end. */
+  readonly floorBytes: number;
 }
 
 /** In the order of the log. */
-export async function findWay(place: LogPlace, { segment, tip }: Published, findings: Findings): Promise<Stop[]> {
+export async function findWay(
+  place: LogPlace,
+  { segment, tip, floor, isUnsaid = false }: Published,
+  findings: Findings,
+): Promise<Stop[]> {
   const there = await segmentsThere(place);
   const way: Stop[] = [];
   let number = segment;
   let end = tip;
   while (number > 0) {
     const header = await findHeader(place, number, findings);
-    way.push({ number, path: segmentPath(place.directory, number), header, end });
+    const isFloor = floor?.segment === number;
+    const floorBytes = isUnsaid ? Infinity : isFloor ? floor.length : 0;
+    way.push({ number, path: segmentPath(place.directory, number), header, end, floorBytes });
     end = header?.after;
     // Without a header nobody says which one is before it. Most likely it is the next lower one that is there.
     number = header?.after.segment ?? there.findLast((each) => each < number) ?? 0;

@@ -1,0 +1,84 @@
+// Writing a damaged log anew from the damage on: what is whole keeps its position, and in the place of what is lost stand events that say so.
+import { makeUuid } from "../../format/uuid.ts";
+import { encodeSegment, type CopiedLine } from "../log/copied-lines.ts";
+import { encodeContent } from "../log/line.ts";
+import type { LogPlace } from "../log/place.ts";
+import type { Rewriting } from "../log/publisher.ts";
+import { publishSegment } from "../log/segment.ts";
+import type { Tip } from "../log/tip.ts";
+
+/** The type of the events that stand for lost ones. */
+export const lostType = "holdfast:lost";
+const lostInLineMax = 1000;
+
+export class Rewriter {
+  readonly #place: LogPlace;
+  readonly #rewriting: Rewriting;
+  /** The lowest number that is free. */
+  readonly #least: number;
+  /** Where the last segment ends that was written; at first, where the log was last good. */
+  #tip: Tip;
+  #lines: CopiedLine[] = [];
+  #bytes = 0;
+  #position: number;
+  lost = 0;
+
+  constructor(place: LogPlace, rewriting: Rewriting, after: Tip, least: number) {
+    this.#place = place;
+    this.#rewriting = rewriting;
+    this.#tip = after;
+    this.#position = after.position;
+    this.#least = least;
+  }
+
+  /** A line that was whole, with the position that it had. One that comes twice is there already. */
+  async add(line: CopiedLine, first: number): Promise<void> {
+    if (first <= this.#position) return;
+    await this.fillUpTo(first - 1);
+    await this.#write(line);
+  }
+
+  /** Positions are never given twice, and never left out: readers and checkpoints go by them. */
+  async fillUpTo(position: number): Promise<void> {
+    while (this.#position < position) {
+      const count = Math.min(position - this.#position, lostInLineMax);
+      this.lost += count;
+      await this.#write(this.#lostLine(count));
+    }
+  }
+
+  /** Where the log ends now. */
+  async finish(): Promise<Tip> {
+    await this.#flush();
+    await this.#rewriting.publish(this.#tip);
+    return this.#tip;
+  }
+
+  async #write(line: CopiedLine): Promise<void> {
+    this.#lines.push(line);
+    this.#bytes += line.content.length;
+    this.#position += line.events.length;
+    if (this.#bytes >= this.#place.segmentBytesMax) await this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#lines.length === 0) return;
+    const number = await this.#rewriting.next(this.#least);
+    const { staging, directory } = this.#place;
+    const { bytes, tip } = encodeSegment(this.#place.newHeader(number, this.#tip), this.#lines);
+    if (!(await publishSegment(staging, directory, number, bytes)))
+      throw new Error(`The number ${number} was free and is not.`);
+    [this.#tip, this.#lines, this.#bytes] = [tip, [], 0];
+  }
+
+  #lostLine(count: number): CopiedLine {
+    const { clock, random } = this.#place.ground.ports;
+    const events = Array.from({ length: count }, () => ({
+      type: lostType,
+      tags: [],
+      id: makeUuid(clock.wallMs(), random.bytes(16)),
+    }));
+    const content = encodeContent({ events, payload: events.map(() => '{"data":null}') });
+    return { events, content, time: new Date(clock.wallMs()).toISOString() };
+  }
+}

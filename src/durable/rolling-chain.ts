@@ -9,6 +9,7 @@ import { holdfastError, isHoldfastError } from "../errors.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 import { isKnownBoot } from "../ports/host.ts";
+import { getRecord } from "./record-file.ts";
 import { Chain } from "./chain.ts";
 import { ensureDirectory, syncNames } from "./directory.ts";
 import { epochKind, findEpochOfDirectory, removeEpochDirectory, slotBytesMax, slotKind } from "./epoch.ts";
@@ -176,10 +177,17 @@ export class RollingChain<T> {
     const view = this.#view;
     if (view === undefined) return true;
     const { epoch, slot, state } = view;
-    const found = slot === 0 ? await this.#epochs.find(epoch.number) : await this.#slots.at(view, slot);
-    // Collected, if others have gone on since.
-    if (found === undefined) return ((await this.#epochs.last())?.number ?? 0) > epoch.number;
-    return "state" in found ? isDeepStrictEqual(found.state, state) : found.id === epoch.id;
+    try {
+      if (slot === 0) return (await this.#epochs.get(epoch.number)).id === epoch.id;
+      const found = await getRecord(this.staging.disk, this.#slotKind, this.#slots.pathOf(view, slot));
+      return isDeepStrictEqual(found.state, state);
+    } catch (error) {
+      // A handle that tells nothing.
+      if (hasErrno(error, "ESTALE")) return true;
+      if (!hasErrno(error, "ENOENT")) throw error;
+      // Collected, if others have gone on since.
+      return ((await this.#epochs.last())?.number ?? 0) > epoch.number;
+    }
   }
 
   /** Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any number of collectors may run at once. */

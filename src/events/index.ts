@@ -1,5 +1,5 @@
 // The subpath "holdfast/events": a DCB event store that many processes and machines append to at once.
-import type { NewEvent, VerifyOptions, VerifyReport } from "../common.ts";
+import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { createMemoryHost } from "../ports/memory/host.ts";
 import { createMemoryPorts } from "../ports/memory/ports.ts";
@@ -12,10 +12,12 @@ import type { EventStore, EventStoreOptions } from "./event-store.ts";
 import { givenOn, type Given } from "./decide/given.ts";
 import { locate, type EventsLocation } from "./location.ts";
 import { LogEventStore } from "./log-store.ts";
+import { itemsOf, type Query } from "./query.ts";
 import type { RebuildOptions, Rebuilt } from "./rebuild.ts";
 import type { SubjectKeys } from "./subject-keys.ts";
-import type { TransferOptions } from "./transfer/export.ts";
+import type { ExportOptions, TransferOptions } from "./transfer/export.ts";
 import type { Imported, ImportOptions } from "./transfer/import.ts";
+import type { SalvageOptions } from "./transfer/salvage.ts";
 import { Upkeep } from "./upkeep.ts";
 
 export type {
@@ -28,7 +30,16 @@ export type {
   VerifyOptions,
   VerifyReport,
 } from "../common.ts";
-export type { EventsLocation, Imported, ImportOptions, RebuildOptions, Rebuilt, TransferOptions };
+export type {
+  EventsLocation,
+  ExportOptions,
+  Imported,
+  ImportOptions,
+  RebuildOptions,
+  Rebuilt,
+  SalvageOptions,
+  TransferOptions,
+};
 export type * from "./event-store.ts";
 export { causedBy, type Causation } from "./causation.ts";
 export {
@@ -130,12 +141,21 @@ export async function verifyEvents(directory: string | URL, options: VerifyOptio
   return await (await upkeepOf(directory)).verify(options);
 }
 
-/** The whole log as NDJSON, in chunks of whole lines, with a record before and one after them. NOT_A_STORE, CORRUPT. */
+/** The whole log as NDJSON, in chunks of whole lines, with a record before and one after them; with `upTo` also of one that is damaged behind it. NOT_A_STORE, CORRUPT. */
 export async function* exportEvents(
   directory: string | URL,
-  options: TransferOptions = {},
+  options: ExportOptions = {},
 ): AsyncGenerator<string, void> {
   yield* (await upkeepOf(directory)).export(options);
+}
+
+/** As `read` of a store, of a log that is too damaged to be opened, up to a position before the damage: `verifyEvents` tells which one. NOT_A_STORE, CORRUPT. */
+export async function* salvageEvents(
+  directory: string | URL,
+  query: Query,
+  options: SalvageOptions,
+): AsyncGenerator<SequencedEvent, void> {
+  yield* (await upkeepOf(directory)).readUpTo(itemsOf(query), options);
 }
 
 /**

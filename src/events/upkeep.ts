@@ -1,15 +1,18 @@
 // The upkeep of a log, each as one call: verify, export, import, rebuild its indexes. Only an import makes a log where there is none.
-import type { VerifyOptions, VerifyReport } from "../common.ts";
+import type { SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { Ports } from "../ports/ports.ts";
 import { plainCodec } from "./codec.ts";
 import { locate } from "./location.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
 import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./rebuild.ts";
-import { exportLog, type TransferOptions } from "./transfer/export.ts";
+import type { Items } from "./query.ts";
+import { exportLog, type ExportOptions } from "./transfer/export.ts";
 import { openExport } from "./transfer/incoming.ts";
 import { importInto, type Imported, type ImportOptions } from "./transfer/import.ts";
+import { exportUpTo, readUpTo, type SalvageOptions } from "./transfer/salvage.ts";
 import { verifyDirectory } from "./verify.ts";
+import { findUnopened, type UnopenedLog } from "./verify/unopened.ts";
 
 export class Upkeep {
   readonly #ports: Ports;
@@ -25,14 +28,21 @@ export class Upkeep {
     return await verifyDirectory(this.#ports, this.#directory, options);
   }
 
-  async *export(options: TransferOptions): AsyncGenerator<string, void> {
+  async *export({ upTo, ...options }: ExportOptions): AsyncGenerator<string, void> {
     await this.#mustBeThere();
+    if (upTo !== undefined) return yield* this.#unopened((log) => exportUpTo(log, { upTo, ...options }));
     const log = await this.#open({});
     try {
       yield* exportLog(log, options);
     } finally {
       await log.close();
     }
+  }
+
+  /** Of a log that may be damaged behind `upTo`. */
+  async *readUpTo(items: Items, options: SalvageOptions): AsyncGenerator<SequencedEvent, void> {
+    await this.#mustBeThere();
+    yield* this.#unopened((log) => readUpTo(log, items, options));
   }
 
   async import(
@@ -55,6 +65,15 @@ export class Upkeep {
     const log = await this.#open({});
     try {
       return await rebuildIndexes(log, options);
+    } finally {
+      await log.close();
+    }
+  }
+
+  async *#unopened<T>(work: (log: UnopenedLog) => AsyncIterable<T>): AsyncGenerator<T, void> {
+    const log = await findUnopened(this.#ports, this.#directory);
+    try {
+      yield* work(log);
     } finally {
       await log.close();
     }

@@ -1,14 +1,12 @@
 // Verifying a log: every line, every checksum, every condition that was ever promised, judged again. Takes no lock, so others may append meanwhile.
 import type { Problem, VerifyOptions, VerifyReport } from "../common.ts";
-import { Ground } from "../durable/ground.ts";
 import { findGateKind } from "../durable/open-gate.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { LogMode } from "./event-store.ts";
 import { createStoreLock } from "../locks/store-lock.ts";
-import { joining } from "./log/joining.ts";
 import { checkMode, findLog, type LogRecord } from "./log/log-record.ts";
 import { LineReader } from "./log/line-reader.ts";
-import { LogPlace } from "./log/place.ts";
+import type { LogPlace } from "./log/place.ts";
 import type { OpenedLog } from "./opened-log.ts";
 import { Findings, repairable } from "./verify/findings.ts";
 import { History } from "./verify/history.ts";
@@ -19,6 +17,7 @@ import { findPublished, type Published } from "./verify/published.ts";
 import { lostType } from "./verify/rewriter.ts";
 import { checkSegment, type Checking } from "./verify/segment-check.ts";
 import { beginningOf, differenceOf, type Standing } from "./verify/standing.ts";
+import { findUnopened, modeOf } from "./verify/unopened.ts";
 import { findWay, type Stop } from "./verify/way.ts";
 
 /** Rejects for what is no damage: no permission, an abort. Damage is reported. */
@@ -30,20 +29,15 @@ export async function verify(log: OpenedLog, options: VerifyOptions): Promise<Ve
 export async function verifyDirectory(ports: Ports, directory: string, options: VerifyOptions): Promise<VerifyReport> {
   const findings = new Findings();
   const path = `${directory}/.holdfast`;
-  const ground = await findings.attempt({ path }, "The ground of this log", () =>
-    joining(directory, () => Ground.open(ports, path)),
-  );
-  if (ground === undefined) return { ok: false, checked: 0, problems: findings.problems };
+  const log = await findings.attempt({ path }, "The ground of this log", () => findUnopened(ports, directory));
+  if (log === undefined) return { ok: false, checked: 0, problems: findings.problems };
   try {
-    // Read again, and reported, by whoever verifies: here it only tells whose segments these are.
-    const id = (await new Findings().attempt({ path }, "", () => findLog(ports.disk, directory)))?.id;
-    const place = new LogPlace(ground, directory, id ?? "", { isSynced: true });
-    return await verifyPlace(place, options, async (work) => {
+    return await verifyPlace(log.place, options, async (work) => {
       await using lock = await createStoreLock(ports, directory);
       return await lock.withLock(work, options);
     });
   } finally {
-    await ground.close();
+    await log.close();
   }
 }
 
@@ -83,7 +77,7 @@ async function check(place: LogPlace, options: VerifyOptions): Promise<Checked> 
   const findings = new Findings();
   const record = await findRecord(place, findings);
   if (record !== undefined) checkMode(record, place.directory, place.disk.volume);
-  const mode = record?.mode ?? (await guessMode(place));
+  const mode = await modeOf(place, record);
   const lines = new LineReader(place);
   try {
     const followed = await followLog(place, mode, record, { findings, lines, options });
@@ -111,10 +105,6 @@ async function findRecord(place: LogPlace, findings: Findings): Promise<LogRecor
   return record;
 }
 
-async function guessMode({ disk, directory }: LogPlace): Promise<LogMode> {
-  return (await disk.canOpen(`${directory}/tenures`)) ? "share" : "local";
-}
-
 interface Following {
   readonly findings: Findings;
   readonly lines: LineReader;
@@ -139,8 +129,7 @@ async function followLog(
   const total = await bytesOf(place, way);
   let done = 0;
   const onBytes = (count: number): void => options.onProgress?.(Math.min((done += count), total), total);
-  // Without a record the first segment tells which log this is: then it is at least one log.
-  const logId = record?.id ?? way.find(({ header }) => header !== undefined)?.header?.log ?? "";
+  const logId = record?.id ?? place.logId;
   const checking: Checking = { place, logId, findings, history: new History(lines), signal: options.signal, onBytes };
   let standing = beginningOf(place.directory);
   for (const stop of way) {

@@ -340,7 +340,7 @@ describe("events verify", () => {
     const directory = await newLog();
     const segment = join(directory, "segments/0000000001.ndjson");
     truncateSync(segment, 700);
-    const { exitCode, stdout, stderr } = await run(["verify", directory, "--repair"]);
+    const { exitCode, stdout, stderr } = await run(["verify", directory]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 5, stderr: "" });
     expect(stdout).toMatch(/^damage +\S+0000000001\.ndjson, line 3, byte \d+\n +This line does not end\.\n +Restore/);
     expect(stdout).toMatch(/\nnote [^]*the log is good[^]*\ndamaged: 1 event\(s\) checked\.\n$/);
@@ -351,6 +351,42 @@ describe("events verify", () => {
     ]);
     expect((await run(["read", directory])).exitCode).toBe(5);
     expect((await run(["append", directory, "--type", "A"])).exitCode).toBe(5);
+  });
+
+  test("tells remedies for damage that work: read, export and repair keep all that is whole", async () => {
+    const directory = await newLog();
+    const segment = join(directory, "segments/0000000001.ndjson");
+    const text = readFileSync(segment, "latin1");
+    // The second append, of the positions 2 and 3.
+    writeFileSync(segment, text.replace('"sku":2', '"sku":9'), "latin1");
+    const { stdout: told } = await run(["verify", directory]);
+    const upTo = /events read DIR (--up-to \d+)/.exec(told.replace(/\s+/g, " "))?.[1]?.split(" ") ?? [];
+    expect(upTo).toEqual(["--up-to", "1"]);
+    const read = await run(["read", directory, ...upTo]);
+    expect({ exitCode: read.exitCode, lines: linesOf(read.stdout) }).toMatchObject({
+      exitCode: 0,
+      lines: [{ type: "Sold", data: { sku: 1 }, position: 1 }],
+    });
+    expect(linesOf((await run(["read", directory, ...upTo, "--tag", "sku:1", "--backwards"])).stdout)).toHaveLength(1);
+    expect((await run(["read", directory, "--up-to", "2"])).exitCode).toBe(5);
+    const copy = join(makeScratch(), "copy");
+    const exported = await run(["export", directory, ...upTo]);
+    expect(exported.exitCode).toBe(0);
+    expect((await run(["import", copy], { input: exported.stdout })).stdout).toBe(
+      "Imported 1 event(s), up to position 1.\n",
+    );
+    expect((await run(["export", directory])).exitCode).toBe(5);
+    const repaired = await run(["verify", directory, "--repair"]);
+    expect(repaired.exitCode).toBe(0);
+    expect(repaired.stdout).toMatch(/^damage [^]*Repaired: 2 event\(s\) are lost[^]*\nok: 4 event\(s\) checked\.\n$/);
+    const { stdout } = await run(["read", directory]);
+    expect(linesOf(stdout)).toMatchObject([
+      { type: "Sold", position: 1 },
+      { type: "holdfast:lost", position: 2 },
+      { type: "holdfast:lost", position: 3 },
+      { type: "Paid", data: "é\u2028", position: 4 },
+    ]);
+    expect((await run(["append", directory, "--type", "A"])).stdout).toBe('{"first":5,"last":5,"repeated":false}\n');
   });
 
   test("shows what it is about, and nothing else, to a terminal", async () => {

@@ -360,8 +360,8 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
       const number = Number(/(\d+)\.ndjson$/.exec(last)?.[1]);
       const next = join(dirname(last), `${String(number + 1).padStart(10, "0")}.ndjson`);
       const content = kind === "a copy" ? readFileSync(last, "utf8") : kind;
-      writeFileSync(next, content);
       const store = await openOn(await openNodePorts(directory), directory, { segmentBytesMax: 600 });
+      writeFileSync(next, content);
       let made = 3;
       const error = await failureOf(
         (async () => {
@@ -372,6 +372,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
       expect(readFileSync(next, "utf8")).toBe(content);
       expect(positionsOf(await listOf(store.read()))).toEqual(numbers(1, made));
       await store.close();
+      expect(await failureOf(reopen(directory))).toMatchObject({ code: "CORRUPT", path: next });
       rmSync(next);
       const again = await reopen(directory);
       expect(positionsOf(await listOf(again.read()))).toEqual(numbers(1, made));

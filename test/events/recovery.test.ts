@@ -93,7 +93,7 @@ describe("a log on one machine, after a restart", () => {
     // Its writer was killed between the sync and the head.
     writeFileSync(join(directory, "head"), before);
     await withEvents(directory, async (events) => {
-      expect(await events.head()).toBe(5);
+      expect(await events.head()).toBe(6);
       expect((await events.append({ type: "Counted", data: 7 })).first).toBe(7);
       const data: unknown[] = [];
       for await (const event of events.read()) data.push(event.data);

@@ -75,6 +75,10 @@ export async function withEvents<T>(
   return await action(store);
 }
 
+export function upToOption(description: string): Option {
+  return new Option("--up-to <position>", description).argParser(parseCount);
+}
+
 export function parseCount(text: string): number {
   const count = Number(text);
   if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(count)) return count;

@@ -1,6 +1,7 @@
 // The commands `holdfast events read`, `tail` and `head`: what is in a log, what comes, and how far it goes.
 import { InvalidArgumentError, Option, type Command } from "commander";
-import type { Query, SequencedEvent } from "../../events/index.ts";
+import { openEvents, salvageEvents, type Query, type ReadOptions, type SequencedEvent } from "../../events/index.ts";
+import { HoldfastError } from "../../index.ts";
 import type { Run } from "../run.ts";
 import { watchReader } from "../stream-errors.ts";
 import { LineWriter } from "./events-lines.ts";
@@ -12,6 +13,7 @@ import {
   nothingThere,
   parseCount,
   parseQuery,
+  upToOption,
   verb,
   withEvents,
   wrongUsage,
@@ -49,11 +51,11 @@ export function registerRead(events: Command, run: Run): void {
   const command = verb(events, "read", {
     summary: "print events",
     description:
-      "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when nobody reads any more.",
+      "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when nobody reads any more. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
     options: [
       ...queryOptions(),
       new Option("--after <position>", "begin behind this position").argParser(parseCount),
-      new Option("--up-to <position>", "end with this position").argParser(parseCount),
+      upToOption("end with this position"),
       new Option("--limit <n>", "at most so many").argParser(parseCount),
       new Option("--backwards", "newest first"),
     ],
@@ -68,8 +70,7 @@ export function registerRead(events: Command, run: Run): void {
     const path = await findLogDirectory(directory, flags, command, run);
     if (path === undefined) return;
     const { after, upTo, limit, backwards } = flags;
-    const options = { after, upTo, limit, backwards, signal: run.signal };
-    await withEvents(path, {}, (store) => print(store.read(query, options), run));
+    await print(readAnyway(path, query, { after, upTo, limit, backwards, signal: run.signal }), run);
   });
 }
 
@@ -121,6 +122,25 @@ export function registerHead(events: Command, run: Run): void {
     const position = await withEvents(path, {}, (store) => store.head());
     run.output.result({ directory: path, position }, () => String(position));
   });
+}
+
+/** Goes on without opening the log where that is too damaged for it, if there is a position up to which it is to be whole. */
+async function* readAnyway(path: string, query: Query, options: ReadOptions): AsyncGenerator<SequencedEvent, void> {
+  let last: number | undefined;
+  let left = options.limit ?? Infinity;
+  try {
+    await using store = await openEvents(path);
+    for await (const event of store.read(query, options)) {
+      yield event;
+      last = event.position;
+      left--;
+    }
+  } catch (error) {
+    const { upTo, backwards } = options;
+    if (upTo === undefined || !(error instanceof HoldfastError && error.code === "CORRUPT")) throw error;
+    const rest = last === undefined ? { upTo } : backwards ? { upTo: last - 1 } : { upTo, after: last };
+    yield* salvageEvents(path, query, { ...options, ...rest, limit: left });
+  }
 }
 
 async function print(events: AsyncIterable<SequencedEvent>, { pipes }: Run): Promise<void> {

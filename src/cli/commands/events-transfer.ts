@@ -10,11 +10,16 @@ import {
   findLogDirectory,
   logDirectoryOf,
   nothingThere,
+  upToOption,
   verb,
   wrongUsage,
   type LogFlags,
 } from "./events-log.ts";
 import { Progress } from "./events-progress.ts";
+
+interface ExportFlags extends LogFlags {
+  readonly upTo?: number;
+}
 
 interface ImportFlags extends LogFlags {
   readonly mode?: LogMode;
@@ -25,7 +30,8 @@ export function registerExport(events: Command, run: Run): void {
   const command = verb(events, "export", {
     summary: "print a whole log, to be imported elsewhere",
     description:
-      "Prints the whole log as NDJSON, a line for each append with its time, ids and condition, between a record that begins the export and one that ends it. `holdfast events import` reads it.",
+      "Prints the whole log as NDJSON, a line for each append with its time, ids and condition, between a record that begins the export and one that ends it. `holdfast events import` reads it. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
+    options: [upToOption("only appends that end with this position, or before")],
     examples: [
       "holdfast events export /var/lib/shop/events > shop.ndjson",
       "holdfast events export /var/lib/shop/events | holdfast events import /mnt/shop/events",
@@ -38,12 +44,16 @@ export function registerExport(events: Command, run: Run): void {
       verificationFailed: damaged,
     },
   });
-  command.action(async (directory: string, flags: LogFlags) => {
+  command.action(async (directory: string, flags: ExportFlags) => {
     const path = await findLogDirectory(directory, flags, command, run);
     if (path === undefined) return;
     using progress = new Progress(run, "exported events");
     using writer = new LineWriter(run.pipes);
-    for await (const text of exportEvents(path, { signal: run.signal, onProgress: progress.tell })) {
+    for await (const text of exportEvents(path, {
+      upTo: flags.upTo,
+      signal: run.signal,
+      onProgress: progress.tell,
+    })) {
       await writer.write(text);
       if (writer.isUnread) return;
     }

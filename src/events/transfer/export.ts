@@ -4,22 +4,37 @@ import { encodeLine } from "../log/line.ts";
 import { hexOf } from "../log/tip.ts";
 import type { OpenedLog } from "../opened-log.ts";
 import { encodeEnd, encodeStart } from "./export-record.ts";
-import { storedLines } from "./stored-lines.ts";
+import { storedLines, type StoredLine } from "./stored-lines.ts";
 
 export interface TransferOptions extends Cancel {
   /** In events. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
+export interface ExportOptions extends TransferOptions {
+  /** Only appends that end there or before. Also of a log that is damaged behind it. Default: all. */
+  upTo?: number | undefined;
+}
+
 /** Text in chunks of whole lines. Ends at the head it began with. */
 export async function* exportLog(log: OpenedLog, options: TransferOptions): AsyncGenerator<string, void> {
   options.signal?.throwIfAborted();
   const tip = await log.advance();
-  const { text, crc: seed } = encodeStart({ log: log.place.logId, position: tip.position });
+  yield* exportLines(log.place.logId, tip.position, storedLines(log, tip), options);
+}
+
+/** Those lines, which end with `position`, as an export of the log `id`. */
+export async function* exportLines(
+  id: string,
+  position: number,
+  chunks: AsyncIterable<readonly StoredLine[]>,
+  options: TransferOptions,
+): AsyncGenerator<string, void> {
+  const { text, crc: seed } = encodeStart({ log: id, position });
   yield text;
   let crc = seed;
   let count = 0;
-  for await (const lines of storedLines(log, tip)) {
+  for await (const lines of chunks) {
     options.signal?.throwIfAborted();
     let chunk = "";
     for (const { content, first, time } of lines) {
@@ -30,7 +45,7 @@ export async function* exportLog(log: OpenedLog, options: TransferOptions): Asyn
     count += lines.length;
     const last = lines.at(-1);
     if (chunk !== "") yield chunk;
-    if (last !== undefined) options.onProgress?.(last.first + last.events - 1, tip.position);
+    if (last !== undefined) options.onProgress?.(last.first + last.events - 1, position);
   }
-  yield encodeEnd({ lines: count, position: tip.position, last: hexOf(crc) });
+  yield encodeEnd({ lines: count, position, last: hexOf(crc) });
 }

@@ -86,7 +86,7 @@ async function findEnd(place: LogPlace, published: Published): Promise<Published
     if (!isForeign(number, published)) break;
     const header = await findHeader(place, number);
     const isLater = header !== undefined && header.after.segment < number && header.after.position >= base.position;
-    if (isLater && header.log === place.logId) return { segment: number, floor: base };
+    if (isLater && header.log === place.logId) return { ...published, segment: number, tip: undefined, floor: base };
   }
   return tenures !== undefined && tenures.writer === undefined
     ? { ...published, tip: undefined, floor: tip }

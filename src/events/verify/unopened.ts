@@ -1,0 +1,48 @@
+// A log as its files tell of it, for those who must not open it: it may be too damaged for that.
+import { Ground } from "../../durable/ground.ts";
+import type { Ports } from "../../ports/ports.ts";
+import type { LogMode } from "../event-store.ts";
+import { joining } from "../log/joining.ts";
+import { findLog, type LogRecord } from "../log/log-record.ts";
+import { LogPlace } from "../log/place.ts";
+import { readHeader } from "../log/segment.ts";
+import { Findings } from "./findings.ts";
+import { segmentsThere } from "./published.ts";
+
+export interface UnopenedLog {
+  /** Without an id where nothing tells it. */
+  readonly place: LogPlace;
+  readonly mode: LogMode;
+  close(): Promise<void>;
+}
+
+export async function findUnopened(ports: Ports, directory: string): Promise<UnopenedLog> {
+  const ground = await joining(directory, () => Ground.open(ports, `${directory}/.holdfast`));
+  try {
+    // That it cannot be read is told by those who verify.
+    const record = await unlessDamaged(() => findLog(ports.disk, directory));
+    const placed = (id: string): LogPlace => new LogPlace(ground, directory, id, { isSynced: true });
+    const place = placed(record?.id ?? (await findId(placed(""))) ?? "");
+    return { place, mode: await modeOf(place, record), close: () => ground.close() };
+  } catch (error) {
+    await ground.close();
+    throw error;
+  }
+}
+
+export async function modeOf({ disk, directory }: LogPlace, record: LogRecord | undefined): Promise<LogMode> {
+  return record?.mode ?? ((await disk.canOpen(`${directory}/tenures`)) ? "share" : "local");
+}
+
+/** Of the first segment that tells it: then it is at least one log. */
+async function findId(place: LogPlace): Promise<string | undefined> {
+  for (const number of await segmentsThere(place)) {
+    const header = await unlessDamaged(() => readHeader(place.disk, place.directory, number));
+    if (header !== undefined) return header.log;
+  }
+  return undefined;
+}
+
+async function unlessDamaged<T>(read: () => Promise<T>): Promise<T | undefined> {
+  return await new Findings().attempt({ path: "" }, "", read);
+}

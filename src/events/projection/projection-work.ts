@@ -146,8 +146,14 @@ export class ProjectionWork {
   async #isOutdated(current: GenerationFacts): Promise<boolean> {
     this.#mustKnow(current);
     if (current.version < this.#definition.version) return true;
-    const { state } = await (await openGeneration(this.#place, current.number)).checkpoints.read();
-    return state.isClosed || this.#isOfAnotherGround(state) || state.cutOff.length >= cutOffMax;
+    try {
+      const { state } = await (await openGeneration(this.#place, current.number)).checkpoints.read();
+      return state.isClosed || this.#isOfAnotherGround(state) || state.cutOff.length >= cutOffMax;
+    } catch (error) {
+      // Its files were taken away under our hands: then another one is read by now.
+      if (await this.#isNamed(current.number)) throw error;
+      return true;
+    }
   }
 
   /** Fences of a ground that was removed say nothing about ours, and the names of documents are made of them. */

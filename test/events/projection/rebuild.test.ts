@@ -261,6 +261,35 @@ test("nobody sees the new generation at an earlier position than the old one, ho
   expect(positions[1]).toBeGreaterThanOrEqual(positions[0]!);
 });
 
+test("who begins to run it goes on when the generation that it looks at is replaced and removed meanwhile", async () => {
+  const world = await LogWorld.make();
+  const other = await world.open<ShopEvent>();
+  await other.append(stock(50));
+  const elsewhere = await openProjection(other, shelves());
+  await elsewhere.rebuild();
+  const [current = ""] = await generationsOf(world);
+  let isReplaced = false;
+  const store = await world.open<ShopEvent>({
+    tamper: (ports) =>
+      withDisk(ports, {
+        list: async (path) => {
+          if (!isReplaced && path.endsWith(`${current}/checkpoint/epochs`)) {
+            isReplaced = true;
+            await elsewhere.rebuild();
+          }
+          return await ports.disk.list(path);
+        },
+      }),
+  });
+  const projection = await openProjection(store, shelves());
+  await using running = projection.run();
+  await other.append(stocked("tea", 1));
+  await projection.waitUntilProcessed(51);
+  expect(isReplaced).toBe(true);
+  await running.stop();
+  await running.done;
+});
+
 test("who waits for a position waits for documents of his version", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();

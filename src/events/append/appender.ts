@@ -1,5 +1,5 @@
 // Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Appended } from "../event-store.ts";
@@ -36,6 +36,8 @@ export class Appender {
   #flushing: Promise<void> | undefined;
   #tenuresLost = 0;
   #hasGate = false;
+  /** The last batch was not published. */
+  #hasFailed = false;
   /** While the gate is waited for. */
   #patience: Patience | undefined;
 
@@ -145,12 +147,14 @@ export class Appender {
     let tenure: Tenure | undefined;
     try {
       do {
-        tenure = await this.#writeBatch(tenure, this.#nextBatch());
+        tenure = await this.#writeBatch(hold, tenure, this.#nextBatch());
         if (tenure?.isFull) {
           await tenure.close();
           tenure = undefined;
         }
         await this.#letComeAgain();
+        // Another may be inside: come in again by the lock file that is there now.
+        if (this.#hasFailed && hold.signal.aborted) break;
       } while (this.#queue.length > 0 && (clock.monotonicMs() < handOverMs || !(await hold.isContended())));
     } finally {
       // In this order: no call to the disk is under way when the next one comes in.
@@ -179,15 +183,16 @@ export class Appender {
   }
 
   /** Answers all of `batch`, or puts back into the queue what has to be judged again. The tenure to go on with, if any. */
-  async #writeBatch(tenure: Tenure | undefined, batch: readonly Call[]): Promise<Tenure | undefined> {
+  async #writeBatch(hold: StoreHold, tenure: Tenure | undefined, batch: readonly Call[]): Promise<Tenure | undefined> {
     const { publisher, view } = this.#parts;
     let current = tenure;
+    this.#hasFailed = false;
     try {
       // Also of this very tenure: what began a segment was not taken over without reading it.
       await view.advance(current === undefined ? await publisher.tip() : current.published);
       let judged = await this.#judge(batch);
       if (hasAccepted(judged)) {
-        current ??= await publisher.begin();
+        current ??= await publisher.begin(hold);
         // A dead writer has left something, or another was faster than our look. Not by where the view is now: a reader of this process may have moved it since.
         if (!isSameTip(judged.at, current.published)) {
           await view.advance(current.published);
@@ -199,10 +204,21 @@ export class Appender {
       return current;
     } catch (error) {
       await current?.close();
+      if (this.#mayEnterAgain(hold, error)) {
+        this.#queue.unshift(...batch);
+        return undefined;
+      }
       // Whatever it was, nothing of this batch was written.
       for (const call of batch) call.reject(withIds(error, call));
       return undefined;
     }
+  }
+
+  /** The lock file was deleted before anything was written. */
+  #mayEnterAgain(hold: StoreHold, error: unknown): boolean {
+    if (this.#parts.lock.gate !== "os" || !isHoldfastError(error, "LOCK_LOST") || !hold.signal.aborted) return false;
+    this.#hasFailed = ++this.#tenuresLost < tenuresLostMax;
+    return this.#hasFailed;
   }
 
   async #judge(batch: readonly Call[]): Promise<Judged> {
@@ -224,6 +240,7 @@ export class Appender {
     try {
       await tenure.publish(bytes, next, isLast, () => this.#queue.length === 0);
     } catch (error) {
+      this.#hasFailed = true;
       await tenure.close();
       this.#answerAfter(error, calls);
       return false;

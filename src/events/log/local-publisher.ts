@@ -2,6 +2,10 @@
 //
 // What is beyond the head is in doubt: somebody died before he could publish it, or his sync failed. Nothing in doubt is believed where it stands (a failed
 // sync can leave it in the page cache alone); it is copied into a new segment and synced, or left behind. Nothing is truncated or overwritten.
+//
+// A lock file that is deleted under its holder lets a second writer in. The second begins a new segment, because its lock file is not the one that the head
+// names; so the two never write in one segment. The first looks whether its lock file is still there after each head, and acknowledges nothing if it is not;
+// and before it begins a segment: what it knows of the end is then what the second finds as well, and only one of them can make that segment.
 import type { Hold } from "../../common.ts";
 import { syncNames } from "../../durable/directory.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
@@ -10,12 +14,17 @@ import { isKnownBoot } from "../../ports/host.ts";
 import type { DiskFile } from "../../ports/disk.ts";
 import { HeadFile, type Head } from "./head-file.ts";
 import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
-import type { Publisher, Tenure } from "./publisher.ts";
+import type { Publisher, Tenure, WriterGate } from "./publisher.ts";
 import { damaged, headOf, scanFile } from "./scan.ts";
 import { isRoom, isRoomFrom, withRoom } from "./room.ts";
 import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, type Tip } from "./tip.ts";
+
+type TryGate = () => Promise<(WriterGate & Hold) | undefined>;
+
+/** How often in a row another writer may begin the segment that was to be begun here. */
+const takeoversMax = 3;
 
 export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
@@ -23,8 +32,11 @@ export class LocalPublisher implements Publisher {
   /** The head as it was when this process first looked. */
   #first: { readonly head: Head | undefined } | undefined;
   /** As long as somebody has the gate, and the head is the one that was there before. */
-  #tryGate: (() => Promise<Hold | undefined>) | undefined;
+  #tryGate: TryGate | undefined;
   #isReplaced = false;
+  /** Under which lock file the head was written that is there, or is to be written. */
+  #lock = "";
+  #gate: WriterGate | undefined;
   /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
   #room = 0;
   /** Of the segment of the last tenure; kept, because no other machine writes to it. */
@@ -54,31 +66,52 @@ export class LocalPublisher implements Publisher {
    * To be called before the first `tip`: makes a head that may be of before a restart one of now. Perhaps there was no restart, and a writer under another boot id is at work (a container may show
    * its own): what stands beyond the head is then his, so it is not looked at without the gate. While he has it, the head alone counts: it is his, or he is about to write it anew.
    */
-  async settle(tryGate: () => Promise<Hold | undefined>): Promise<void> {
+  async settle(tryGate: TryGate): Promise<void> {
     this.#tryGate = undefined;
     const head = await this.#findHead();
     if (head === undefined || this.#isBelieved(head)) return;
     const gate = await tryGate();
     if (gate === undefined && head.isSynced) this.#tryGate = tryGate;
+    this.#gate = gate;
     try {
       if (gate !== undefined) await this.#recoveredTip();
     } catch (error) {
+      if (isHoldfastError(error, "LOCK_LOST") && head.isSynced) this.#tryGate = tryGate;
       // Who may only read can still read.
-      if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+      else if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
     } finally {
       await gate?.release();
     }
   }
 
-  async begin(): Promise<Tenure> {
+  async begin(gate: WriterGate): Promise<Tenure> {
+    for (let tries = 1; ; tries++)
+      try {
+        return new LocalTenure(this, await this.#beginAt(gate), gate);
+      } catch (error) {
+        // A writer whose lock file was deleted has begun it. It is taken over like that of a dead one.
+        if (!(error instanceof SegmentTaken)) throw error;
+        if (tries === takeoversMax) throw holdfastError("CORRUPT", error.message, { path: error.path });
+      }
+  }
+
+  /** Where the next line goes. */
+  async #beginAt(gate: WriterGate): Promise<Tip> {
     this.#mustBeInPlace();
+    this.#gate = gate;
     let tip = await this.#recoveredTip();
-    // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
-    if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
+    const isAlone = this.#lock === gate.lockId;
+    // Its maker died between making it and saying so, or is the one whose lock file is there now, and this process has lost.
+    if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1))) {
+      await gate.assertHeld();
       tip = await this.#adopt(tip.segment + 1);
-    if (tip.segment === 0 || this.isFull(tip)) tip = await this.startSegment(tip, []);
-    else if (await this.#isInDoubt(tip)) tip = await this.rescue(tip);
-    return new LocalTenure(this, tip);
+    }
+    this.#lock = gate.lockId;
+    if (tip.segment === 0 || this.isFull(tip)) return await this.startSegment(tip, []);
+    const isInDoubt = await this.#isInDoubt(tip);
+    // Nothing beyond the head is rescued from a writer that may still be writing there.
+    if (!isAlone) return await this.startSegment(tip, []);
+    return isInDoubt ? await this.rescue(tip) : tip;
   }
 
   async write(tip: Tip, lines: Uint8Array, isIdle?: () => boolean): Promise<void> {
@@ -102,7 +135,7 @@ export class LocalPublisher implements Publisher {
 
   async publishHead(tip: Tip): Promise<void> {
     const { bootId: boot, isSynced } = this.place;
-    await this.#head.write({ boot, isSynced, tip, room: Math.max(this.#room, tip.length) });
+    await this.#head.write({ boot, isSynced, lock: this.#lock, tip, room: Math.max(this.#room, tip.length) });
   }
 
   async close(): Promise<void> {
@@ -126,11 +159,9 @@ export class LocalPublisher implements Publisher {
       tip = tipAfter(tip, decodeHead(line), copy);
       parts.push(Buffer.from(copy.text));
     }
-    if (!(await publishSegment(staging, directory, segment, Buffer.concat(parts)))) {
-      const path = segmentPath(directory, segment);
-      const message = `${path} was made by somebody who does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
-      throw holdfastError("CORRUPT", message, { path });
-    }
+    await this.#gate?.assertHeld();
+    if (!(await publishSegment(staging, directory, segment, Buffer.concat(parts))))
+      throw new SegmentTaken(segmentPath(directory, segment));
     await this.publishHead(tip);
     return tip;
   }
@@ -160,6 +191,7 @@ export class LocalPublisher implements Publisher {
 
   async #recoveredTip(): Promise<Tip> {
     const head = await this.#findHead();
+    this.#lock = head?.lock ?? "";
     if (head !== undefined && this.#isBelieved(head)) {
       this.#room = head.room;
       return head.tip;
@@ -168,6 +200,8 @@ export class LocalPublisher implements Publisher {
     if (tip.segment === 0) return tip;
     // A power cut may have left any part of what was being written there, the first byte or not.
     const file = await this.segment(tip.segment);
+    // What was found is of writers who had this lock, and not of one who has come in since.
+    await this.#gate?.assertHeld();
     this.#room = (await isRoomFrom(file, tip.length)) ? (await file.stat()).size : 0;
     // It came from the disk, or from somebody under another boot id who died before his sync.
     await file.sync();
@@ -181,6 +215,8 @@ export class LocalPublisher implements Publisher {
     await syncNames(this.place.disk, `${this.place.directory}/segments`);
     this.#room = 0;
     const tip = await this.#parsedTipOf(segment);
+    // A writer whose lock file was deleted may have got further than making it.
+    await (await this.segment(segment)).sync();
     await this.publishHead(tip);
     return tip;
   }
@@ -267,12 +303,27 @@ function isBefore(one: Tip, other: Tip): boolean {
   return one.segment < other.segment || (one.segment === other.segment && one.length < other.length);
 }
 
+/** The segment that was to be begun is there already. */
+class SegmentTaken extends Error {
+  override readonly name = "SegmentTaken";
+  readonly path: string;
+
+  constructor(path: string) {
+    super(
+      `${path} was made by a process that does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`,
+    );
+    this.path = path;
+  }
+}
+
 class LocalTenure implements Tenure {
   readonly #publisher: LocalPublisher;
+  readonly #gate: WriterGate;
   published: Tip;
 
-  constructor(publisher: LocalPublisher, tip: Tip) {
+  constructor(publisher: LocalPublisher, tip: Tip, gate: WriterGate) {
     this.#publisher = publisher;
+    this.#gate = gate;
     this.published = tip;
   }
 
@@ -287,7 +338,11 @@ class LocalTenure implements Tenure {
   async publish(lines: Uint8Array, next: Tip, _isLast: boolean, isIdle?: () => boolean): Promise<void> {
     await this.#publisher.write(this.published, lines, isIdle);
     try {
+      // Not over the head of another writer, as far as that can be known before.
+      await this.#gate.assertHeld();
       await this.#publisher.publishHead(next);
+      // A lock file that is there now was there when the head was written: who comes in later has read it.
+      await this.#gate.assertHeld();
     } catch (error) {
       if (isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
       // The lines are durable and may yet be copied by the next holder of the gate.

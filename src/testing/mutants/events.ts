@@ -1,7 +1,7 @@
 // Event logs that are wrong in ways that were proposed, shipped by others, or built by ourselves first.
 import { Appender } from "../../events/append/appender.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
-import { TenureLost, type Tenure } from "../../events/log/publisher.ts";
+import { TenureLost, type Tenure, type WriterGate } from "../../events/log/publisher.ts";
 import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
 import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
 import type { Tip } from "../../events/log/tip.ts";
@@ -42,6 +42,20 @@ class CreatesSegments extends LocalPublisher {
     const tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
     await this.publishHead(tip);
     return tip;
+  }
+}
+
+/** Goes on in the segment of a writer whose lock file was deleted, and who may still be writing there. */
+class GoesOnBesideAnother extends LocalPublisher {
+  override async begin(gate: WriterGate): Promise<Tenure> {
+    return await super.begin({ lockId: "", assertHeld: () => gate.assertHeld() });
+  }
+}
+
+/** Acknowledges without a look at its lock file. */
+class TrustsItsLock extends LocalPublisher {
+  override async begin({ lockId }: WriterGate): Promise<Tenure> {
+    return await super.begin({ lockId, assertHeld: async () => undefined });
   }
 }
 
@@ -156,6 +170,24 @@ export const eventMutants: readonly Mutant[] = [
     about: "The first line is acknowledged, and the power cut takes the whole file.",
     scenario: scenarioNamed(localEventScenarios(withLocal(CreatesSegments)), "events: segments that are full at once"),
     breaks: /was acknowledged or shown as|is no valid segment record/,
+  },
+  {
+    name: "events: going on in the segment of a writer that may be at work",
+    about: "Its lock file was deleted; both write at the same place.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(GoesOnBesideAnother)),
+      "events: a lock file that is deleted under its holder",
+    ),
+    breaks: /was acknowledged or shown as|are both said to be at|is damaged at byte/,
+  },
+  {
+    name: "events: acknowledged under a lock file that was deleted",
+    about: "Another has begun a new segment before what was acknowledged.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(TrustsItsLock)),
+      "events: a lock file that is deleted under its holder",
+    ),
+    breaks: lost,
   },
   {
     name: "events: refused because of an event that was never written (E6)",

@@ -10,8 +10,10 @@ import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { Places } from "./semaphore/place.ts";
 import { PortsSemaphore } from "./semaphore/semaphore.ts";
 import type { PathLocks, PathLocksOptions } from "./path-locks.ts";
-import { createStoreLock, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
+import { createStoreLock, findStoreHolder as findHolder, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
+
+import type { BlockingLock } from "../common.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, Waiting } from "../common.ts";
 export type { FollowedPath } from "./followed-path.ts";
@@ -46,6 +48,12 @@ export class Semaphore extends PortsSemaphore {
 export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
   const path = directoryOf(directory);
   return await createStoreLock(await openNodePorts(path), path, options);
+}
+
+/** Who has the store lock of `directory` now, as far as it is known: for people. Undefined also where there is no store lock; none is made. */
+export async function findStoreHolder(directory: string | URL): Promise<BlockingLock | undefined> {
+  const path = directoryOf(directory);
+  return await findHolder(await openNodePorts(path), path);
 }
 
 /** Locks on the paths below `root`, whether anything is there or not. They live in `.holdfast` in that directory, outside of what they protect. */

@@ -1,4 +1,5 @@
 // Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
+import type { BlockingLock } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -128,16 +129,25 @@ export class Appender {
     const nowMs = this.#parts.ports.clock.monotonicMs();
     let next = Infinity;
     const left: Call[] = [];
+    const late: Call[] = [];
     for (const call of this.#queue) {
-      if (call.deadlineMs <= nowMs) call.reject(this.#timedOut(call));
+      if (call.deadlineMs <= nowMs) late.push(call);
       else {
         left.push(call);
         next = Math.min(next, call.deadlineMs);
       }
     }
     this.#queue = left;
+    if (late.length > 0) void this.#rejectLate(late);
     if (left.length === 0) patience.giveUp();
     return next;
+  }
+
+  async #rejectLate(late: readonly Call[]): Promise<void> {
+    const { lock } = this.#parts;
+    // Not between machines: a server that does not answer would make those wait who wait for no longer.
+    const holder = lock.gate === "os" ? await lock.findHolder() : undefined;
+    for (const call of late) call.reject(this.#timedOut(call, holder));
   }
 
   async #workUnder(hold: StoreHold): Promise<void> {
@@ -279,9 +289,14 @@ export class Appender {
     return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
   }
 
-  #timedOut({ timeoutMs }: Call): Error {
+  #timedOut({ timeoutMs }: Call, blocking: BlockingLock | undefined): Error {
     const { path } = this.#parts.lock;
-    const message = `${path} is held by another writer; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
-    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy: [] });
+    const by =
+      blocking === undefined
+        ? "another writer"
+        : `process ${blocking.holder.pid} on ${blocking.holder.host}, since ${blocking.since.toISOString()}`;
+    const message = `${path} is held by ${by}; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
+    const blockedBy = blocking === undefined ? [] : [blocking];
+    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy });
   }
 }

@@ -1,6 +1,6 @@
 // The table of locks that a person reads: who holds what, since when and what for, and who waits for it.
 import type { HolderInfo, LockMode } from "../index.ts";
-import type { HeldLock } from "../locks/index.ts";
+import type { BlockingLock, HeldLock } from "../locks/index.ts";
 import { printable, type Page } from "./output.ts";
 
 const titles = ["path", "lock", "fence", "holder", "since", "for"] as const;
@@ -25,6 +25,10 @@ export function formatHeldLocks(locks: readonly HeldLock[], { style }: Page): st
     style("bold", line(titles)),
     ...rows.flatMap((row, index) => [line(row), ...formatWaiting(locks[index])]),
   ].join("\n");
+}
+
+export function formatStoreLock({ holder, since }: BlockingLock): string {
+  return `The store lock is held by ${formatHolder(holder)}, since ${since.toISOString()}.`;
 }
 
 function formatWaiting(lock: HeldLock | undefined): string[] {

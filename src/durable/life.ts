@@ -4,6 +4,7 @@ import { encodeBeat } from "../format/beat.ts";
 import { makeId } from "../format/id.ts";
 import { encodeRecord } from "../format/record.ts";
 import { packageVersion } from "../format/version.ts";
+import { hasErrno } from "../ports/disk-error.ts";
 import type { DiskFile } from "../ports/disk.ts";
 import { elapsedMs, type Beating, type BeatTimes } from "../ports/heart.ts";
 import type { OsLockFile } from "../ports/os-lock.ts";
@@ -129,10 +130,10 @@ export class Life {
   }
 
   /**
-   * Begins a look whether others have declared this life dead, no more than once for each beat: a machine whose clocks stood
-   * still does not know by itself that it slept, and would beat on for ever. By the record of its death, and, because that
-   * is taken away some day, by a file in its directory, which goes before the record. Not by a look at what is missing: an
-   * absence may be an old answer, and must not end a life.
+   * Begins a look whether others have declared this life dead, or will, because they no longer find its beat; no more than
+   * once for each beat: a machine whose clocks stood still does not know by itself that it slept, and would beat on for
+   * ever. By the record of its death, and, because that is taken away some day, by a file in its directory, which goes
+   * before the record. Others judge by its beat only after a lease, so this life is over before.
    */
   watchForDeath(): void {
     const nowMs = this.#ports.clock.monotonicMs();
@@ -143,9 +144,24 @@ export class Life {
   }
 
   async #lookForDeath(): Promise<void> {
-    if (await this.#ports.disk.canOpen(this.#layout.deathRecord(this.holder.id)))
-      this.#finish("others took it for dead");
+    const why = await this.#findDeath();
+    if (why !== undefined) this.#finish(why);
     else await mustStand(this.staging, this.temp);
+  }
+
+  async #findDeath(): Promise<string | undefined> {
+    const { disk } = this.#ports;
+    const { id, beatIdentity } = this.holder;
+    if (await disk.canOpen(this.#layout.deathRecord(id))) return "others took it for dead";
+    // Elsewhere an absence may be an old answer, and must not end a life.
+    if (disk.volume.kind !== "local") return undefined;
+    try {
+      const { identity } = await disk.stat(this.#layout.beat(id));
+      return beatIdentity === "" || identity === beatIdentity ? undefined : "its heartbeat file was replaced";
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return "its heartbeat file was deleted";
+      throw error;
+    }
   }
 
   /** Ends it cleanly: nothing of it is left for others to judge. */

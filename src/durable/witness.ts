@@ -134,9 +134,11 @@ export class Witness {
         await lock.close();
       }
     } catch (error) {
-      // The beat is there before the record and goes after it: a power cut left them so, or nothing is left by now. Elsewhere an absence may be an old answer. What else there is gives no proof, and
-      // the bytes decide.
-      return disk.volume.kind === "local" && holder.isLocal && hasErrno(error, "ENOENT");
+      // The record goes before the beat: without both, the holder has ended or was declared dead. A beat that
+      // is gone beside its record may have been deleted under a living holder, who needs a while to notice;
+      // then the bytes decide, as after any other failure. Elsewhere an absence may be an old answer.
+      if (disk.volume.kind !== "local" || !holder.isLocal || !hasErrno(error, "ENOENT")) return false;
+      return !(await disk.canOpen(this.#layout.record(holder.id)));
     }
   }
 

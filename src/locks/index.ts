@@ -1,4 +1,5 @@
 // The subpath "holdfast/locks": semaphore files, the store lock, and path locks, on real file systems.
+import type { BlockingLock } from "../common.ts";
 import { ensureDirectory } from "../durable/directory.ts";
 import { Ground } from "../durable/ground.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
@@ -11,7 +12,7 @@ import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { Places } from "./semaphore/place.ts";
 import { PortsSemaphore } from "./semaphore/semaphore.ts";
 import type { PathLocks, PathLocksOptions } from "./path-locks.ts";
-import { createStoreLock, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
+import { createStoreLock, findStoreHolder as findHolder, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
@@ -58,6 +59,12 @@ export async function openStoreLock(directory: string | URL, options?: StoreLock
   checkOptions("openStoreLock", options, { timeoutMs: true, leaseMs: true, create: true, id: true });
   const path = directoryOf(directory);
   return await createStoreLock(await openNodePorts(path), path, options);
+}
+
+/** Who has the store lock of `directory` now, as far as it is known: for people. Undefined also where there is no store lock; none is made. */
+export async function findStoreHolder(directory: string | URL): Promise<BlockingLock | undefined> {
+  const path = directoryOf(directory);
+  return await findHolder(await openNodePorts(path), path);
 }
 
 const pathLocksOptions: OptionNames<PathLocksOptions> = {

@@ -44,7 +44,10 @@ export interface OsLockFile {
    * or replaced under the holder, and another process may hold the lock of the new one.
    */
   isIntact(): Promise<boolean>;
-  /** Of the file that is locked now; "" when none is. Two files that are locked at one time never share one. */
+  /**
+   * Of the file that is locked now; "" when none is. The same for all that lock it. Of a file with notes, it
+   * is never that of another one, also not of one that was deleted before.
+   */
   readonly identity: string;
   unlock(): Promise<void>;
   /** Unlocks too, and ends a wait (CLOSED). Idempotent. */

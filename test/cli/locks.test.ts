@@ -96,6 +96,25 @@ describe("locks list", () => {
     expect(await run("list", root, "--json")).toMatchObject({ exitCode: 0, stdout: `{"directory":${JSON.stringify(root)},"locks":[]}\n` }); // prettier-ignore
   });
 
+  test.each(["with", "without"])("names the holder of the store lock, %s path locks beside it", async (paths) => {
+    const root = makeScratch();
+    await using lock = await openStoreLock(root);
+    if (paths === "with") {
+      await using locks = await openPathLocks(root);
+      await (await locks.acquire("a")).release();
+    }
+    const hold = await lock.acquire();
+    const { exitCode, stdout } = await run("list", root);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(
+      new RegExp(`^The store lock is held by ${process.pid} on \\S+, since ${timePattern}\\.$`, "m"),
+    );
+    const holder = { pid: process.pid, state: "alive" };
+    expect(JSON.parse((await run("list", root, "--json")).stdout)).toMatchObject({ storeLock: { holder }, locks: [] });
+    await hold.release();
+    expect((await run("list", root)).stdout).toBe("Nothing is locked.\n");
+  });
+
   test("lets nothing through that would move the cursor", async () => {
     const { root, locks } = await newLocks();
     await keep(locks.acquire("a\u001b[2Jb", { tag: "one\ntwo\u202e" }));

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Ground, openGround } from "../../src/durable/index.ts";
 import type { Life } from "../../src/durable/life.ts";
 import { putIfAbsent } from "../../src/durable/publish.ts";
+import type { Disk } from "../../src/ports/disk.ts";
 import { decodeBeat } from "../../src/format/beat.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { makeScratch } from "../ports/scratch.ts";
@@ -255,7 +256,26 @@ describe("a life that others took for dead while its clocks stood still", () => 
     expect((await ground.life()).holder.id).not.toBe(life.holder.id);
   });
 
-  it("is looked for once in a beat, and ends by nothing that is missing and by no look that fails", async () => {
+  it.each([
+    ["deleted", async (disk: Disk, path: string) => disk.unlink(path)],
+    [
+      "replaced",
+      async (disk: Disk, path: string) => {
+        await disk.createFile("/restored", new Uint8Array(), { sync: false });
+        await disk.rename("/restored", path);
+      },
+    ],
+  ])("is over within a beat when its heartbeat file is %s", async (_, change) => {
+    const { world, ground, life } = await begin(1000);
+    await change(world.ports("bea").disk, ground.layout.beat(life.holder.id));
+    await world.advance(leaseMs / 4);
+    await ground.life();
+    await world.settle();
+    expect(life.signal.reason).toMatchObject(lost);
+    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+  });
+
+  it("is looked for once in a beat, and ends by no record that is missing and by no look that fails", async () => {
     const { world, ground, life } = await begin(1000);
     await world.ports("bea").disk.unlink(ground.layout.record(life.holder.id));
     await world.advance(leaseMs);

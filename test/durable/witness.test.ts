@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { Ground } from "../../src/durable/ground.ts";
 import { GroundLayout, type Holder } from "../../src/durable/holder.ts";
 import { Life } from "../../src/durable/life.ts";
 import { Witness } from "../../src/durable/witness.ts";
@@ -238,15 +239,37 @@ describe("proof of death", () => {
     expect(await witness.look({ ...holder, beatIdentity: "" })).toBe("alive");
   });
 
-  it("is had after a restart that numbers files anew, and of a beat that a power cut took", async () => {
+  it("is had after a restart that numbers files anew, and of a holder that left neither record nor beat", async () => {
     await prepare(local);
     expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("alive");
     world.kill("ada");
     expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("dead");
-    await world.ports("neighbour").disk.unlink(layout.beat(holder.id));
+    for (const path of [layout.record(holder.id), layout.beat(holder.id)])
+      await world.ports("neighbour").disk.unlink(path);
     expect(await witness.look(holder)).toBe("dead");
     // Over the network an absence may be an old answer.
     expect(await witness.look({ ...holder, isLocal: false })).toBe("alive");
+  });
+
+  it("is not had of a beat that was deleted under its living holder: its lease decides, and it learns of it before", async () => {
+    world = new World({ volume: local });
+    const ground = await Ground.open(world.ports("ada", "machine", 1000), "/ground", { leaseMs });
+    const life = await ground.life();
+    witness = new Witness(world.ports("neighbour", "machine"), layout);
+    await world.ports("neighbour").disk.unlink(layout.beat(life.holder.id));
+    for (let look = 0; look < 3; look++) {
+      expect(await witness.look(life.holder)).toBe("alive");
+      await world.advance(leaseMs / 8);
+      // As often as it is used.
+      await ground.life();
+      await world.settle();
+    }
+    expect(life.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+    for (let look = 0; look < 8; look++) {
+      await world.advance(leaseMs / 8);
+      await witness.look(life.holder);
+    }
+    expect(await witness.look(life.holder)).toBe("dead");
   });
 
   it("is not had of one that came to a local disk over the network", async () => {

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/event-store.ts";
 import { openEvents } from "../../src/events/index.ts";
+import { openStoreLock } from "../../src/locks/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
@@ -97,6 +98,17 @@ describe.each(modes)("in mode %s", (mode) => {
     expect(await listOf((await open(directory)).read())).toHaveLength(1);
     await release();
     expect(await store.append({ type: "After", data: 3 })).toMatchObject({ first: 2 });
+  });
+
+  it("an append that waits too long for the lock is told which process has it", async () => {
+    const directory = makeScratch();
+    const store = await open(directory, { mode, lockTimeoutMs: 20 });
+    await using lock = await openStoreLock(directory);
+    const hold = await lock.acquire();
+    const error = await failureOf(store.append({ type: "Never", data: 1 }));
+    expect(error).toMatchObject({ code: "LOCK_TIMEOUT", blockedBy: [{ holder: { pid: process.pid } }] });
+    expect((error as Error).message).toContain(`is held by process ${process.pid} on`);
+    await hold.release();
   });
 
   it("an append that waits for a held lock is given up by its signal, and made when the lock is free", async () => {

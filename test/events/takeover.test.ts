@@ -23,7 +23,7 @@ async function open(ports: Ports): Promise<OpenedLog> {
 
 /** Without the gate, as one who has taken it over would. */
 async function appendBehind({ publisher }: OpenedLog): Promise<void> {
-  const tenure = await publisher.begin();
+  const tenure = await publisher.begin({ assertHeld: async () => undefined, lockId: "" });
   const { end } = tenure;
   const line = encodeLine(encodeContent({ events, payload: ['{"data":1}'] }), end.position + 1, time, end.crc);
   await tenure.publish(Buffer.from(line.text), tipAfter(end, { events }, line), true);
@@ -43,9 +43,9 @@ async function* linesOf(count: number): AsyncGenerator<IncomingLine> {
 function beforeTenure(log: OpenedLog, number: number, meanwhile: () => Promise<void>): void {
   const begin = log.publisher.begin.bind(log.publisher);
   let times = 0;
-  vi.spyOn(log.publisher, "begin").mockImplementation(async () => {
+  vi.spyOn(log.publisher, "begin").mockImplementation(async (gate) => {
     if (++times === number) await meanwhile();
-    return await begin();
+    return await begin(gate);
   });
 }
 

@@ -6,6 +6,7 @@ import { plainCodec } from "../../src/events/codec.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/line.ts";
 import { LocalPublisher } from "../../src/events/log/local-publisher.ts";
 import { OpenedLog } from "../../src/events/opened-log.ts";
+import type { StoreHold } from "../../src/locks/store-lock.ts";
 import { unknownBootId } from "../../src/ports/host.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { makeScratch } from "../ports/scratch.ts";
@@ -26,9 +27,9 @@ async function append(log: OpenedLog, id: string): Promise<number> {
 }
 
 /** A line beyond the head, as one leaves it who is about to publish it, or dies; what is given back publishes it. */
-async function writeUnpublished({ publisher }: OpenedLog, id: string): Promise<() => Promise<void>> {
+async function writeUnpublished({ publisher }: OpenedLog, gate: StoreHold, id: string): Promise<() => Promise<void>> {
   if (!(publisher instanceof LocalPublisher)) throw new Error("not a local log");
-  const { published: tip } = await publisher.begin();
+  const { published: tip } = await publisher.begin(gate);
   const events = [{ type: "Counted", tags: [], id }];
   const line = encodeLine(encodeContent({ events, payload: ['{"data":2}'] }), tip.position + 1, time, tip.crc);
   await publisher.write(tip, Buffer.from(line.text));
@@ -47,7 +48,7 @@ describe.each([
     const host = await openUnder(directory, randomUUID());
     await append(host, "a");
     const gate = await host.lock.acquire();
-    const publish = await writeUnpublished(host, "b");
+    const publish = await writeUnpublished(host, gate, "b");
     const container = await openUnder(directory, bootIdOf());
     expect(await positionOf(container)).toBe(1);
     await publish();
@@ -62,7 +63,9 @@ describe.each([
     const directory = makeScratch();
     const host = await openUnder(directory, randomUUID());
     await append(host, "a");
-    await writeUnpublished(host, "b");
+    const gate = await host.lock.acquire();
+    await writeUnpublished(host, gate, "b");
+    await gate.release();
     const container = await openUnder(directory, bootIdOf());
     expect([await positionOf(container), await positionOf(host)]).toEqual([2, 2]);
     expect(await append(host, "c")).toBe(3);

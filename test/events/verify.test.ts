@@ -523,7 +523,9 @@ async function abandonTenure(log: DamagedLog): Promise<void> {
   const { OpenedLog } = await import("../../src/events/opened-log.ts");
   const { plainCodec } = await import("../../src/events/codec.ts");
   const opened = await OpenedLog.open(log.ports, directory, plainCodec, { segmentBytesMax: 1 });
-  await opened.publisher.begin();
+  const hold = await opened.lock.acquire();
+  await opened.publisher.begin(hold);
+  await hold.release();
   await opened.close();
 }
 

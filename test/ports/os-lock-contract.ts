@@ -140,10 +140,30 @@ export function describeOsLockContract(
       expect(await holder.isIntact()).toBe(false);
     });
 
+    it.runIf(hasNotes)("never gives a new file the identity of one that was deleted", async () => {
+      const note = new TextEncoder().encode("mine");
+      const [one, other] = [
+        await world.osLock.open(at("lock"), { note }),
+        await world.osLock.open(at("lock"), { note }),
+      ];
+      onTestFinished(async () => void (await Promise.all([one.close(), other.close()])));
+      const identities: string[] = [];
+      for (let deletion = 0; deletion < 10; deletion++) {
+        await one.lock();
+        identities.push(one.identity);
+        await one.unlock();
+        await other.lock();
+        expect(other.identity).toBe(identities.at(-1));
+        await other.unlock();
+        await world.disk.unlink(at("lock"));
+      }
+      expect(new Set(identities).size).toBe(10);
+    });
+
     it("says in its file who has it, and nothing when it is free", async () => {
       const note = new TextEncoder().encode("it is mine\n");
       const read = async (): Promise<string> =>
-        new TextDecoder().decode(await world.disk.readFile(at("lock"), 100)).trim();
+        new TextDecoder().decode((await world.disk.readFile(at("lock"), 100)).subarray(0, note.length)).trim();
       const [noted, plain] = [await world.osLock.open(at("lock"), { note }), await open(at("lock"))];
       onTestFinished(() => noted.close());
       for (let round = 0; round < 2; round++) {

@@ -1,8 +1,8 @@
 // The command `holdfast locks`: who holds what in a store, and a way to take it from them.
 import type { Command } from "commander";
-import { findLockRoot, openPathLocks, type HeldLock, type PathLocks } from "../../locks/index.ts";
+import { findLockRoot, findStoreHolder, openPathLocks, type HeldLock, type PathLocks } from "../../locks/index.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { formatHeldLocks } from "../held-locks.ts";
+import { formatHeldLocks, formatStoreLock } from "../held-locks.ts";
 import { endHelp } from "../help.ts";
 import { meantBelow } from "../meant-path.ts";
 import type { Run } from "../run.ts";
@@ -26,20 +26,21 @@ function registerList(locks: Command, run: Run): void {
     .command("list")
     .summary("who holds what")
     .description(
-      "Lists the locks that are held in DIR, and who waits for them. With PATH, only those on it and below it. Makes nothing where there are no locks.",
+      "Lists the path locks that are held in DIR, and who waits for them; and who has the store lock of DIR. With PATH, only path locks on it and below it. Makes nothing where there are no locks.",
     )
     .argument("<DIR>", "the store, or the directory whose paths are locked")
     .argument("[PATH]", "relative to DIR, or absolute and below it")
     .action(async (directory: string, path: string | undefined) => {
-      const held = await inLocksOf(
-        directory,
-        run,
-        async (open) =>
-          await open.list({ under: path === undefined ? undefined : (await meantBelow(open.root, path)).inside }),
-      );
-      run.output.result({ directory, locks: held ?? [] }, (page) =>
-        held === undefined || held.length === 0 ? "Nothing is locked." : formatHeldLocks(held, page),
-      );
+      const storeLock = path === undefined ? await findStoreHolder(directory) : undefined;
+      const list = async (open: PathLocks): Promise<HeldLock[]> =>
+        await open.list({ under: path === undefined ? undefined : (await meantBelow(open.root, path)).inside });
+      const locks = (await inLocksOf(directory, run, list, storeLock !== undefined)) ?? [];
+      const found = { directory, locks, ...(storeLock === undefined ? {} : { storeLock }) };
+      run.output.result(found, (page) => {
+        const parts = locks.length > 0 ? [formatHeldLocks(locks, page)] : [];
+        if (storeLock !== undefined) parts.push(formatStoreLock(storeLock));
+        return parts.length === 0 ? "Nothing is locked." : parts.join("\n");
+      });
     });
   endHelp(command, {
     examples: ["holdfast locks list /mnt/shop", "holdfast locks list /mnt/shop stock --json"],
@@ -91,12 +92,14 @@ async function inLocksOf(
   directory: string,
   run: Run,
   action: (locks: PathLocks) => Promise<HeldLock[]>,
+  isLockedOtherwise = false,
 ): Promise<HeldLock[] | undefined> {
   const found = await findLockRoot(directory);
   if (found?.path === "" && found.hasLocks) {
     await using locks = await openPathLocks(found.root);
     return await action(locks);
   }
+  if (isLockedOtherwise) return undefined;
   run.exitCode = exitCodes.nothingToDo;
   const nearest = found?.hasLocks ? `; above it, ${found.root} has locks` : "";
   run.output.note(`holdfast: nothing was ever locked in ${directory}${nearest}`);

@@ -1,6 +1,7 @@
 // Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
+import type { BlockingLock } from "../../common.ts";
 import { onAbort } from "../../durable/on-abort.ts";
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Appended } from "../event-store.ts";
@@ -40,6 +41,8 @@ export class Appender {
   #flushing: Promise<void> | undefined;
   #tenuresLost = 0;
   #hasGate = false;
+  /** The last batch was not published. */
+  #hasFailed = false;
   /** While the gate is waited for. */
   #patience: Patience | undefined;
 
@@ -123,12 +126,21 @@ export class Appender {
   #dismissLate(patience: Patience): number {
     const nowMs = this.#parts.ports.clock.monotonicMs();
     let next = Infinity;
+    const late: Call[] = [];
     for (const call of this.#queue) {
       if (call.deadlineMs > nowMs) next = Math.min(next, call.deadlineMs);
-      else if (this.#queue.delete(call)) call.reject(this.#timedOut(call));
+      else if (this.#queue.delete(call)) late.push(call);
     }
+    if (late.length > 0) void this.#rejectLate(late);
     if (this.#queue.size === 0) patience.giveUp();
     return next;
+  }
+
+  async #rejectLate(late: readonly Call[]): Promise<void> {
+    const { lock } = this.#parts;
+    // Not between machines: a server that does not answer would make those wait who wait for no longer.
+    const holder = lock.gate === "os" ? await lock.findHolder() : undefined;
+    for (const call of late) call.reject(this.#timedOut(call, holder));
   }
 
   /**
@@ -145,13 +157,15 @@ export class Appender {
     let tenure: Tenure | undefined;
     try {
       do {
-        tenure = await this.#writeBatch(tenure, this.#nextBatch());
+        tenure = await this.#writeBatch(hold, tenure, this.#nextBatch());
         if (tenure?.isFull) {
           await tenure.close();
           tenure = undefined;
         }
         this.#giveAnswers(this.#answers.length - 1);
         if (this.#queue.size === 0) await this.#letComeAgain();
+        // Another may be inside: come in again by the lock file that is there now.
+        if (this.#hasFailed && hold.signal.aborted) break;
       } while (this.#queue.size > 0 && (await mayGoOn()));
     } finally {
       try {
@@ -189,15 +203,16 @@ export class Appender {
   }
 
   /** Answers all of `batch`, or puts back into the queue what has to be judged again. The tenure to go on with, if any. */
-  async #writeBatch(tenure: Tenure | undefined, batch: readonly Call[]): Promise<Tenure | undefined> {
+  async #writeBatch(hold: StoreHold, tenure: Tenure | undefined, batch: readonly Call[]): Promise<Tenure | undefined> {
     const { publisher, view } = this.#parts;
     let current = tenure;
+    this.#hasFailed = false;
     try {
       // Also of this very tenure: what began a segment was not taken over without reading it.
       await view.advance(current === undefined ? await publisher.tip() : current.published);
       let judged = await this.#judge(batch);
       if (hasAccepted(judged)) {
-        current ??= await publisher.begin();
+        current ??= await publisher.begin(hold);
         // A dead writer has left something, or another was faster than our look. Not by where the view is now: a reader of this process may have moved it since.
         if (!isSameTip(judged.at, current.published)) {
           await view.advance(current.published);
@@ -209,10 +224,21 @@ export class Appender {
       return current;
     } catch (error) {
       await current?.close();
+      if (this.#mayEnterAgain(hold, error)) {
+        this.#queue = new Set([...batch, ...this.#queue]);
+        return undefined;
+      }
       // Whatever it was, nothing of this batch was written.
       for (const call of batch) this.#answers.push(failed(call, withIds(error, call)));
       return undefined;
     }
+  }
+
+  /** The lock file was deleted before anything was written. */
+  #mayEnterAgain(hold: StoreHold, error: unknown): boolean {
+    if (this.#parts.lock.gate !== "os" || !isHoldfastError(error, "LOCK_LOST") || !hold.signal.aborted) return false;
+    this.#hasFailed = ++this.#tenuresLost < tenuresLostMax;
+    return this.#hasFailed;
   }
 
   async #judge(batch: readonly Call[]): Promise<Judged> {
@@ -240,6 +266,7 @@ export class Appender {
     try {
       await tenure.publish(bytes, next, isLast, () => this.#queue.size === 0);
     } catch (error) {
+      this.#hasFailed = true;
       await tenure.close();
       this.#answerAfter(error, calls);
       return false;
@@ -281,9 +308,14 @@ export class Appender {
     return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
   }
 
-  #timedOut({ timeoutMs }: Call): Error {
+  #timedOut({ timeoutMs }: Call, blocking: BlockingLock | undefined): Error {
     const { path } = this.#parts.lock;
-    const message = `${path} is held by another writer; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
-    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy: [] });
+    const by =
+      blocking === undefined
+        ? "another writer"
+        : `process ${blocking.holder.pid} on ${blocking.holder.host}, since ${blocking.since.toISOString()}`;
+    const message = `${path} is held by ${by}; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
+    const blockedBy = blocking === undefined ? [] : [blocking];
+    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy });
   }
 }

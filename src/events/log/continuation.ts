@@ -7,8 +7,16 @@ import { scanFile, standsIn } from "./scan.ts";
 import { openSegment, readHeader, segmentPath, type OpenedHeader } from "./segment.ts";
 import { isEqualTip, type Tip } from "./tip.ts";
 
-/** CORRUPT when the segment `newest` does not lead back to `from`: it is no part of this log, or parts of the log are of another moment than the rest. */
-export async function mustContinue(place: LogPlace, from: Tip, newest: number): Promise<void> {
+/**
+ * CORRUPT when the segment `newest` does not lead back to `from`: it is no part of this log, or parts of the log are of
+ * another moment than the rest. `mayBranchOff`: it may go on before `from`, at a point that is there.
+ */
+export async function mustContinue(
+  place: LogPlace,
+  from: Tip,
+  newest: number,
+  { mayBranchOff = false }: { readonly mayBranchOff?: boolean } = {},
+): Promise<void> {
   let number = newest;
   let end: Tip | undefined;
   while (number > from.segment) {
@@ -21,6 +29,7 @@ export async function mustContinue(place: LogPlace, from: Tip, newest: number): 
   if (end === undefined) return;
   if (number !== from.segment) throw foreign(place, newest, `it leads past segment ${from.segment}, where the log is`);
   if (isEqualTip(end, from)) return;
+  if (mayBranchOff && end.length < from.length && (await isThere(place, end))) return;
   if (end.length <= from.length || !(await reaches(place, from, end)))
     throw foreign(
       place,

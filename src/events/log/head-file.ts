@@ -16,6 +16,8 @@ export interface Head {
   readonly boot: string;
   /** What it tells of was synced before: then it holds also after a restart, as the least that must be there. */
   readonly isSynced: boolean;
+  /** Of the lock file under which it was written; empty in heads of releases that did not record it. */
+  readonly lock: string;
   readonly tip: Tip;
   /** Where the room behind the tip ends that was written in this boot; the length of the tip when there is none. */
   readonly room: number;
@@ -28,10 +30,11 @@ interface StoredHead extends Omit<Head, "tip"> {
 const headKind: RecordKind<StoredHead> = {
   kind: "head",
   decode: (value) => {
-    const { boot, isSynced, tip, room } = objectOf(value);
+    const { boot, isSynced, lock = "", tip, room } = objectOf(value);
     return {
       boot: textOf(boot),
       isSynced: flagOf(isSynced),
+      lock: textOf(lock),
       tip: storedTip(decodeTip(tip)),
       room: countOf(room),
     };
@@ -69,8 +72,8 @@ export class HeadFile {
 
   /** Only with the gate in hand. Not synced: after a power cut what the segments say counts. */
   async write(head: Head): Promise<void> {
-    const { boot, isSynced, tip, room } = head;
-    const record = encodeRecord(headKind, { boot, isSynced, tip: storedTip(tip), room }, { isChecked: true });
+    const { boot, isSynced, lock, tip, room } = head;
+    const record = encodeRecord(headKind, { boot, isSynced, lock, tip: storedTip(tip), room }, { isChecked: true });
     if (record.length > headBytes)
       throw holdfastError("TOO_LARGE", "The head does not fit.", { limit: headBytes, actual: record.length });
     const bytes = Buffer.alloc(headBytes, " ");
@@ -106,8 +109,8 @@ export class HeadFile {
 
   #decode(bytes: Uint8Array): Head {
     const end = bytes.indexOf(10) + 1;
-    const { boot, isSynced, tip, room } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
-    return { boot, isSynced, tip: decodeTip(tip), room };
+    const { tip, ...head } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
+    return { ...head, tip: decodeTip(tip) };
   }
 
   /** By its name: what is written to a file that was removed or replaced under us is read by nobody. */

@@ -2,6 +2,10 @@
 //
 // What is beyond the head is in doubt: somebody died before he could publish it, or his sync failed. Nothing in doubt is believed where it stands (a failed
 // sync can leave it in the page cache alone); it is copied into a new segment and synced, or left behind. Nothing is truncated or overwritten.
+//
+// A lock file that is deleted under its holder lets a second writer in. The second begins a new segment, because its lock file is not the one that the head
+// names; so the two never write in one segment. The first looks whether its lock file is still there after each head, and acknowledges nothing if it is not;
+// and before it begins a segment: what it knows of the end is then what the second finds as well, and only one of them can make that segment.
 import type { Hold } from "../../common.ts";
 import { syncNames } from "../../durable/directory.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
@@ -13,12 +17,17 @@ import { mustContinue } from "./continuation.ts";
 import { copyOf, encodeSegment } from "./copied-lines.ts";
 import { HeadFile, type Head } from "./head-file.ts";
 import { tipAfter } from "./line.ts";
-import type { Publisher, Rewriting, Tenure } from "./publisher.ts";
+import type { Publisher, Rewriting, Tenure, WriterGate } from "./publisher.ts";
 import { damaged, headOf, lookAtEnd, scanFile, standsIn } from "./scan.ts";
 import { hasLineEnd, isRoomFrom, space, withRoom } from "./room.ts";
 import { listSegments, openSegment, publishSegment, readHeader, segmentPath, syncSegment } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, isBefore, type Tip } from "./tip.ts";
+
+type TryGate = () => Promise<(WriterGate & Hold) | undefined>;
+
+/** How often in a row another writer may begin the segment that was to be begun here. */
+const takeoversMax = 3;
 
 export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
@@ -26,7 +35,10 @@ export class LocalPublisher implements Publisher {
   /** The head as it was when this process first looked. */
   #first: { readonly head: Head | undefined } | undefined;
   /** As long as somebody has the gate, and the head is the one that was there before. */
-  #tryGate: (() => Promise<Hold | undefined>) | undefined;
+  #tryGate: TryGate | undefined;
+  /** Under which lock file the head was written that is there, or is to be written. */
+  #lock = "";
+  #gate: WriterGate | undefined;
   /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
   #room = 0;
   /** Up to here this process has synced what others did not. */
@@ -62,29 +74,47 @@ export class LocalPublisher implements Publisher {
    * its own): what stands beyond the head is then his, so it is not looked at without the gate. While he has it, the head alone counts: it is his, or he is about to write it anew.
    * Also where there is more than the head tells, and nobody at work: its writer died, or somebody has put the head back.
    */
-  async settle(tryGate: () => Promise<Hold | undefined>): Promise<void> {
+  async settle(tryGate: TryGate): Promise<void> {
     this.#tryGate = undefined;
     const head = await this.#findHead();
     const isBelieved = head !== undefined && this.#isBelieved(head);
     if (isBelieved ? !(await this.#hasMore(head.tip)) : head === undefined && !(await this.#hasMore(emptyTip))) return;
     const gate = await tryGate();
     if (gate === undefined && !isBelieved && head?.isSynced) this.#tryGate = tryGate;
+    this.#gate = gate;
     try {
       if (gate !== undefined) await this.#recover();
     } catch (error) {
+      if (isHoldfastError(error, "LOCK_LOST") && head?.isSynced) this.#tryGate = isBelieved ? undefined : tryGate;
       // Who may only read can still read.
-      if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+      else if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
     } finally {
       await gate?.release();
     }
   }
 
-  async begin(): Promise<Tenure> {
-    let tip = await this.place.continuity.following(() => this.#recoveredTip());
+  async begin(gate: WriterGate): Promise<Tenure> {
+    for (let tries = 1; ; tries++)
+      try {
+        return new LocalTenure(this, await this.#beginAt(gate), gate);
+      } catch (error) {
+        // A writer whose lock file was deleted has begun it. It is taken over like that of a dead one.
+        if (!(error instanceof SegmentTaken)) throw error;
+        if (tries === takeoversMax) throw holdfastError("CORRUPT", error.message, { path: error.path });
+      }
+  }
+
+  /** Where the next line goes. */
+  async #beginAt(gate: WriterGate): Promise<Tip> {
+    this.#gate = gate;
+    const tip = await this.place.continuity.following(() => this.#recoveredTip());
+    const isAlone = this.#lock === gate.lockId;
+    this.#lock = gate.lockId;
     const isInDoubt = tip.segment !== 0 && (await this.#isInDoubt(tip));
-    if (tip.segment === 0 || this.isFull(tip)) tip = await this.startSegment(tip, []);
-    else if (isInDoubt) tip = await this.rescue(tip);
-    return new LocalTenure(this, tip);
+    if (tip.segment === 0 || this.isFull(tip)) return await this.startSegment(tip, []);
+    if (isInDoubt) return await this.rescue(tip);
+    // A writer whose lock file was deleted may still be writing in this segment.
+    return isAlone ? tip : await this.startSegment(tip, []);
   }
 
   async write(tip: Tip, lines: Uint8Array, isIdle?: () => boolean): Promise<void> {
@@ -108,7 +138,7 @@ export class LocalPublisher implements Publisher {
 
   async publishHead(tip: Tip): Promise<void> {
     const { bootId: boot, isSynced } = this.place;
-    await this.#head.write({ boot, isSynced, tip, room: Math.max(this.#room, tip.length) });
+    await this.#head.write({ boot, isSynced, lock: this.#lock, tip, room: Math.max(this.#room, tip.length) });
     this.place.continuity.reach(tip);
   }
 
@@ -140,11 +170,9 @@ export class LocalPublisher implements Publisher {
     const isFirst = await this.#head.ensure();
     const segment = after.segment + 1;
     const { bytes, tip } = encodeSegment(this.place.newHeader(segment, after), lines.map(copyOf));
-    if (!(await publishSegment(staging, directory, segment, bytes))) {
-      const path = segmentPath(directory, segment);
-      const message = `${path} was made by somebody who does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
-      throw holdfastError("CORRUPT", message, { path });
-    }
+    await this.#gate?.assertHeld();
+    if (!(await publishSegment(staging, directory, segment, bytes)))
+      throw new SegmentTaken(segmentPath(directory, segment));
     await this.publishHead(tip);
     if (isFirst) await this.#head.sync();
     return tip;
@@ -217,12 +245,20 @@ export class LocalPublisher implements Publisher {
     const { disk, directory } = this.place;
     if (!(await disk.canOpen(segmentPath(directory, tip.segment + 1)))) return tip;
     const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
-    await mustContinue(this.place, tip, newest);
+    await mustContinue(this.place, tip, newest, { mayBranchOff: this.#mayBeLate(this.#lock) });
+    // What was found is of writers who had this lock, and not of one who has come in since.
+    await this.#gate?.assertHeld();
     return await this.#adopt(newest);
+  }
+
+  /** Whether a head was written under another lock file than that of now. Its writer may have been late: another had gone on already, before the end of it. */
+  #mayBeLate(lock: string): boolean {
+    return lock !== "" && lock !== this.#gate?.lockId;
   }
 
   async #restartedTip(): Promise<Tip> {
     const head = await this.#findHead();
+    this.#lock = head?.lock ?? "";
     if (head !== undefined && this.#isBelieved(head)) {
       this.#room = head.room;
       return await this.shown(head);
@@ -231,6 +267,8 @@ export class LocalPublisher implements Publisher {
     if (tip.segment === 0) return tip;
     // A power cut may have left any part of what was being written there, the first byte or not.
     const file = await this.segment(tip.segment);
+    // What was found is of writers who had this lock, and not of one who has come in since.
+    await this.#gate?.assertHeld();
     this.#room = (await isRoomFrom(file, tip.length)) ? (await file.stat()).size : 0;
     // It came from the disk, or from somebody under another boot id who died before his sync.
     await file.sync();
@@ -259,7 +297,7 @@ export class LocalPublisher implements Publisher {
     const { disk, directory } = this.place;
     const floor = head?.isSynced ? head.tip : emptyTip;
     const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
-    await mustContinue(this.place, floor, newest);
+    await mustContinue(this.place, floor, newest, { mayBranchOff: this.#mayBeLate(head?.lock ?? "") });
     const tip = await this.parsedTip();
     if (isBefore(tip, floor)) throw damaged(segmentPath(directory, tip.segment), tip.length);
     if (tip.segment === 0) return tip;
@@ -351,12 +389,27 @@ export class LocalPublisher implements Publisher {
   }
 }
 
+/** The segment that was to be begun is there already. */
+class SegmentTaken extends Error {
+  override readonly name = "SegmentTaken";
+  readonly path: string;
+
+  constructor(path: string) {
+    super(
+      `${path} was made by a process that does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`,
+    );
+    this.path = path;
+  }
+}
+
 class LocalTenure implements Tenure {
   readonly #publisher: LocalPublisher;
+  readonly #gate: WriterGate;
   published: Tip;
 
-  constructor(publisher: LocalPublisher, tip: Tip) {
+  constructor(publisher: LocalPublisher, tip: Tip, gate: WriterGate) {
     this.#publisher = publisher;
+    this.#gate = gate;
     this.published = tip;
   }
 
@@ -371,7 +424,11 @@ class LocalTenure implements Tenure {
   async publish(lines: Uint8Array, next: Tip, _isLast: boolean, isIdle?: () => boolean): Promise<void> {
     await this.#publisher.write(this.published, lines, isIdle);
     try {
+      // Not over the head of another writer, as far as that can be known before.
+      await this.#gate.assertHeld();
       await this.#publisher.publishHead(next);
+      // A lock file that is there now was there when the head was written: who comes in later has read it.
+      await this.#gate.assertHeld();
     } catch (error) {
       if (isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
       // The lines are durable and may yet be copied by the next holder of the gate.

@@ -1,11 +1,15 @@
 // How lines come to count: somebody writes them in a tenure, and they count when the tenure has published the new tip.
+import type { StoreHold } from "../../locks/store-lock.ts";
 import type { Tip } from "./tip.ts";
+
+/** The gate as a writer needs it, who must not rely on having it alone if its lock file was deleted. */
+export type WriterGate = Pick<StoreHold, "assertHeld" | "lockId">;
 
 export interface Publisher {
   /** How far the log is published now. Takes no lock. */
   tip(): Promise<Tip>;
-  /** Begins to write, with the gate in hand. What a dead writer has left is dealt with here. */
-  begin(): Promise<Tenure>;
+  /** Begins to write, with `gate` in hand. What a dead writer has left is dealt with here. */
+  begin(gate: WriterGate): Promise<Tenure>;
   rewriting(): Rewriting;
   close(): Promise<void>;
 }

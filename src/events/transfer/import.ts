@@ -2,7 +2,7 @@
 import { holdfastError } from "../../errors.ts";
 import type { Waiting } from "../../common.ts";
 import { encodeLine, tipAfter } from "../log/line.ts";
-import { TenureLost, type Tenure } from "../log/publisher.ts";
+import { TenureLost, type Tenure, type WriterGate } from "../log/publisher.ts";
 import type { OpenedLog } from "../opened-log.ts";
 import type { TransferOptions } from "./export.ts";
 import type { Incoming, IncomingLine } from "./incoming.ts";
@@ -29,7 +29,7 @@ export async function importInto(
   { signal, timeoutMs, onProgress }: ImportOptions,
 ): Promise<Imported> {
   const hold = await log.lock.acquire({ signal, timeoutMs });
-  const writer = new ImportWriter(log);
+  const writer = new ImportWriter(log, hold);
   try {
     const there = await LinesThere.of(log, await writer.begin());
     for await (const line of lines) {
@@ -83,6 +83,7 @@ function compare({ first, time, content }: StoredLine, line: IncomingLine): void
 /** Writes lines as their log had them, in tenures that are as long as a segment. */
 class ImportWriter {
   readonly #log: OpenedLog;
+  readonly #gate: WriterGate;
   #tenure: Tenure | undefined;
   #lines: IncomingLine[] = [];
   #bytes = 0;
@@ -90,12 +91,13 @@ class ImportWriter {
   position = 0;
   #hasBegun = false;
 
-  constructor(log: OpenedLog) {
+  constructor(log: OpenedLog, gate: WriterGate) {
     this.#log = log;
+    this.#gate = gate;
   }
 
   async begin(): Promise<Tenure> {
-    const tenure = await this.#log.publisher.begin();
+    const tenure = await this.#log.publisher.begin(this.#gate);
     this.#tenure = tenure;
     const { position } = tenure.published;
     // Between two tenures nothing but the gate keeps others out, and between machines a gate can be lost.

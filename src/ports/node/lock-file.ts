@@ -38,8 +38,13 @@ const lineEnd = Uint8Array.of(10);
 
 interface Descriptor {
   readonly fd: number;
-  readonly identity: string;
+  readonly inode: string;
+  /** Known once it was locked. */
+  identity?: string;
 }
+
+/** Of the mark that the first who locks a file leaves in it. */
+const markDigits = 16;
 
 /**
  * On a local volume the descriptor is kept between acquisitions. On any other it lives for one: after a
@@ -72,7 +77,7 @@ class NodeLockFile implements OsLockFile {
   }
 
   get identity(): string {
-    return this.#state === "held" ? (this.#file?.identity ?? "") : "";
+    return this.#state === "held" ? (this.#file?.identity ?? this.#file?.inode ?? "") : "";
   }
 
   async tryLock(): Promise<boolean> {
@@ -167,6 +172,7 @@ class NodeLockFile implements OsLockFile {
       if (!this.#tryNow(file.fd)) return false;
       if (!this.#parts.isLocal) return true;
       if (await this.#bearsName(file)) {
+        file.identity ??= await this.#identify(file);
         await this.#write(this.#parts.note);
         return true;
       }
@@ -184,11 +190,27 @@ class NodeLockFile implements OsLockFile {
     }
   }
 
-  async #bearsName({ identity }: Descriptor): Promise<boolean> {
+  /**
+   * A file system gives the inode of a deleted file to the next one, so a random mark in the file is part of
+   * what it is. A file that was copied has its mark, and another inode. To be called with the lock in hand.
+   */
+  async #identify({ fd, inode }: Descriptor): Promise<string> {
+    const { note, calls, random } = this.#parts;
+    if (note === undefined) return inode;
+    const offset = note.length + lineEnd.length;
+    const found = new Uint8Array(markDigits);
+    const length = await calls.read(fd, found, offset);
+    if (length === markDigits) return `${inode}:${Buffer.from(found).toString("latin1")}`;
+    const mark = Buffer.from(random.bytes(markDigits / 2)).toString("hex");
+    await this.#write(Buffer.from(`${mark}\n`), offset);
+    return `${inode}:${mark}`;
+  }
+
+  async #bearsName({ inode }: Descriptor): Promise<boolean> {
     if (!this.#parts.isLocal) return true;
     try {
       const { dev, ino } = await this.#parts.calls.stat(this.#path);
-      return `${dev}:${ino}` === identity;
+      return `${dev}:${ino}` === inode;
     } catch (error) {
       if (isAbsence(error)) return false;
       throw toDiskError(error, "stat", this.#path);
@@ -254,7 +276,7 @@ class NodeLockFile implements OsLockFile {
       const fd = await calls.open(this.#path, lockFileFlags);
       try {
         const { dev, ino } = await calls.fstat(fd);
-        return { fd, identity: `${dev}:${ino}` };
+        return { fd, inode: `${dev}:${ino}` };
       } catch (error) {
         await calls.close(fd);
         throw error;

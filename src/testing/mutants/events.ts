@@ -3,7 +3,7 @@ import { RollingChain } from "../../durable/rolling-chain.ts";
 import { Appender } from "../../events/append/appender.ts";
 import type { Head } from "../../events/log/head-file.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
-import { TenureLost, type Tenure } from "../../events/log/publisher.ts";
+import { TenureLost, type Tenure, type WriterGate } from "../../events/log/publisher.ts";
 import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
 import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
 import type { Tip } from "../../events/log/tip.ts";
@@ -66,6 +66,20 @@ class ShowsUnsynced extends LocalPublisher {
 class ShowsBareSlots<T> extends RollingChain<T> {
   protected override async settleShown(): Promise<void> {
     // Its writer syncs it a moment later.
+  }
+}
+
+/** Goes on in the segment of a writer whose lock file was deleted, and who may still be writing there. */
+class GoesOnBesideAnother extends LocalPublisher {
+  override async begin(gate: WriterGate): Promise<Tenure> {
+    return await super.begin({ lockId: "", assertHeld: () => gate.assertHeld() });
+  }
+}
+
+/** Acknowledges without a look at its lock file. */
+class TrustsItsLock extends LocalPublisher {
+  override async begin({ lockId }: WriterGate): Promise<Tenure> {
+    return await super.begin({ lockId, assertHeld: async () => undefined });
   }
 }
 
@@ -209,6 +223,24 @@ export const eventMutants: readonly Mutant[] = [
         openPublisher: (place) => SharePublisher.open(place, { ChainClass: ShowsBareSlots }),
       }),
       "events: mode share on a local disk, a reader, power cuts (weak)",
+    ),
+    breaks: lost,
+  },
+  {
+    name: "events: going on in the segment of a writer that may be at work",
+    about: "Its lock file was deleted; both write at the same place.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(GoesOnBesideAnother)),
+      "events: a lock file that is deleted under its holder",
+    ),
+    breaks: /was acknowledged or shown as|are both said to be at|is damaged at byte/,
+  },
+  {
+    name: "events: acknowledged under a lock file that was deleted",
+    about: "Another has begun a new segment before what was acknowledged.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(TrustsItsLock)),
+      "events: a lock file that is deleted under its holder",
     ),
     breaks: lost,
   },

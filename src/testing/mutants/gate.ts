@@ -32,4 +32,13 @@ export const gateMutants: readonly Mutant[] = [
     scenario: scenarioNamed(gateScenarios(gatePerProcess), "gate: two processes, one killed"),
     breaks: /inside together/,
   },
+  {
+    name: "gate whose lock file is not compared with its name",
+    about: "A process that has the old file open and one that opens the new one exclude nobody.",
+    scenario: {
+      ...scenarioNamed(gateScenarios(), "gate: lock files that are deleted while no other process is inside"),
+      quirks: { osLocks: "uncompared" },
+    },
+    breaks: /inside together/,
+  },
 ];

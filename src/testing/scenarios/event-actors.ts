@@ -69,6 +69,23 @@ export const openDoor: StoreLock = {
   [Symbol.asyncDispose]: release,
 };
 
+/** The lock of a process that opens it when it first appends: by whatever file bears the name then. */
+export async function openLate(ports: Ports): Promise<StoreLock> {
+  let opening: Promise<StoreLock> | undefined;
+  const lock = (): Promise<StoreLock> => (opening ??= createStoreLock(ports, directory));
+  const close = async (): Promise<void> => (await opening)?.close();
+  return {
+    path: `${directory}/.store.lock`,
+    gate: "os",
+    tryAcquire: async () => (await lock()).tryAcquire(),
+    acquire: async (options) => (await lock()).acquire(options),
+    findHolder: async () => (await lock()).findHolder(),
+    withLock: async (work, options) => (await lock()).withLock(work, options),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
 async function openLog(ports: Ports, options: EventScenarioOptions): Promise<OpenedLog> {
   const {
     openPublisher,
@@ -110,7 +127,7 @@ export function repeater(id: string, options: EventScenarioOptions): Actor {
 export function sleeper(options: EventScenarioOptions, { isDone = false }: { readonly isDone?: boolean } = {}): Actor {
   return actor({
     prepare: async ({ ports, name }) => {
-      const tenure = await (await openLog(ports, options)).publisher.begin();
+      const tenure = await (await openLog(ports, options)).publisher.begin(openHold);
       if (isDone) await publishOne(tenure, `${name}:last`);
       return tenure;
     },
@@ -181,6 +198,11 @@ function requestFor(id: string, { tags = ["stock"], condition, given }: Wish = {
   return { content, heads, payload, condition: judged, timeoutMs: Infinity };
 }
 
+/** Deletes the lock file of the log, whoever has it. */
+export function deleter(): Actor {
+  return actor({ run: async ({ ports }) => ports.disk.unlink(`${directory}/.store.lock`) });
+}
+
 /** Looks `times`, and notes all that it was shown. */
 export function reader(times: number, options: EventScenarioOptions): Actor {
   return actor({
@@ -201,12 +223,24 @@ async function readAll(log: OpenedLog): Promise<Told[]> {
   return told;
 }
 
+interface EventAudit {
+  readonly options: EventScenarioOptions;
+  /** What a reader sees at the end is there for good. Default true. */
+  readonly isShownForGood?: boolean | undefined;
+}
+
 /** What anybody was told or shown stands at its position; positions have no gap and no event is there twice; what failed for sure never appears. */
-async function logIsWhole(options: EventScenarioOptions, ports: Ports, facts: readonly Fact[]): Promise<void> {
-  const log = await openLog(ports, { ...options, openLock: async () => openDoor });
+async function logIsWhole(
+  { options, isShownForGood = true }: EventAudit,
+  ports: Ports,
+  facts: readonly Fact[],
+): Promise<void> {
+  const log = await openLog(ports, options);
   // As the next writer finds it, and as a reader found it before.
-  const before = await readAll(log);
-  await (await log.publisher.begin()).close();
+  const before = isShownForGood ? await readAll(log) : [];
+  const hold = await log.lock.acquire();
+  await (await log.publisher.begin(hold)).close();
+  await hold.release();
   const events = await readAll(log);
   const ids = events.map(({ id }) => id);
   const shown = ids.join(", ");
@@ -235,7 +269,10 @@ function nothingIsTakenBack(facts: readonly Fact[]): void {
 
 export function eventScenario(
   options: EventScenarioOptions,
-  scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>,
+  {
+    isShownForGood,
+    ...scenario
+  }: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario> & Pick<EventAudit, "isShownForGood">,
 ): Scenario {
   return {
     setup: async (ports) => {
@@ -245,7 +282,7 @@ export function eventScenario(
       await log.close();
     },
     check: nothingIsTakenBack,
-    audit: (ports, facts) => logIsWhole(options, ports, facts),
+    audit: (ports, facts) => logIsWhole({ options, isShownForGood }, ports, facts),
     ...scenario,
   };
 }

@@ -2,8 +2,10 @@
 import type { Profile } from "../sim/persistence.ts";
 import type { Scenario } from "../explorer/scenario.ts";
 import {
+  deleter,
   eventScenario,
   local,
+  openLate,
   reader,
   rivals,
   share,
@@ -72,6 +74,13 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
       errors: { errnos: ["ENOSPC"] },
       troubles: { error: 1 },
       actors: { ada: rivals(options), bob: writer(1, options) },
+    }),
+    scenario({
+      name: "events: a lock file that is deleted under its holder",
+      about: "Two writers are inside at once, and nothing that was acknowledged is lost.",
+      actors: { ada: writer(1, options), bob: writer(1, { ...options, openLock: openLate }), dan: deleter() },
+      // A writer that is stopped between its last look and its head may show what does not count.
+      isShownForGood: false,
     }),
     scenario({
       name: "events: segments that are full at once",

@@ -1,25 +1,45 @@
 // Scenarios of the gate: several processes in one critical section, one of them killed.
 import { Gate } from "../../durable/gate.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { actor, mustHold, type Actor, type Fact, type Scenario } from "../explorer/scenario.ts";
+import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../explorer/scenario.ts";
 
 /** What the scenarios run on: the real gate, or a known-wrong variant. */
 export type OpenGate = (ports: Ports) => Promise<Pick<Gate, "acquire">>;
 
-const openGate: OpenGate = (ports) => Gate.open(ports, { lockPath: "/store/.lock", turnstilePath: "/store/.next" });
+const paths = { lockPath: "/store/.lock", turnstilePath: "/store/.next" };
+const openGate: OpenGate = (ports) => Gate.open(ports, paths);
 
 function worker(open: OpenGate, times: number): Actor {
   return actor({
     prepare: ({ ports }) => open(ports),
-    run: async ({ ports, note }, gate) => {
-      for (let time = 0; time < times; time++) {
-        const hold = await gate.acquire();
-        note("enter");
-        // Something that takes a step, so that the others can come in if nothing keeps them out.
-        await ports.disk.canOpen("/store");
-        note("leave");
-        await hold.release();
-      }
+    run: (context, gate) => work(context, gate, times),
+  });
+}
+
+/** Opens the gate only when the others are at work. */
+function newcomer(open: OpenGate): Actor {
+  return actor({ run: async (context) => work(context, await open(context.ports), 1) });
+}
+
+async function work({ ports, note }: ActorContext, gate: Pick<Gate, "acquire">, times: number): Promise<void> {
+  for (let time = 0; time < times; time++) {
+    const hold = await gate.acquire();
+    note("enter");
+    // Something that takes a step, so that the others can come in if nothing keeps them out.
+    await ports.disk.canOpen("/store");
+    note("leave");
+    await hold.release();
+  }
+}
+
+/** Deletes the lock files while it is inside itself, so that no other process is: a clean-up, a restore. */
+function cleaner(open: OpenGate): Actor {
+  return actor({
+    prepare: ({ ports }) => open(ports),
+    run: async ({ ports }, gate) => {
+      const hold = await gate.acquire();
+      for (const path of Object.values(paths)) await ports.disk.unlink(path);
+      await hold.release();
     },
   });
 }
@@ -55,6 +75,12 @@ export function gateScenarios(open: OpenGate = openGate): Scenario[] {
       ...shared,
       actors: { ada: worker(open, 1), bob: worker(open, 1), cleo: worker(open, 1) },
       killsMax: 1,
+    },
+    {
+      name: "gate: lock files that are deleted while no other process is inside",
+      about: "One process has them open by then and one opens them before, meanwhile or after.",
+      ...shared,
+      actors: { ada: worker(open, 1), bob: newcomer(open), cleaner: cleaner(open) },
     },
   ];
 }

@@ -169,7 +169,8 @@ function simOsLock({ osLocks, park, name, machine, server }: SimProcessOptions, 
         const isNamed = (): boolean => server.find(path) === file.node;
         return { file, owner: { process: name, machine: machine.name, file: file.node, path, isNamed } };
       };
-      const nameTouch = disk.volume.kind === "local" ? server.touch(path, false) : undefined;
+      const isCompared = disk.volume.kind === "local" && server.quirks.osLocks !== "uncompared";
+      const nameTouch = isCompared ? server.touch(path, false) : undefined;
       return new SimOsLockFile({ path, open, nameTouch, osLocks, park }, await open());
     },
   };

@@ -43,7 +43,8 @@ export interface Quirks {
   readonly lateStamps?: boolean;
   /** How far the clock that stamps files is ahead of the true time. */
   readonly clockOffsetMs?: number;
-  readonly osLocks?: "exclude" | "per machine" | "none";
+  /** "uncompared": known to be wrong, a grant counts whatever the name leads to. */
+  readonly osLocks?: "exclude" | "per machine" | "none" | "uncompared";
   /** "hints": at once, once for each watch. "any time": once for each watch, whenever the explorer chooses, as often as the scenario allows. */
   readonly watch?: "hints" | "any time" | "silent";
 }

@@ -1,0 +1,70 @@
+// Event logs whose lock file is deleted again and again while processes append: nothing that was acknowledged is lost.
+import { unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, vi } from "vitest";
+import { openEvents } from "../../src/events/index.ts";
+import { startChild } from "../durable/child.ts";
+import { nodeClock } from "../../src/ports/node/clock.ts";
+import { makeScratch } from "../ports/scratch.ts";
+
+const events = new URL("../../dist/events/index.js", import.meta.url).href;
+
+/** Appends one event after the other, and says the names of those that were acknowledged. */
+const append = `
+  const { openEvents } = await import(args[0]);
+  const log = await openEvents(args[1]);
+  say("ready");
+  await told.next();
+  for (let count = 0; count < 40; count++) {
+    const name = args[2] + ":" + count;
+    try {
+      await log.append([{ type: "Named", data: { name } }]);
+      say("acknowledged " + name);
+    } catch (error) {
+      say("code" in error ? error.code : String(error));
+    }
+  }
+  say("done");
+  await log.close();
+  process.exit(0);`;
+
+it("an event that was acknowledged is there, once, though its lock file was deleted at any moment", async () => {
+  const directory = join(makeScratch(), "log");
+  await using log = await openEvents(directory);
+  const children = ["ada", "bob", "cleo"].map((name) => startChild(append, events, directory, name));
+  for (const child of children) expect(await child.hear()).toBe("ready");
+  let isOver = false;
+  const deletions = vi.fn(() => unlinkSync(join(directory, ".store.lock")));
+  const deleting = (async () => {
+    while (!isOver) {
+      try {
+        deletions();
+      } catch {
+        // The next writer has not come yet.
+      }
+      await nodeClock.sleep(3);
+    }
+  })();
+  const acknowledged: string[] = [];
+  const others = new Set<string>();
+  await Promise.all(
+    children.map(async (child) => {
+      child.tell("go");
+      for (let line = await child.hear(); line !== "done"; line = await child.hear()) {
+        const name = /^acknowledged (.*)$/.exec(line)?.[1];
+        if (name === undefined) others.add(line);
+        else acknowledged.push(name);
+      }
+    }),
+  );
+  isOver = true;
+  await deleting;
+  expect(deletions.mock.results.filter(({ type }) => type === "return").length).toBeGreaterThan(5);
+  // Two were inside, and one of them learnt of it too late to know what became of its event.
+  expect([...others].filter((code) => code !== "OUTCOME_UNKNOWN")).toEqual([]);
+  const found: unknown[] = [];
+  for await (const { data } of log.read()) found.push((data as { name: string }).name);
+  expect(new Set(found).size).toBe(found.length);
+  expect(acknowledged.filter((name) => !found.includes(name))).toEqual([]);
+  await (await openEvents(directory)).close();
+});

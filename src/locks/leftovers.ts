@@ -3,27 +3,38 @@ import { removeTree, unlinkIfThere } from "../durable/directory.ts";
 import type { Ground } from "../durable/ground.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { LockTable } from "./lock-table.ts";
-import type { Table } from "./request.ts";
+import type { Request, Table } from "./request.ts";
 
-/** A file or directory whose maker is dead. */
+/** A file or directory that no process needs, unless a newer list says otherwise. */
 export interface Leftover {
   /** Of the request or redo that it belongs to. */
   readonly id: string;
-  /** Who made it. */
-  readonly holder: string;
+  /** Who made it, if that matters: as long as it has a request in the list it may only have slept. */
+  readonly holder?: string;
   readonly path: string;
   readonly isTree: boolean;
 }
 
-/** Only of holders that are declared dead: whatever they wanted to append is in the list by now, or will never count. */
-export async function findLeftovers({ ports: { disk }, layout }: Ground): Promise<Leftover[]> {
+/**
+ * Only of holders that are declared dead: whatever they wanted to append is in the list by now, or
+ * will never count. And files of offers whose request is not among those that stand, whoever lives:
+ * an offer is made for a request that stands in the list, and one that is over never comes back.
+ */
+export async function findLeftovers(
+  { ports: { disk }, layout }: Ground,
+  standing: readonly Request[],
+): Promise<Leftover[]> {
+  const listed = new Set(standing.map(({ id }) => id));
   const leftovers: Leftover[] = [];
   for (const room of ["holds", "redo", "done"])
     for (const name of await disk.list(`${layout.directory}/${room}`)) {
-      const id = name.replace(/\.transfer$/, "");
-      const [holder = ""] = id.split(".");
-      if (await disk.canOpen(layout.deathRecord(holder)))
-        leftovers.push({ id, holder, path: `${layout.directory}/${room}/${name}`, isTree: room !== "holds" });
+      const [holder = "", random = ""] = name.split(".");
+      const id = `${holder}.${random}`;
+      const isOffer = name.endsWith(".transfer");
+      if (isOffer ? !listed.has(id) : await disk.canOpen(layout.deathRecord(holder))) {
+        const path = `${layout.directory}/${room}/${name}`;
+        leftovers.push({ id, path, isTree: room !== "holds", ...(isOffer ? {} : { holder }) });
+      }
     }
   return leftovers;
 }
@@ -45,5 +56,6 @@ export async function removeLeftovers(table: LockTable, list: Table, leftovers: 
   const owners = new Set(list.requests.map(({ holder }) => holder));
   const { disk } = table.ground.ports;
   for (const { id, holder, path, isTree } of leftovers)
-    if (!needed.has(id) && !owners.has(holder)) await (isTree ? removeTree(disk, path) : unlinkIfThere(disk, path));
+    if (!needed.has(id) && !(holder !== undefined && owners.has(holder)))
+      await (isTree ? removeTree(disk, path) : unlinkIfThere(disk, path));
 }

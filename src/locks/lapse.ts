@@ -1,18 +1,14 @@
-// Whether nobody came for a hold that was to be handed over: by two stamps of the server, so that no clock of a machine decides.
-import { withProbe } from "../durable/stamp.ts";
+// Whether an offered hold was taken by no process in time: by two stamps of the server, so that no clock of a machine decides.
+import { findStampMs, withProbe } from "../durable/stamp.ts";
 import type { Staging } from "../durable/staging.ts";
-import { hasErrno } from "../ports/disk-error.ts";
 
-/** `file`: made when the hold was offered, and removed when it was taken. */
+/** `file`: made when the hold was offered, under a name of that offer alone, and removed when it was taken. */
 export async function isLapsed(staging: Staging, file: string, expiresMs: number): Promise<boolean> {
-  const { disk } = staging;
   return await withProbe(staging, async (probe) => {
-    try {
-      const thenMs = (await disk.stat(file)).mtimeMs;
-      return (await disk.stat(probe)).mtimeMs - thenMs > expiresMs;
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return true;
-      throw error;
-    }
+    const thenMs = await findStampMs(staging.disk, file);
+    if (thenMs === undefined) return true;
+    const nowMs = await findStampMs(staging.disk, probe);
+    // Without a probe there is no now: our own directory was swept, and whatever is asked next says so.
+    return nowMs !== undefined && nowMs - thenMs > expiresMs;
   });
 }

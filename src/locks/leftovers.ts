@@ -5,14 +5,14 @@ import { isStillThere } from "../durable/publish.ts";
 import { isHoldfastError } from "../errors.ts";
 import { isId } from "../format/id.ts";
 import type { LockTable } from "./lock-table.ts";
-import type { Table } from "./request.ts";
+import type { Request, Table } from "./request.ts";
 
-/** A file or directory whose maker is dead. */
+/** A file or directory that no process needs, unless a newer list says otherwise. */
 export interface Leftover {
   /** Of the request or redo that it belongs to. */
   readonly id: string;
-  /** Who made it. */
-  readonly holder: string;
+  /** Who made it, if that matters: as long as it has a request in the list it may only have slept. */
+  readonly holder?: string;
   readonly path: string;
   readonly isTree: boolean;
 }
@@ -20,19 +20,28 @@ export interface Leftover {
 /**
  * Only of holders that are gone: whatever they wanted to append is in the list by now, or will never count. A holder has its
  * record before it makes anything, and until it ends or is declared dead; nobody has looked for that record before.
+ * And files of offers whose request is not among those that stand, whoever lives: an offer is made for a request that
+ * stands in the list, and one that is over never comes back.
  */
-export async function findLeftovers({ ports: { disk }, layout, staging }: Ground): Promise<Leftover[]> {
+export async function findLeftovers(
+  { ports: { disk }, layout, staging }: Ground,
+  standing: readonly Request[],
+): Promise<Leftover[]> {
+  const listed = new Set(standing.map(({ id }) => id));
   const leftovers: Leftover[] = [];
   const isThere = new Map<string, boolean>();
   for (const room of ["holds", "redo", "done"])
     for (const name of await disk.list(`${layout.directory}/${room}`)) {
-      const id = name.replace(/\.transfer$/, "");
-      const [holder = ""] = id.split(".");
+      const [holder = "", random = ""] = name.split(".");
       // Foreign files are none of our business.
       if (!isId(holder)) continue;
-      if (!isThere.has(holder)) isThere.set(holder, await isStillThere(staging, layout.record(holder)));
-      if (!isThere.get(holder))
-        leftovers.push({ id, holder, path: `${layout.directory}/${room}/${name}`, isTree: room !== "holds" });
+      const id = `${holder}.${random}`;
+      const isOffer = name.endsWith(".transfer");
+      if (!isOffer && !isThere.has(holder)) isThere.set(holder, await isStillThere(staging, layout.record(holder)));
+      if (isOffer ? !listed.has(id) : !isThere.get(holder)) {
+        const path = `${layout.directory}/${room}/${name}`;
+        leftovers.push({ id, path, isTree: room !== "holds", ...(isOffer ? {} : { holder }) });
+      }
     }
   return leftovers;
 }
@@ -54,5 +63,6 @@ export async function removeLeftovers(table: LockTable, list: Table, leftovers: 
   const owners = new Set(list.requests.map(({ holder }) => holder));
   const { disk } = table.ground.ports;
   for (const { id, holder, path, isTree } of leftovers)
-    if (!needed.has(id) && !owners.has(holder)) await (isTree ? removeTree(disk, path) : unlinkIfThere(disk, path));
+    if (!needed.has(id) && !(holder !== undefined && owners.has(holder)))
+      await (isTree ? removeTree(disk, path) : unlinkIfThere(disk, path));
 }

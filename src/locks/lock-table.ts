@@ -15,9 +15,9 @@ import { Debts } from "./debts.ts";
 import { isLapsed } from "./lapse.ts";
 import { findLeftovers, removeLeftovers } from "./leftovers.ts";
 import { findTree } from "./lock-names.ts";
-import { applyRedo, doneDirectory, stuck, type RedoPlace } from "./redo-apply.ts";
+import { applyRedo, doneDirectory, emptyTrash, stuck, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
-import { checkTable, emptyTable, tableKind, type Request, type Table } from "./request.ts";
+import { checkTable, emptyTable, tableKind, type Request, type Table, type Transfer } from "./request.ts";
 import { Verdicts } from "./verdicts.ts";
 
 /** Beyond twice as many requests as were found standing last time, and so many more, all of them are looked at. */
@@ -234,7 +234,8 @@ export class LockTable {
     await unlinkIfThere(disk, this.holdFile(request.id));
     this.#verdicts.noteOver(request.id);
     // In nobody's way if it stays: it says nothing about a request that is over.
-    if (request.transfer !== undefined) await disk.unlink(this.transferFile(request.id)).catch(() => undefined);
+    if (request.transfer !== undefined)
+      await unlinkIfThere(disk, this.transferFile(request.id, request.transfer)).catch(() => undefined);
   }
 
   /** Completes what was committed and whose request is no longer listed, as far as `concerns` says. RESOURCE_BUSY when that cannot be done now. */
@@ -254,12 +255,14 @@ export class LockTable {
     const { ground } = this;
     await ground.sweep();
     const { state } = await this.read();
-    await this.judge(state.requests, { once: true });
-    const leftovers = await findLeftovers(ground);
-    if (!this.#verdicts.hasCondemned && leftovers.length === 0 && state.redos.length === 0) return;
-    // Also when there is nothing to drop: only what our own append says is surely the newest.
-    const entry = await this.append((table) => table);
-    if (entry !== undefined) await removeLeftovers(this, entry.state, leftovers);
+    const standing = await this.judge(state.requests, { once: true });
+    const leftovers = await findLeftovers(ground, standing);
+    if (this.#verdicts.hasCondemned || leftovers.length > 0 || state.redos.length > 0) {
+      // Also when there is nothing to drop: only what our own append says is surely the newest.
+      const entry = await this.append((table) => table);
+      if (entry !== undefined) await removeLeftovers(this, entry.state, leftovers);
+    }
+    await emptyTrash(this.place);
   }
 
   async collect(): Promise<number> {
@@ -319,11 +322,12 @@ export class LockTable {
 
   /** Whether nobody came for what was to be handed over. */
   async isLapsed({ id, transfer }: Request): Promise<boolean> {
-    return transfer !== undefined && (await isLapsed(this.ground.staging, this.transferFile(id), transfer.expiresMs));
+    if (transfer === undefined) return false;
+    return await isLapsed(this.ground.staging, this.transferFile(id, transfer), transfer.expiresMs);
   }
 
-  /** Its stamp tells since when a request waits to be taken over. */
-  transferFile(id: string): string {
-    return `${this.holdFile(id)}.transfer`;
+  /** Its stamp tells since when a request waits to be taken over. Of one offer: a name that is made again could be taken for what it was before. */
+  transferFile(id: string, { secretHash }: Pick<Transfer, "secretHash">): string {
+    return `${this.holdFile(id)}.${secretHash}.transfer`;
   }
 }

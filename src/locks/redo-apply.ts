@@ -1,7 +1,7 @@
 // Applies a committed redo: every step is a rename out of or into the step's own directory, and that directory is gone before anything goes on. So whoever comes
 // late, twice or delayed finds nothing to rename, and no identity needs to be compared.
 import { again } from "../durable/again.ts";
-import { syncNames, parentOf } from "../durable/directory.ts";
+import { parentOf, removeTree, syncNames } from "../durable/directory.ts";
 import { renameOnce } from "../durable/publish.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
@@ -33,6 +33,17 @@ export function doneDirectory({ directory }: RedoPlace, id: string): string {
 }
 export function trashDirectory({ directory }: RedoPlace): string {
   return `${directory}/trash`;
+}
+
+/** Deletes what was removed: by the one who removed it, and after a crash by the next who opens the locks. Never fails: what stays is in no one's way. */
+export async function emptyTrash(place: RedoPlace): Promise<void> {
+  const { disk } = place.ports;
+  const trash = trashDirectory(place);
+  try {
+    for (const name of await disk.list(trash)) await removeTree(disk, `${trash}/${name}`);
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error;
+  }
 }
 
 /** Does what is left of it, whoever began. RESOURCE_BUSY when that cannot be done now, whatever the disk says: it is committed, and nobody may go on. */

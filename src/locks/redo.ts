@@ -12,7 +12,7 @@ import { covers } from "./conflict.ts";
 import type { Grant } from "./grant.ts";
 import type { Keys, Located } from "./lock-key.ts";
 import type { LockTable } from "./lock-table.ts";
-import { doneDirectory, isInGround, redoDirectory, targetOf, trashDirectory } from "./redo-apply.ts";
+import { doneDirectory, emptyTrash, isInGround, redoDirectory, targetOf } from "./redo-apply.ts";
 import { mustFit, type Kind } from "./redo-fit.ts";
 import type { Redo, RedoStep } from "./redo-record.ts";
 import { findOwn, loseIt } from "./width.ts";
@@ -282,12 +282,11 @@ async function completeOwn(table: LockTable, grant: Grant, redo: Redo): Promise<
 async function forget(table: LockTable, grant: Grant, { id }: Redo, remains: readonly string[]): Promise<void> {
   grant.redos.delete(id);
   const { disk } = table.ground.ports;
-  const trash = trashDirectory(table.place);
   try {
     for (const path of remains) await removeTree(disk, path);
-    for (const name of await disk.list(trash)) await removeTree(disk, `${trash}/${name}`);
   } catch (error) {
     // In nobody's way if it stays, and what the caller asked for is done.
     if (!isHoldfastError(error)) throw error;
   }
+  await emptyTrash(table.place);
 }

@@ -95,5 +95,12 @@ function holderOf(value: unknown): string {
 
 function transferOf(value: unknown): Transfer {
   const { secretHash, expiresMs } = objectOf(value);
-  return { secretHash: textOf(secretHash), expiresMs: countOf(expiresMs) };
+  return { secretHash: hashOf(secretHash), expiresMs: countOf(expiresMs) };
+}
+
+/** It becomes part of a path, and one that was edited by hand must not lead us out of the ground. */
+function hashOf(value: unknown): string {
+  const hash = textOf(value);
+  if (!/^[0-9a-f]{32}$/.test(hash)) throw new TypeError("not the hash of a secret");
+  return hash;
 }

@@ -20,23 +20,27 @@ export async function handOver(
   grant.life.mustGoOn();
   const { disk, random } = table.ground.ports;
   const secret = randomName(random.bytes(16));
-  const file = table.transferFile(grant.id);
-  // Left by an attempt that failed.
-  await unlinkIfThere(disk, file);
+  const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
+  const file = table.transferFile(grant.id, transfer);
   // Before the list says that it waits, because from then on its stamp is what it lapses by.
   await createOwnFile(disk, file, new Uint8Array(), { sync: false });
-  const entry = await table.append(({ requests, redos }, { change }) => {
-    const mine = findOwn(requests, grant);
-    if (mine === undefined) return undefined;
-    const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
-    // Holds within it may have had a higher one than the list says.
-    const fence = fenceParts(Math.max(grant.fence, fenceOf(mine)));
-    return {
-      requests: requests.map((request) =>
-        request === mine ? { ...withoutWish(mine), change, ...fence, transfer } : request,
-      ),
-      redos,
-    };
+  const offer = (): Promise<unknown> =>
+    table.append(({ requests, redos }, { change }) => {
+      const mine = findOwn(requests, grant);
+      if (mine === undefined) return undefined;
+      // Holds within it may have had a higher one than the list says.
+      const fence = fenceParts(Math.max(grant.fence, fenceOf(mine)));
+      return {
+        requests: requests.map((request) =>
+          request === mine ? { ...withoutWish(mine), change, ...fence, transfer } : request,
+        ),
+        redos,
+      };
+    });
+  const entry = await offer().catch(async (error: unknown) => {
+    // Left alone only where it may be what an offer lapses by.
+    if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) await unlinkIfThere(disk, file).catch(() => undefined);
+    throw error;
   });
   if (entry === undefined) {
     await unlinkIfThere(disk, file);
@@ -76,8 +80,9 @@ export async function takeOver(table: LockTable, token: string, life: Life): Pro
   }
   const taken = entry?.state.requests.find((request) => request.id === id && request.holder === life.holder.id);
   if (taken === undefined) throw noSuch(token, "somebody else has taken it, or it has lapsed");
-  // Harmless if it stays: it says nothing about a request that waits for nobody, and goes before the next offer of it.
-  await unlinkIfThere(table.ground.ports.disk, table.transferFile(id)).catch(() => undefined);
+  // Harmless if it stays: it says nothing about any other offer, and goes with what is left when its request is over.
+  const file = table.transferFile(id, { secretHash });
+  await unlinkIfThere(table.ground.ports.disk, file).catch(() => undefined);
   return taken;
 }
 

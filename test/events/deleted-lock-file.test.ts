@@ -12,7 +12,7 @@ const events = new URL("../../dist/events/index.js", import.meta.url).href;
 /** Appends one event after the other, and says the names of those that were acknowledged. */
 const append = `
   const { openEvents } = await import(args[0]);
-  const log = await openEvents(args[1]);
+  let log = await openEvents(args[1]);
   say("ready");
   await told.next();
   for (let count = 0; count < 40; count++) {
@@ -22,6 +22,7 @@ const append = `
       say("acknowledged " + name);
     } catch (error) {
       say("code" in error ? error.code : String(error));
+      if (error.code === "CLOSED") log = await openEvents(args[1]);
     }
   }
   say("done");
@@ -30,7 +31,7 @@ const append = `
 
 it("an event that was acknowledged is there, once, though its lock file was deleted at any moment", async () => {
   const directory = join(makeScratch(), "log");
-  await using log = await openEvents(directory);
+  await (await openEvents(directory)).close();
   const children = ["ada", "bob", "cleo"].map((name) => startChild(append, events, directory, name));
   for (const child of children) expect(await child.hear()).toBe("ready");
   let isOver = false;
@@ -60,11 +61,12 @@ it("an event that was acknowledged is there, once, though its lock file was dele
   isOver = true;
   await deleting;
   expect(deletions.mock.results.filter(({ type }) => type === "return").length).toBeGreaterThan(5);
-  // Two were inside, and one of them learnt of it too late to know what became of its event.
-  expect([...others].filter((code) => code !== "OUTCOME_UNKNOWN")).toEqual([]);
+  // Two were inside, and one of them learnt of it too late to know what became of its event; or it put an older head over
+  // that of the other, who has to open the log again.
+  expect([...others].filter((code) => code !== "OUTCOME_UNKNOWN" && code !== "CLOSED")).toEqual([]);
+  await using log = await openEvents(directory);
   const found: unknown[] = [];
   for await (const { data } of log.read()) found.push((data as { name: string }).name);
   expect(new Set(found).size).toBe(found.length);
   expect(acknowledged.filter((name) => !found.includes(name))).toEqual([]);
-  await (await openEvents(directory)).close();
 });

@@ -1,9 +1,10 @@
 // What is left behind in the directories of the lock table, who removes it, and what nobody may remove.
 import { readFileSync, writeFileSync } from "node:fs";
-import { readdir, rename } from "node:fs/promises";
+import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { diskError } from "../../src/ports/disk-error.ts";
 import { LocksWorld, withDisk } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -90,4 +91,46 @@ it("a transfer that lapsed leaves nothing", async () => {
     })
     .toBe(true);
   expect(await readdir(at(".holdfast/holds"))).toEqual([]);
+});
+
+it("an offer that is over leaves no file for ever, though all who had to do with it closed in good order", async () => {
+  const giver = await world.open({ isClosedByItself: true });
+  const taker = await world.open({
+    isClosedByItself: true,
+    tamper: withDisk((disk) => ({
+      unlink: async (path) => {
+        if (path.endsWith(".transfer")) throw diskError("EACCES", "unlink", path);
+        await disk.unlink(path);
+      },
+    })),
+  });
+  await (await taker.receive(await (await giver.acquire("x")).transfer())).release();
+  await taker.close();
+  await giver.close();
+  expect(await readdir(at(".holdfast/holds"))).toHaveLength(1);
+  await world.open();
+  expect(await readdir(at(".holdfast/holds"))).toEqual([]);
+});
+
+it("an offer that stands keeps its file, whoever opens the locks, and another offer has another one", async () => {
+  const giver = await world.open();
+  const first = await (await giver.acquire("x")).transfer();
+  const [file] = (await readdir(at(".holdfast/holds"))).filter((name) => name.endsWith(".transfer"));
+  const taker = await world.open();
+  expect(await readdir(at(".holdfast/holds"))).toContain(file);
+  const received = await taker.receive(first);
+  const second = await received.transfer();
+  const [other] = (await readdir(at(".holdfast/holds"))).filter((name) => name.endsWith(".transfer"));
+  expect(other).toBeDefined();
+  expect(other).not.toBe(file);
+  await (await giver.receive(second)).release();
+  expect(await readdir(at(".holdfast/holds"))).toEqual([]);
+});
+
+it("what was removed is deleted by the next process that opens the locks, if its remover died before it came to that", async () => {
+  await mkdir(at(".holdfast/trash/of-the-dead/inside"), { recursive: true });
+  writeFileSync(at(".holdfast/trash/of-the-dead/inside/f"), "");
+  writeFileSync(at(".holdfast/trash/another"), "");
+  await world.open();
+  expect(await readdir(at(".holdfast/trash"))).toEqual([]);
 });

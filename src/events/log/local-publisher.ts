@@ -62,7 +62,8 @@ export class LocalPublisher implements Publisher {
 
   async #publishedTip(): Promise<Tip> {
     const head = await this.#findHead();
-    if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return await this.shown(head);
+    if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined))
+      return await this.shown(head);
     const tip = await this.#tipAfterRestart(head);
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#findHead();

@@ -135,8 +135,8 @@ function lookingByStat(disk: Disk): Disk {
 class SweepingByName extends LockTable {
   override async sweep(): Promise<void> {
     await this.ground.sweep();
-    await this.judge((await this.read()).state.requests, { once: true });
-    const leftovers = await findLeftovers(this.ground);
+    const standing = await this.judge((await this.read()).state.requests, { once: true });
+    const leftovers = await findLeftovers(this.ground, standing);
     const entry = await this.append((table) => table);
     const named = new Set([...(entry?.state.requests ?? []), ...(entry?.state.redos ?? [])].map(({ id }) => id));
     for (const { id, path } of leftovers) if (!named.has(id)) await removeTree(this.ground.ports.disk, path);

@@ -50,7 +50,9 @@ class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
 /** Takes an ESTALE for proof that `open` is gone. */
 class ChainTrustingStaleHandles<T> extends RollingChain<T> {
   protected override async removeEpoch(directory: string): Promise<boolean> {
-    await unlinkIfThere(this.staging.disk, `${directory}/open`);
+    await this.staging.disk.unlink(`${directory}/open`).catch((error: unknown) => {
+      if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
+    });
     return await removeDirectory(this.staging.disk, directory);
   }
 }

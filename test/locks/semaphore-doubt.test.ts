@@ -54,12 +54,12 @@ describe("a semaphore that was won", () => {
 
   const stale = "pid=4711\ntimestamp=0\n";
   it.each([
-    ["a free one", undefined, "OUTCOME_UNKNOWN"],
-    ["a stale one", stale, "IO_ERROR"],
-  ])("without an answer (%s) is let go as soon as the disk answers again", async (_, planted, code) => {
+    ["a free one", undefined],
+    ["a stale one", stale],
+  ])("without an answer (%s) is let go as soon as the disk answers again", async (_, planted) => {
     const { world, trouble, ada, bob } = await prepare(planted);
     trouble.onWon = () => (trouble.fails = new Set(["link", "rename", "read", "unlink"]));
-    await expect(ada.tryAcquire()).rejects.toMatchObject({ code });
+    await expect(ada.tryAcquire()).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
     expect(world.text()).toContain("token=");
     // It is not known whether it is this process's own, and so nobody else in it may try yet.
     expect(await ada.tryAcquire()).toBe(undefined);

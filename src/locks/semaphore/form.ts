@@ -1,6 +1,6 @@
-// The two forms of a lock, a file and a directory: how each is made so that one of many wins, replaced, and taken away.
+// The two forms of a lock, a file and a directory: how each is made so that one of many wins, and removed by its holder.
 import { createOwnFile } from "../../durable/own-name.ts";
-import { linkOnce, outcomeUnknown } from "../../durable/publish.ts";
+import { linkOnce } from "../../durable/publish.ts";
 import { hasErrno, isOutage, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -17,19 +17,20 @@ export interface FileOptions {
 }
 
 /**
- * Makes the lock file complete, if the name is free: of many callers one gets true. A file that is created and then filled would be seen empty, and so it
- * is written under another name and linked. UNSUPPORTED_DISK where there are no hard links.
+ * Writes the lock file under another name, and syncs it; `link` makes it the lock if the name is free then: of many callers
+ * one gets true. A file that is created and then filled would be seen empty. UNSUPPORTED_DISK where there are no hard links.
  */
-export async function linkLockFile(
+export async function withStaged<T>(
   ports: Ports,
   path: string,
   bytes: Uint8Array,
   options: FileOptions,
-): Promise<boolean> {
+  action: (link: () => Promise<boolean>) => Promise<T>,
+): Promise<T> {
   const temp = await stage(ports, path, bytes, options);
   try {
     // Again if it is not there after all: it is ours only once we are told so, and whoever took it away by force meanwhile took it from nobody.
-    return await linkOnce(ports.disk, temp, path, bytes, { mayRepeat: true });
+    return await action(() => linkOnce(ports.disk, temp, path, bytes, { mayRepeat: true }));
   } finally {
     await discard(ports.disk, temp);
   }
@@ -81,30 +82,7 @@ export async function makeLockDirectory(
   return true;
 }
 
-/**
- * Puts our lock file in the place of another in one step: the name is never free in between. Only under the guard. False when somebody swept what we had
- * written before it was moved: nothing has happened.
- */
-export async function replaceLockFile(
-  ports: Ports,
-  path: string,
-  bytes: Uint8Array,
-  options: FileOptions,
-): Promise<boolean> {
-  const temp = await stage(ports, path, bytes, options);
-  try {
-    await ports.disk.rename(temp, path);
-    return true;
-  } catch (error) {
-    // A repeated request fails although the first one was done.
-    if (await carries(ports.disk, path, "file", bytes)) return true;
-    await discard(ports.disk, temp);
-    if (hasErrno(error, "ENOENT")) return false;
-    throw isOutcomeUnknown(error) ? outcomeUnknown(path, error) : error;
-  }
-}
-
-/** Takes away what was just looked at; fine when it is gone already. Only what is our own and young, or under the guard. */
+/** Removes what was just looked at; fine when it is gone already. Only what is our own and young, or where nothing is taken over. */
 export async function removeLock(ports: Ports, path: string, sight: Taken): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

@@ -31,7 +31,7 @@ export class Guard {
 
   /** Undefined when somebody else has it. UNSUPPORTED_DISK where there are no OS locks. */
   async tryRun<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
-    return await this.#tryWith(await this.#open(), action);
+    return await this.#tryWith(await this.#openFile(), action);
   }
 
   /** As above, but without a guard where none can be had: there nobody takes over, so nobody has to be kept out. */
@@ -42,23 +42,38 @@ export class Guard {
 
   /** Waits for it, but not for ever: LOCK_TIMEOUT. UNSUPPORTED_DISK where there are no OS locks. */
   async run<T>(action: () => Promise<T>): Promise<T> {
-    return await this.#runWith(await this.#open(), action);
+    return await this.#runWith(await this.#openFile(), action);
   }
 
-  /** As above, but without a guard where none can be had. */
-  async runIfAny<T>(action: () => Promise<T>): Promise<T> {
+  /** As above, but without a guard where none can be had; `action` is told. */
+  async runIfAny<T>(action: (isGuarded: boolean) => Promise<T>): Promise<T> {
     const file = await this.#openIfAny();
-    return file === undefined ? await action() : await this.#runWith(file, action);
+    return file === undefined ? await action(false) : await this.#runWith(file, () => action(true));
   }
 
-  #open(): Promise<OsLockFile> {
+  /** Opened before it is needed: a guard that this user may not open is met before the lock is taken. Undefined when there is none. */
+  async open({ isNeeded }: { readonly isNeeded: boolean }): Promise<OsLockFile | undefined> {
+    if (!this.isTrusted) return undefined;
+    return isNeeded || (await this.#ports.disk.canOpen(this.#path)) ? await this.#openIfAny() : undefined;
+  }
+
+  /**
+   * What `look` finds under the guard, if there is one by now: `opened`, or one that was made since. Else true: who makes
+   * one later looks at the name later.
+   */
+  async confirm(opened: OsLockFile | undefined, look: () => Promise<boolean>): Promise<boolean> {
+    const file = opened ?? (await this.open({ isNeeded: false }));
+    return file === undefined || (await this.#runWith(file, look));
+  }
+
+  #openFile(): Promise<OsLockFile> {
     return this.#ports.osLock.open(this.#path);
   }
 
   async #openIfAny(): Promise<OsLockFile | undefined> {
     if (!this.isTrusted) return undefined;
     try {
-      return await this.#open();
+      return await this.#openFile();
     } catch (error) {
       if (isHoldfastError(error, "UNSUPPORTED_DISK")) return undefined;
       throw error;

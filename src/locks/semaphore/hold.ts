@@ -2,8 +2,9 @@
 import type { Hold } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Claim } from "./claim.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
-import type { Claim, LockName } from "./lock-name.ts";
+import type { LockName } from "./lock-name.ts";
 
 /** Between two tries of a release that failed, at first and at most. */
 const againMs = { first: 100, max: 5000 };

@@ -1,48 +1,32 @@
 // The protocol: what may happen to the name of a lock, in which order, and what of it only under the guard.
 //
-// 1. A free name is won by one atomic call, without the guard.
-// 2. What is there is removed or replaced only under the guard, after looking again: the same bytes, and still stale.
-// 3. Except by its own holder while it is young: nobody takes a young lock whose holder lives, so nobody can come between look and unlink.
+// 1. A free name is won by one atomic call, without the guard. If there is a guard, what was won counts only when it is
+//    found to stand under the guard: until then a taker may have another lock in its hands, which it has to put back.
+// 2. What is there is taken away only under the guard, after looking again: the same bytes, and still stale. It is moved to a
+//    name of our own, looked at there, and put back if it is something else: programs without a guard come between.
+// 3. Except by its own holder while it is young: nobody takes a young lock whose holder lives, so nobody can come between
+//    look and unlink.
 // 4. Where the guard does not exclude everybody, nothing is ever taken over.
 //
-// Why (2) binds the holder of an old lock too: it looks ("mine"), another one under the guard looks ("stale"), the holder unlinks, a third creates on the
-// free name, and the other one's rename replaces the lock of the third.
+// Why (2) binds the holder of an old lock too: it looks ("mine"), another one takes over under the guard, and what the holder
+// unlinks then is the lock of the other.
 import { parentOf } from "../../durable/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { randomName } from "../../format/id.ts";
 import { diskError, hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
-import { elapsedMs, type BeatTimes } from "../../ports/heart.ts";
+import { elapsedMs } from "../../ports/heart.ts";
+import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import {
-  createLockFile,
-  linkLockFile,
-  makeLockDirectory,
-  removeLock,
-  replaceLockFile,
-  type FileOptions,
-} from "./form.ts";
+import { isSightOf, newClaim, type Claim, type ClaimOptions } from "./claim.ts";
+import { createLockFile, makeLockDirectory, removeLock, withStaged, type FileOptions } from "./form.ts";
 import { Guard, type Guarded } from "./guard.ts";
-import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
 import { notALock } from "./lock-path.ts";
-import { isOwnedBy, newRecord, type Owner } from "./owner.ts";
-import { isSame, look, takenBy, type LockForm, type Sight, type Taken } from "./sight.ts";
+import { isOwnedBy, type Owner } from "./owner.ts";
+import { isSame, look, type Sight, type Taken } from "./sight.ts";
 import { Staleness, type Verdict } from "./staleness.ts";
+import { takeAway } from "./take-away.ts";
 
-export interface LockNameOptions extends FileOptions {
-  readonly form: LockForm;
+export interface LockNameOptions extends FileOptions, ClaimOptions {
   readonly staleMs: number | null;
-  /** The process that a lock is taken for, if it is not this one. */
-  readonly ownerPid: number | undefined;
-}
-
-/** One acquisition: a record of ours that stands under the name, until it is given up or lost. */
-export interface Claim {
-  readonly record: LockRecord;
-  readonly bytes: Uint8Array;
-  readonly form: LockForm;
-  readonly since: BeatTimes;
-  /** The owner is another process, which may die while we act for it. */
-  readonly isForAnother: boolean;
 }
 
 /** Why a claim was not made. */
@@ -52,7 +36,12 @@ export interface Obstacle {
 }
 
 /** With a `doubt` the answer was lost: the claim may stand, and whoever made it has to give it up. */
-export type Attempt = { readonly claim: Claim; readonly doubt?: unknown } | { readonly obstacle: Obstacle };
+export interface Won {
+  readonly claim: Claim;
+  readonly doubt?: unknown;
+}
+
+export type Attempt = Won | { readonly obstacle: Obstacle };
 
 /** How often a name that looked free may be lost to somebody faster, in one attempt. */
 const roundsMax = 3;
@@ -98,8 +87,7 @@ export class LockName {
         if (outcome !== undefined) return outcome;
         continue;
       }
-      const claim = this.#newClaim(tag);
-      const attempt = await this.#claimOrDoubt(claim, () => this.#create(claim));
+      const attempt = await this.#tryWin(newClaim(this.ports, this.options, tag));
       if (attempt !== undefined) return attempt;
     }
     return { obstacle: { sight, why: "others were faster" } };
@@ -114,18 +102,17 @@ export class LockName {
 
   /** False when it was lost before. */
   async giveUp(claim: Claim): Promise<boolean> {
-    if (!this.mustGuard(claim)) return await this.#removeOwn(claim);
-    return await this.guarded(() => this.#removeOwn(claim));
+    if (!this.mustGuard(claim)) return await this.#removeOwn(claim, false);
+    return await this.guarded((isGuarded) => this.#removeOwn(claim, isGuarded));
   }
 
   /** Ends the lock of another process that we act for; false when it has none. */
   async giveUpFor(owner: Owner): Promise<boolean> {
     // Under the guard whatever its age: the owner may die while we look, and the lock of the dead is taken at once.
-    return await this.guarded(async () => {
+    return await this.guarded(async (isGuarded) => {
       const sight = await this.look();
       if (sight.kind === "free" || sight.record === undefined || !isOwnedBy(sight.record, owner)) return false;
-      await removeLock(this.ports, this.path, sight);
-      return true;
+      return await this.#remove(sight, isGuarded);
     });
   }
 
@@ -133,20 +120,19 @@ export class LockName {
   async removeStale(): Promise<boolean> {
     const sight = await this.look();
     if (sight.kind === "free" || !(await this.judge(sight)).isStale) return false;
-    return await this.#guardedOrRefused(async () => {
-      if (!(await this.isStillStale(sight))) return false;
-      await removeLock(this.ports, this.path, sight);
-      return true;
-    });
+    return await this.#guardedOrRefused(async () => (await this.isStillStale(sight)) && this.#remove(sight, true));
   }
 
   /** Whatever lock is there, because somebody says so. True when there was one. INVALID_PATH for what is none: nobody can mean that. */
   async removeAnyway(): Promise<boolean> {
-    return await this.guarded(async () => {
-      const sight = await this.look();
-      this.mustBeLock(sight);
-      if (sight.kind === "taken") await removeLock(this.ports, this.path, sight);
-      return sight.kind === "taken";
+    return await this.guarded(async (isGuarded) => {
+      for (let round = 0; round < roundsMax; round++) {
+        const sight = await this.look();
+        this.mustBeLock(sight);
+        if (sight.kind === "free") return false;
+        if (await this.#remove(sight, isGuarded)) return true;
+      }
+      return false;
     });
   }
 
@@ -157,15 +143,15 @@ export class LockName {
   }
 
   /** False while it is so young that nobody can take it before it is removed: half of the time, and the other half for the pause of a busy machine. */
-  protected mustGuard({ since, isForAnother }: Claim): boolean {
+  protected mustGuard({ since, isForAnother, isUnsettled }: Claim): boolean {
     // As for `giveUpFor`.
-    if (isForAnother) return true;
+    if (isForAnother || isUnsettled) return true;
     const { clock } = this.ports;
     const ageMs = elapsedMs(since, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
     return ageMs >= Math.min(this.options.staleMs ?? defaultStaleMs, defaultStaleMs) / 2;
   }
 
-  protected guarded<T>(action: () => Promise<T>): Promise<T> {
+  protected guarded<T>(action: (isGuarded: boolean) => Promise<T>): Promise<T> {
     return this.#guard.runIfAny(action);
   }
 
@@ -174,30 +160,35 @@ export class LockName {
     return this.#guard.tryRun(action);
   }
 
-  /** Under the guard: takes the place of `sight` if that is still there and stale; else false. */
-  protected async takeOver(sight: Taken, claim: Claim): Promise<boolean> {
+  /** Under the guard, with a lock that `make` makes in one call: takes the place of `sight` if that is still there and stale; else false. */
+  protected async takeOver(sight: Taken, make: () => Promise<boolean>): Promise<boolean> {
     if (!(await this.isStillStale(sight))) return false;
-    if (sight.form === "file" && claim.form === "file")
-      return await replaceLockFile(this.ports, this.path, claim.bytes, this.options);
-    // A directory cannot be replaced in one step. The name is free for a moment, and whoever is faster has it.
-    await removeLock(this.ports, this.path, sight);
-    return await this.#createHere(claim);
+    return (await takeAway(this.ports, this.path, sight, make)) ?? false;
   }
 
+  /** The look last: what may be another's by now is moved right after it. */
   protected async isStillStale(sight: Taken): Promise<boolean> {
-    const again = await this.look();
-    return isSame(sight, again) && (await this.judge(sight)).isStale;
+    return (await this.judge(sight)).isStale && isSame(sight, await this.look());
+  }
+
+  /** Whether what was won on a free name stands, now that no taker can have moved it, nor another lock in whose place it stands. */
+  protected isSettled(claim: Claim, guard: OsLockFile | undefined): Promise<boolean> {
+    return this.#guard.confirm(guard, () => this.isStanding(claim));
   }
 
   /** Undefined: something has changed, look again. Text: what stands in the way. */
   async #tryTakeOver(sight: Taken, tag: string | undefined): Promise<Attempt | string | undefined> {
     if (!this.#guard.isTrusted) return "on this file system nothing can be taken over safely";
+    const claim = newClaim(this.ports, this.options, tag);
+    let isBusy = false;
     try {
-      const outcome = await this.tryGuarded(async () => {
-        const claim = this.#newClaim(tag);
-        return await this.#claimOrDoubt(claim, () => this.takeOver(sight, claim));
+      // Written and synced before the guard is asked for: nothing that takes long comes between the last look and the end.
+      const attempt = await this.#claimOrDoubt(claim, async (make) => {
+        const outcome = await this.tryGuarded(() => this.takeOver(sight, make));
+        isBusy = outcome === undefined;
+        return outcome?.result ?? false;
       });
-      return outcome === undefined ? "another process is at it" : outcome.result;
+      return isBusy ? "another process is at it" : attempt;
     } catch (error) {
       if (isHoldfastError(error, "UNSUPPORTED_DISK", "NO_PERMISSION"))
         return `it cannot be taken over: ${error.message}`;
@@ -205,61 +196,69 @@ export class LockName {
     }
   }
 
-  async #claimOrDoubt(claim: Claim, make: () => Promise<boolean>): Promise<Attempt | undefined> {
-    try {
-      return (await make()) ? { claim } : undefined;
-    } catch (error) {
-      if (!isHoldfastError(error, "OUTCOME_UNKNOWN") && !isOutcomeUnknown(error)) throw error;
-      return { claim, doubt: error };
-    }
-  }
-
-  async #create(claim: Claim): Promise<boolean> {
-    if (claim.form === "file" && this.#canLink) return await this.#createHere(claim);
+  /** Undefined: another process was faster, look again. */
+  async #tryWin(claim: Claim): Promise<Attempt | undefined> {
     // Made in two steps: between them it would look like the leavings of a crash, which others take away after a while, however slow we are.
-    return (await this.#guard.tryRunIfAny(() => this.#createHere(claim)))?.result ?? false;
-  }
-
-  async #createHere({ form, bytes }: Claim): Promise<boolean> {
-    const { ports, path, options } = this;
+    if (claim.form === "directory" || !this.#canLink)
+      return await this.#claimOrDoubt(claim, async (make) => (await this.#guard.tryRunIfAny(make))?.result ?? false);
+    const guard = await this.#guard.open({ isNeeded: claim.isForAnother });
     try {
-      if (form === "directory") return await makeLockDirectory(ports, path, bytes, options);
-      if (!this.#canLink) return await createLockFile(ports.disk, path, bytes, options);
-      return await linkLockFile(ports, path, bytes, options);
-    } catch (error) {
-      if (form === "file" && this.#canLink && isHoldfastError(error, "UNSUPPORTED_DISK")) {
-        this.#canLink = false;
-        return false;
-      }
-      // Somebody had it, and was gone before it could be seen who.
-      if (hasErrno(error, "ESTALE")) return false;
-      // What we had written was swept before it was linked: nothing has happened, and the next round writes it anew. Unless the directory is gone.
-      if (hasErrno(error, "ENOENT") && (await ports.disk.canOpen(parentOf(path)))) return false;
-      throw error;
+      const won = await this.#claimOrDoubt(claim, (make) => make());
+      return won === undefined || won.doubt !== undefined ? won : await this.#settle(won, guard);
+    } finally {
+      await guard?.close();
     }
   }
 
-  async #removeOwn(claim: Claim): Promise<boolean> {
+  async #settle(won: Won, guard: OsLockFile | undefined): Promise<Won | undefined> {
+    try {
+      return (await this.isSettled(won.claim, guard)) ? won : undefined;
+    } catch (error) {
+      return { claim: { ...won.claim, isUnsettled: true }, doubt: error };
+    }
+  }
+
+  /** `win` calls `make`, which makes the lock if the name is free. */
+  async #claimOrDoubt(claim: Claim, win: (make: () => Promise<boolean>) => Promise<boolean>): Promise<Won | undefined> {
+    try {
+      return (await this.#prepared(claim, win)) ? { claim } : undefined;
+    } catch (error) {
+      if (await this.#isNothingDone(error)) return undefined;
+      if (!isHoldfastError(error, "OUTCOME_UNKNOWN") && !isOutcomeUnknown(error)) throw error;
+      return { claim: { ...claim, isUnsettled: true }, doubt: error };
+    }
+  }
+
+  async #prepared({ form, bytes }: Claim, win: (make: () => Promise<boolean>) => Promise<boolean>): Promise<boolean> {
+    const { ports, path, options } = this;
+    if (form === "directory") return await win(() => makeLockDirectory(ports, path, bytes, options));
+    if (!this.#canLink) return await win(() => createLockFile(ports.disk, path, bytes, options));
+    return await withStaged(ports, path, bytes, options, win);
+  }
+
+  /** What stopped us is no failure: look again. */
+  async #isNothingDone(error: unknown): Promise<boolean> {
+    if (isHoldfastError(error, "UNSUPPORTED_DISK") && error.missing.includes("hard links")) {
+      this.#canLink = false;
+      return true;
+    }
+    // Somebody had it, and was gone before it could be seen who.
+    if (hasErrno(error, "ESTALE")) return true;
+    // What we had written was swept before it was linked: nothing has happened, and the next round writes it anew. Unless the directory is gone.
+    return hasErrno(error, "ENOENT") && (await this.ports.disk.canOpen(parentOf(this.path)));
+  }
+
+  async #removeOwn(claim: Claim, isGuarded: boolean): Promise<boolean> {
     const sight = await this.look();
     this.#mustBeVisible(sight);
-    if (sight.kind === "free" || !isSightOf(claim, sight)) return false;
-    await removeLock(this.ports, this.path, sight);
-    return true;
+    return sight.kind === "taken" && isSightOf(claim, sight) && (await this.#remove(sight, isGuarded));
   }
 
-  #newClaim(tag: string | undefined): Claim {
-    const { clock, host, random } = this.ports;
-    const { form, ownerPid = host.pid } = this.options;
-    if (ownerPid !== host.pid && host.processState(ownerPid, "") === "dead")
-      throw new RangeError(`owner.pid ${ownerPid} is no running process: its lock would be stale at once.`);
-    // Now, and not when the wait began: a lock must not be born old.
-    const since = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-    const token = randomName(random.bytes(16));
-    const meant = newRecord(this.ports, { token, pid: ownerPid, wallMs: since.wallMs, tag });
-    const bytes = Buffer.from(formatLockRecord(meant));
-    // As everybody will read it: a tag may have lost something.
-    const record = parseLockRecord(bytes.toString()) ?? meant;
-    return { record, bytes, form, since, isForAnother: ownerPid !== host.pid };
+  /** False when something else was there by then. */
+  async #remove(sight: Taken, isGuarded: boolean): Promise<boolean> {
+    if (isGuarded) return (await takeAway(this.ports, this.path, sight, async () => true)) ?? false;
+    await removeLock(this.ports, this.path, sight);
+    return true;
   }
 
   /** What this user may no longer read, or what the server no longer knows by the handle that it gave, is not lost for that. */
@@ -283,8 +282,4 @@ export class LockName {
     const message = `${path} is stale, but cannot be removed safely, because no OS lock would keep everybody else from it meanwhile: ${why}. If you know that nobody holds it, release it with force.`;
     return holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["OS lock"] }, cause);
   }
-}
-
-function isSightOf({ form, bytes }: Claim, sight: Sight): boolean {
-  return isSame(takenBy(form, bytes), sight);
 }

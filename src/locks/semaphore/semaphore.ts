@@ -7,9 +7,10 @@ import { isHoldfastError } from "../../errors.ts";
 import { diskError, errnoOf } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { notHeld, timedOut } from "./blocker.ts";
+import type { Claim } from "./claim.ts";
 import { ClaimHold, type SemaphoreHold } from "./hold.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
-import { LockName, type Attempt, type Claim, type Obstacle } from "./lock-name.ts";
+import { LockName, type Obstacle, type Won } from "./lock-name.ts";
 import { checkLockPath, explainPath, resolveLockPath } from "./lock-path.ts";
 import { checkTag, settingsOf, type SemaphoreOptions, type SemaphoreSettings } from "./options.ts";
 import { isOwnedBy, ownerOf } from "./owner.ts";
@@ -44,7 +45,6 @@ interface Site {
   readonly name: LockName;
 }
 
-type Won = Extract<Attempt, { readonly claim: Claim }>;
 type Acquiring = Waiting & { tag?: string | undefined };
 
 export class PortsSemaphore {
@@ -138,6 +138,10 @@ export class PortsSemaphore {
     const place = places.at(site.name.path);
     if (!place.turn.tryTake()) return undefined;
     const attempt = await this.#orLeave(site, place, () => site.name.attempt(tag));
+    if ("claim" in attempt && isGuardBusy(attempt)) {
+      this.#giveUp(site, place, attempt.claim);
+      return undefined;
+    }
     if ("claim" in attempt) return await this.#holdOf(site, place, attempt);
     places.leave(site.name.path, place);
     return attempt.obstacle;
@@ -149,14 +153,18 @@ export class PortsSemaphore {
     const beganMs = clock.monotonicMs();
     const expired = new Error("the time is up");
     const deadline = new Deadline(clock, { timeoutMs, signal, timedOut: () => expired });
-    const place = places.at(site.name.path);
     let obstacle: Obstacle | undefined;
     try {
-      await place.turn.take(deadline.signal);
-      const won = await this.#orLeave(site, place, () =>
-        this.#attempts(site, tag, deadline.signal, (last) => (obstacle = last)),
-      );
-      return await this.#holdOf(site, place, won, signal);
+      for (;;) {
+        const place = places.at(site.name.path);
+        await place.turn.take(deadline.signal);
+        const won = await this.#orLeave(site, place, () =>
+          this.#attempts(site, tag, deadline.signal, (last) => (obstacle = last)),
+        );
+        if (!isGuardBusy(won)) return await this.#holdOf(site, place, won, signal);
+        // Given up, which takes until the other process goes on: then the place is left, and it is our turn again.
+        this.#giveUp(site, place, won.claim);
+      }
     } catch (error) {
       if (error !== expired) throw error;
       throw timedOut(site.ports, this.path, clock.monotonicMs() - beganMs, obstacle ?? (await this.#look(site)));
@@ -209,6 +217,14 @@ export class PortsSemaphore {
     await hold.end().catch(() => undefined);
     signal?.throwIfAborted();
     throw doubt;
+  }
+
+  /** In the background: nobody waits for it, and until it is done the place is taken. */
+  #giveUp(site: Site, place: Place, claim: Claim): void {
+    // What fails is tried again by the hold itself.
+    this.#newHold(site, place, claim)
+      .end()
+      .catch(() => undefined);
   }
 
   #newHold({ ports, name }: Site, place: Place, claim: Claim): ClaimHold {
@@ -267,6 +283,11 @@ export class PortsSemaphore {
       throw error;
     }
   }
+}
+
+/** The lock was won, but a process that holds the guard and seems to be stopped may have it in its hands. */
+function isGuardBusy({ doubt }: Won): boolean {
+  return isHoldfastError(doubt, "LOCK_TIMEOUT");
 }
 
 function explain(error: unknown, path: string): unknown {

@@ -1,5 +1,6 @@
 // Known-wrong variants of the semaphore: each is what some program out there does, or what we nearly did.
-import { LockName, type Attempt, type Claim } from "../../locks/semaphore/lock-name.ts";
+import type { Claim } from "../../locks/semaphore/claim.ts";
+import { LockName, type Attempt } from "../../locks/semaphore/lock-name.ts";
 import { look, type Sight, type Taken } from "../../locks/semaphore/sight.ts";
 import type { Guarded } from "../../locks/semaphore/guard.ts";
 import { diskError, hasErrno, isOutage } from "../../ports/disk-error.ts";
@@ -58,9 +59,9 @@ class TakeoverByRenameAndVerify extends LockName {
     return { result: await action() };
   }
 
-  protected override async takeOver(sight: Taken, claim: Claim): Promise<boolean> {
-    const { disk } = this.ports;
-    const mine = `${this.path}.${claim.record.pid}.stale`;
+  protected override async takeOver(sight: Taken): Promise<boolean> {
+    const { disk, host } = this.ports;
+    const mine = `${this.path}.${host.pid}.stale`;
     try {
       await disk.rename(this.path, mine);
     } catch (error) {
@@ -73,6 +74,35 @@ class TakeoverByRenameAndVerify extends LockName {
       await disk.link(mine, this.path).catch(() => undefined);
     await disk.unlink(mine);
     return false;
+  }
+}
+
+/** Looks, then writes, then puts its lock in the place of whatever is there by now. */
+class TakeoverByReplacing extends LockName {
+  protected override async takeOver(sight: Taken): Promise<boolean> {
+    const { disk, host, clock } = this.ports;
+    if (!(await this.isStillStale(sight))) return false;
+    const mine = `${this.path}.${host.pid}.new`;
+    const record = `pid=${host.pid}\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
+    await disk.createFile(mine, Buffer.from(record), { sync: false });
+    await disk.rename(mine, this.path);
+    return true;
+  }
+}
+
+/** Moves away what it found stale, and makes its own lock if the name is free then, whatever it was that it has moved. */
+class TakeoverWithoutASecondLook extends LockName {
+  protected override async takeOver(sight: Taken, make: () => Promise<boolean>): Promise<boolean> {
+    if (!(await this.isStillStale(sight))) return false;
+    await this.ports.disk.rename(this.path, `${this.path}.${this.ports.host.pid}.stale`).catch(() => undefined);
+    return await make();
+  }
+}
+
+/** Enters on a free name at once, while a taker has a lock in its hands that it has moved by mistake. */
+class FreeNameCountsAtOnce extends LockName {
+  protected override async isSettled(): Promise<boolean> {
+    return true;
   }
 }
 
@@ -193,6 +223,24 @@ export const semaphoreMutants: readonly Mutant[] = [
     "While the second taker looks what it has moved away, the name of the first one's lock is free.",
     TakeoverByRenameAndVerify,
     "semaphore: two takers and a third on a free name",
+  ),
+  mutant(
+    "semaphore: takeover by replacing",
+    "Another program, which has no guard, has taken over and works; its lock is overwritten.",
+    TakeoverByReplacing,
+    "semaphore: a taker beside a program that takes over by the letter",
+  ),
+  mutant(
+    "semaphore: takeover without a second look",
+    "What was moved away is the lock of another program, which has taken over in between and works.",
+    TakeoverWithoutASecondLook,
+    "semaphore: a taker beside a program that takes over by the letter",
+  ),
+  mutant(
+    "semaphore: a free name counts at once",
+    "The name was free only because a taker had moved the lock of another program, and could not put it back any more.",
+    FreeNameCountsAtOnce,
+    "semaphore: a taker beside such a program, and a third on a free name",
   ),
   mutant(
     "semaphore: release by read-then-unlink",

@@ -5,6 +5,7 @@ import type { SemaphoreOptions } from "../../locks/semaphore/options.ts";
 import { Places } from "../../locks/semaphore/place.ts";
 import { PortsSemaphore } from "../../locks/semaphore/semaphore.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { actor, type Actor, type ActorContext } from "../explorer/scenario.ts";
 
@@ -27,9 +28,9 @@ async function opened(ports: Ports, Name: typeof LockName, options: SemaphoreOpt
 }
 
 /** In the critical section: something that takes a step, so that the others can come in if nothing keeps them out. */
-async function workInside({ ports, note }: ActorContext, ms = 0): Promise<void> {
+async function workInside({ ports, note }: ActorContext): Promise<void> {
   note("enter");
-  await (ms === 0 ? ports.disk.canOpen(directory) : ports.clock.sleep(ms));
+  await ports.disk.canOpen(directory);
   note("leave");
 }
 
@@ -40,16 +41,14 @@ interface ContenderOptions extends SemaphoreOptions {
 
 interface WorkerOptions extends ContenderOptions {
   readonly times?: number;
-  /** How long it stays inside. Default: a step. */
-  readonly insideMs?: number;
 }
 
 /** Waits until it is its turn, as often as it is told to. */
-export function worker(Name: typeof LockName, { times = 1, insideMs, ...options }: WorkerOptions = {}): Actor {
+export function worker(Name: typeof LockName, { times = 1, ...options }: WorkerOptions = {}): Actor {
   return contender(Name, options, async (context, semaphore) => {
     for (let time = 0; time < times; time++) {
       const hold = await semaphore.acquire();
-      await workInside(context, insideMs);
+      await workInside(context);
       await hold.release();
     }
   });
@@ -76,6 +75,17 @@ export function passerBy(Name: typeof LockName, options: ContenderOptions = {}):
     if (hold === undefined) return;
     await workInside(context);
     await hold.release();
+  });
+}
+
+/** The same, but what it has it keeps. It may come later than the others. */
+export function keeper(
+  Name: typeof LockName,
+  { afterMs = 0, ...options }: ContenderOptions & { readonly afterMs?: number } = {},
+): Actor {
+  return contender(Name, options, async ({ note, ports }, semaphore) => {
+    if (afterMs > 0) await ports.clock.sleep(afterMs);
+    if ((await semaphore.tryAcquire()) !== undefined) note("enter");
   });
 }
 
@@ -135,17 +145,72 @@ export function foreignWorker(): Actor {
     run: async (context) => {
       const { disk, clock } = context.ports;
       const text = `pid=4711\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
-      for (;;) {
-        try {
-          await disk.createFile(path, Buffer.from(text), { sync: false });
-          break;
-        } catch (error) {
-          if (!hasErrno(error, "EEXIST")) throw error;
-          await clock.sleep(100);
-        }
-      }
+      while (!(await succeeds("EEXIST", () => disk.createFile(path, Buffer.from(text), { sync: false }))))
+        await clock.sleep(100);
       await workInside(context);
       await disk.unlink(path);
     },
   };
+}
+
+/**
+ * Another program that takes over to the letter: it removes whatever is there by now, because what it has read was stale,
+ * creates, and keeps what it has. It removes by a rename to a name of its own, which nobody can tell from an unlink, and
+ * looks what that was: "robbed" is what the protocol itself cannot help.
+ */
+export function foreignTaker(): Actor {
+  return {
+    run: async ({ ports, note }) => {
+      const { disk, clock } = ports;
+      const record = Buffer.from(`pid=4712\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`);
+      const create = (): Promise<boolean> => succeeds("EEXIST", () => disk.createFile(path, record, { sync: false }));
+      if (await create()) return note("enter");
+      const text = await readText(disk, path);
+      const timestamp = /^timestamp=(\d+)$/m.exec(text)?.[1];
+      if (timestamp === undefined || clock.wallMs() - Number(timestamp) * 1000 <= staleMs) return;
+      await removeFor(ports, note, text);
+      if (await create()) note("enter");
+    },
+  };
+}
+
+/** The same, where it matters most: it has read what is stale before the scenario begins, and creates in one step. */
+export function lateForeignTaker(): Actor {
+  const own = `${directory}/shell`;
+  return actor<string>({
+    prepare: async ({ ports: { disk, clock } }) => {
+      const record = `pid=4712\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
+      await disk.createFile(own, Buffer.from(record), { sync: false });
+      return await readText(disk, path);
+    },
+    run: async ({ ports, note }, text) => {
+      await removeFor(ports, note, text);
+      if (await succeeds("EEXIST", () => ports.disk.link(own, path))) note("enter");
+    },
+  });
+}
+
+async function removeFor({ disk }: Ports, note: ActorContext["note"], text: string): Promise<void> {
+  note("removes");
+  const isDone = await succeeds("ENOENT", () => disk.rename(path, `${path}.removed`));
+  note(isDone && (await readText(disk, `${path}.removed`)) !== text ? "robbed" : "removed");
+}
+
+async function succeeds(errno: string, action: () => Promise<void>): Promise<boolean> {
+  try {
+    await action();
+    return true;
+  } catch (error) {
+    if (!hasErrno(error, errno)) throw error;
+    return false;
+  }
+}
+
+async function readText(disk: Disk, file: string): Promise<string> {
+  try {
+    return Buffer.from(await disk.readFile(file, 1000)).toString();
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT")) throw error;
+    return "";
+  }
 }

@@ -7,8 +7,11 @@ import {
   agedHolder,
   agedMs,
   directory,
+  foreignTaker,
   foreignWorker,
   helperOf,
+  keeper,
+  lateForeignTaker,
   passerBy,
   path,
   unluckyWorker,
@@ -28,6 +31,22 @@ function inside(facts: readonly Fact[]): string[] {
   return [...names];
 }
 
+/**
+ * Beside a program that removes without a guard: nobody of ours may be inside with another, unless that program has
+ * removed a lock that was not stale. It tells so only after it has looked, and until then nothing can be said.
+ */
+function mustNotMeet(facts: readonly Fact[]): void {
+  const said = facts.filter(({ actor: name }) => name === "shell").map(({ what }) => what);
+  if (said.includes("robbed") || said.at(-1) === "removes") return;
+  for (let length = 1; length <= facts.length; length++) {
+    const names = inside(facts.slice(0, length));
+    mustHold(
+      names.length <= 1 || names.every((name) => name === "shell"),
+      `${names.join(" and ")} are inside together`,
+    );
+  }
+}
+
 async function plantStaleFile({ disk, clock }: Ports): Promise<void> {
   const timestamp = Math.floor((clock.wallMs() - agedMs) / 1000);
   await disk.createFile(path, Buffer.from(`pid=4711\ntimestamp=${timestamp}\ntag=left behind\n`), { sync: false });
@@ -39,6 +58,11 @@ async function plantStaleDirectory({ disk, clock }: Ports): Promise<void> {
   await disk.createFile(`${path}/owner`, Buffer.from(`pid=4711\ntimestamp=${timestamp}\n`), { sync: false });
 }
 
+/** Where each file is made in one step, what is at a name of one's own can be seen by nobody else. */
+function isUnseen(_operation: string, file: string): boolean {
+  return /\.([0-9a-z]{26}\.tmp|removed)$/.test(file);
+}
+
 type Plan = Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>;
 
 function scenario({ setup, ...plan }: Plan): Scenario {
@@ -47,6 +71,7 @@ function scenario({ setup, ...plan }: Plan): Scenario {
       await ports.disk.mkdir(directory);
       await setup?.(ports);
     },
+    isPermanent: (file) => file === `${path}.guard`,
     check: (facts) => mustHold(inside(facts).length <= 1, `${inside(facts).join(" and ")} are inside together`),
     ...plan,
   };
@@ -54,8 +79,6 @@ function scenario({ setup, ...plan }: Plan): Scenario {
 
 export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[] {
   const directoryForm = { form: "directory" } as const;
-  // Sleeps that outlast the stop, so that whoever wakes from it finds the other one inside.
-  const sleepy = { retryMs: 15_000, insideMs: 40_000 };
   return [
     scenario({
       name: "semaphore: two processes on a free name",
@@ -102,10 +125,15 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     scenario({
       name: "semaphore: a taker that is stopped",
       size: "medium",
-      about: "It is stopped for a while wherever it stands, also between its last look and its rename.",
+      about: "Wherever it stands, also between its last look and its rename; and a third comes when it goes on.",
       setup: plantStaleFile,
-      actors: { ada: worker(Name, sleepy), bob: worker(Name, sleepy) },
-      pauses: { ms: 30_000, count: 1 },
+      actors: {
+        ada: keeper(Name),
+        bob: keeper(Name, { afterMs: 15_000 }),
+        cleo: keeper(Name, { staleMs: null, afterMs: 30_000 }),
+      },
+      pauses: { ms: 30_000, count: 1, actors: ["ada"] },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: an old holder lets go beside a taker and a third",
@@ -139,6 +167,21 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
       name: "semaphore: beside a program that follows the protocol",
       about: "It creates the file and then fills it; in between the file is empty, and held.",
       actors: { ada: worker(Name, { times: 2 }), shell: foreignWorker() },
+    }),
+    scenario({
+      name: "semaphore: a taker beside a program that takes over by the letter",
+      about: "It removes what it has read as stale, and creates: what it has created is not overwritten.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), shell: foreignTaker() },
+      check: mustNotMeet,
+    }),
+    scenario({
+      name: "semaphore: a taker beside such a program, and a third on a free name",
+      about: "What the taker has moved away by mistake is put back, and the third has not come in meanwhile.",
+      setup: plantStaleFile,
+      actors: { ada: keeper(Name), shell: lateForeignTaker(), cleo: keeper(Name, { staleMs: null }) },
+      check: mustNotMeet,
+      isUnseen,
     }),
     scenario({
       name: "semaphore: without hard links",

@@ -62,8 +62,7 @@ export class LocalPublisher implements Publisher {
 
   async #publishedTip(): Promise<Tip> {
     const head = await this.#findHead();
-    if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined))
-      return await this.shown(head);
+    if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return await this.shown(head);
     const tip = await this.#tipAfterRestart(head);
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#findHead();
@@ -86,7 +85,9 @@ export class LocalPublisher implements Publisher {
     try {
       if (gate !== undefined) await this.#recover();
     } catch (error) {
-      if (isHoldfastError(error, "LOCK_LOST") && head?.isSynced) this.#tryGate = isBelieved ? undefined : tryGate;
+      // Another writer is inside: the lock file was deleted. What is to be recovered is its affair then.
+      const isOthers = error instanceof SegmentTaken || (isHoldfastError(error, "LOCK_LOST") && head?.isSynced);
+      if (isOthers) this.#tryGate = isBelieved || !head?.isSynced ? undefined : tryGate;
       // Who may only read can still read.
       else if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
     } finally {

@@ -49,6 +49,7 @@ function runAsUser(program: string, ...args: string[]): string {
 describe.each([
   ["docs/locks.md", 4],
   ["docs/events.md", 6],
+  ["docs/backup.md", 2],
   ["docs/testing.md", 1],
 ] as const)("the programs in %s", (page, count) => {
   const text = readFileSync(join(root, page), "utf8");

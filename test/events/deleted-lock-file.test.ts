@@ -43,6 +43,7 @@ it("an event that was acknowledged is there, once, though its lock file was dele
       } catch {
         // The next writer has not come yet.
       }
+      // Time passes: the deletions come again and again, at any moment of the writers.
       await nodeClock.sleep(3);
     }
   })();

@@ -41,6 +41,7 @@ describe("two holds within one exclude each other", () => {
         await expect(a.acquireAll(second, { within })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
         let next: PathHold | undefined;
         const waiting = a.acquireAll(second, { within, timeoutMs: 20_000 }).then((hold) => (next = hold));
+        // Time passes: so that the other has begun to wait.
         await sleep(30);
         expect(next).toBe(undefined);
         await held.assertHeld();
@@ -78,11 +79,13 @@ describe("two holds within one exclude each other", () => {
     await expect(wide.upgrade("tree")).rejects.toMatchObject({ code: "LOCK_TIMEOUT", blockedBy: [{ path: "a" }] });
     await (await a.acquire("a/b/d", { within: outer })).release();
     const upgrade = wide.upgrade("tree", { timeoutMs: 20_000 });
+    // Time passes: so that the other has begun to wait.
     await sleep(30);
     await below.release();
     await upgrade;
     await expect(a.acquire("a/b/c", { within: outer })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
     const waiting = a.acquire("a/b/c", { within: outer, timeoutMs: 20_000 });
+    // Time passes: so that the other has begun to wait.
     await sleep(30);
     await wide.downgrade("exact");
     await (await waiting).assertHeld();
@@ -94,6 +97,7 @@ describe("two holds within one exclude each other", () => {
     const third = await a.acquire("a/b/c", { within: outer });
     const wide = await a.acquireAll(["a/b", "z"], { within: outer });
     const waiting = a.acquire("a/b/c", { within: outer, timeoutMs: 20_000 });
+    // Time passes: so that the other has begun to wait.
     await sleep(30);
     const upgrade = wide.upgrade("tree", { timeoutMs: 20_000 });
     await third.release();

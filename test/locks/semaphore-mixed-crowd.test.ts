@@ -25,6 +25,7 @@ const isHoldfast = name.startsWith("h");
 const finish = finishSignal();
 
 async function race(round) {
+  // Time passes: all programs begin a round at the same moment.
   await sleep(Math.max(0, startMs + round * everyMs - Date.now()));
   const lock = directory + "/" + round + "/job.lock";
   // In every other round the others come when Holdfast has begun to write its record: where it once had looked already.
@@ -45,6 +46,7 @@ async function count() {
     const hold = isHoldfast ? await semaphore.acquire() : undefined;
     while (!isHoldfast && !tryAcquire(lock, name)) await sleep(2);
     const before = Number(readFileSync(file, "utf8"));
+    // Time passes: between the read and the write, where a second holder would be noticed.
     await sleep(round % 3);
     writeFileSync(file, String(before + 1));
     if (isHoldfast) await hold.release();

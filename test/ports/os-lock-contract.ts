@@ -108,11 +108,13 @@ export function describeOsLockContract(
       const [holder, waiter] = [await open(at("lock")), await open(at("lock"))];
       await holder.lock();
       const waiting = waiter.lock();
+      // Time passes: so that the waiter has begun to wait.
       await sleep(20);
       await disk.unlink(at("lock"));
       const late = await open(at("lock"));
       expect(await late.tryLock()).toBe(true);
       await holder.unlock();
+      // Time passes: long enough for a grant that must not come.
       const first = await Promise.race([waiting.then(() => "waiter"), sleep(50).then(() => "nobody")]);
       expect(first).toBe("nobody");
       await late.unlock();

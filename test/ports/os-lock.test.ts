@@ -146,6 +146,7 @@ describe("waiters on a local volume", () => {
     onTestFinished(async () => void (await Promise.all([holder.close(), waiter.close()])));
     await holder.lock();
     const waiting = waiter.lock();
+    // Time passes: so that the waiter has begun to wait.
     await nodeClock.sleep(20);
     await holder.unlock();
     await waiting;

@@ -52,7 +52,7 @@ async function move(disk: Disk, path: string, away: string): Promise<Sight> {
     await putBack(disk, away, path).catch(() => undefined);
     throw error;
   }
-  if (moved.kind === "free" && failure !== undefined && !hasErrno(failure, "ENOENT")) throw failure;
+  if (moved.kind === "free" && failure !== undefined && !hasErrno(failure, "ENOENT")) throw failure as Error;
   return moved;
 }
 

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { ensureDirectory } from "../../src/durable/directory.ts";
 import { Ground } from "../../src/durable/ground.ts";
 import { Checkpoints } from "../../src/events/follow/checkpoints.ts";
+import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/line.ts";
 import { LogPlace } from "../../src/events/log/place.ts";
 import { SharePublisher } from "../../src/events/log/share-publisher.ts";
 import type { Disk } from "../../src/ports/disk.ts";
@@ -32,8 +33,9 @@ async function publishOnce(ground: Ground, directory: string): Promise<void> {
   const publisher = await SharePublisher.open(new LogPlace(ground, directory, "log", { isSynced: true }));
   const tenure = await publisher.begin();
   const { end } = tenure;
-  const bytes = Buffer.from("a line\n");
-  await tenure.publish(bytes, { ...end, length: end.length + bytes.length, position: end.position + 1 }, true);
+  const events = [{ type: "Sold", tags: [], id: "a" }];
+  const line = encodeLine(encodeContent({ events, payload: ["1"] }), end.position + 1, "2026-11-16T00:00:00Z", end.crc);
+  await tenure.publish(Buffer.from(line.text), tipAfter(end, { events }, line), true);
   await tenure.close();
   await publisher.close();
 }

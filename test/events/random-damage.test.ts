@@ -21,7 +21,7 @@ import { Chance } from "../../src/testing/processes/chance.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { listOf, openOn } from "./sites.ts";
 
-const rounds = 25;
+const rounds = 8;
 const lost = "holdfast:lost";
 
 /** One log, what was acknowledged in it, and those who have it open. */

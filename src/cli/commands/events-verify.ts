@@ -21,12 +21,12 @@ export function registerVerify(events: Command, run: Run): void {
     options: [
       new Option(
         "--repair",
-        "move aside what is of no use to anybody (into aside/ of the log); nothing is ever deleted",
+        "keep all that is whole, at its position, and move aside what is damaged or of no use (into aside/ of the log); nothing is ever deleted",
       ),
     ],
     examples: ["holdfast events verify /mnt/shop/events", "holdfast events verify /mnt/shop/events --repair --json"],
     exits: {
-      done: "no damage; there may be leftovers of crashes, which are harmless",
+      done: "no damage, or none any more; there may be leftovers of crashes, which are harmless",
       ...exits,
       verificationFailed: "the log is damaged, or its file system cannot be used",
     },

@@ -16,11 +16,11 @@ import type { DiskFile } from "../../ports/disk.ts";
 import { mustContinue } from "./continuation.ts";
 import { copyOf, encodeSegment } from "./copied-lines.ts";
 import { HeadFile, type Head } from "./head-file.ts";
-import { tipAfter } from "./line.ts";
+import { linesBehind, parsedEndOf } from "./parsed-end.ts";
 import type { Publisher, Rewriting, Tenure, WriterGate } from "./publisher.ts";
-import { damaged, headOf, lookAtEnd, scanFile, standsIn } from "./scan.ts";
-import { hasLineEnd, isRoomFrom, space, withRoom } from "./room.ts";
-import { listSegments, openSegment, publishSegment, readHeader, segmentPath, syncSegment } from "./segment.ts";
+import { damaged, lookAtEnd } from "./scan.ts";
+import { isRoomFrom, space, withRoom } from "./room.ts";
+import { listSegments, missing, openSegment, publishSegment, segmentPath, syncSegment } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, isBefore, type Tip } from "./tip.ts";
 
@@ -226,13 +226,13 @@ export class LocalPublisher implements Publisher {
   async #hasMore(tip: Tip): Promise<boolean> {
     const { disk, directory } = this.place;
     if (((await listSegments(disk, directory)).at(-1) ?? 0) > tip.segment) return true;
-    return tip.segment !== 0 && (await this.#linesBehind(tip)).length > 0;
+    return tip.segment !== 0 && (await linesBehind(this.place, tip)).length > 0;
   }
 
   /** With the gate in hand. */
   async #recover(): Promise<void> {
     const tip = await this.#recoveredTip();
-    if (tip.segment !== 0 && (await this.#linesBehind(tip)).length > 0) await this.rescue(tip);
+    if (tip.segment !== 0 && (await linesBehind(this.place, tip)).length > 0) await this.rescue(tip);
   }
 
   async #recoveredTip(): Promise<Tip> {
@@ -284,7 +284,7 @@ export class LocalPublisher implements Publisher {
   async #adopt(segment: number): Promise<Tip> {
     await syncNames(this.place.disk, `${this.place.directory}/segments`);
     this.#room = 0;
-    const tip = await this.#parsedTipOf(segment);
+    const tip = await parsedEndOf(this.place, segment);
     // Copies are there with the segment; what was added to it later may not have come to its sync.
     await (await this.segment(segment)).sync();
     await this.publishHead(tip);
@@ -292,65 +292,28 @@ export class LocalPublisher implements Publisher {
   }
 
   /**
-   * All that parses. CORRUPT when that is less than an earlier head tells of, or something else: it was durable when that was written, so something has damaged it since. A head is durable from
-   * the first one on, so one that is missing was removed, and a line that does not fit is damage then: nothing tells that it never counted.
+   * All that parses. CORRUPT when that is less than an earlier head tells of, or something else: it was durable when that was written, so something has damaged it since. The name of
+   * the head is durable from the first one on, so one that is missing was removed, and no power cut has left a line that does not fit: then it is damage, because nothing tells that it never counted.
    */
   async #tipAfterRestart(head: Head | undefined): Promise<Tip> {
     const { disk, directory } = this.place;
     const floor = head?.isSynced ? head.tip : emptyTip;
     const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
     await mustContinue(this.place, floor, newest, { mayBranchOff: this.#mayBeLate(head?.lock ?? "") });
-    const tip = await this.parsedTip();
-    if (isBefore(tip, floor)) throw damaged(segmentPath(directory, tip.segment), tip.length);
-    if (tip.segment === 0) return tip;
-    const file = await openSegment(disk, directory, tip.segment);
-    try {
-      const isOther = tip.segment === floor.segment && !(await standsIn(file, floor));
-      if (isOther || (head === undefined && (await hasLineEnd(file, tip.length))))
-        throw damaged(segmentPath(directory, tip.segment), isOther ? floor.length : tip.length);
-    } finally {
-      await file.close();
-    }
-    return tip;
+    if (newest < floor.segment) throw missing(segmentPath(directory, floor.segment));
+    const isStrict = head === undefined && !(await disk.canOpen(this.headPath));
+    return newest === 0 ? emptyTip : await parsedEndOf(this.place, newest, { floor, isStrict });
   }
 
   /** What the segments themselves say: all that parses. */
   protected async parsedTip(): Promise<Tip> {
     const segment = (await listSegments(this.place.disk, this.place.directory)).at(-1);
-    return segment === undefined ? emptyTip : await this.#parsedTipOf(segment);
-  }
-
-  async #parsedTipOf(segment: number): Promise<Tip> {
-    const { disk, directory } = this.place;
-    const header = await readHeader(disk, directory, segment);
-    const path = segmentPath(directory, segment);
-    const file = await disk.open(path, "read");
-    try {
-      let tip: Tip = { ...header.after, segment, length: header.bytes, crc: header.crc };
-      const stretch = { segment, from: tip.length, to: (await file.stat()).size, crc: tip.crc };
-      for await (const lines of scanFile(file, stretch))
-        for (const line of lines) tip = tipAfter(tip, headOf(path, line), { bytes: line.bytes.length, crc: line.crc });
-      return tip;
-    } finally {
-      await file.close();
-    }
+    return segment === undefined ? emptyTip : await parsedEndOf(this.place, segment);
   }
 
   /** Whole lines beyond the tip: somebody died before he could publish them. */
   protected async rescue(tip: Tip): Promise<Tip> {
-    return await this.startSegment(tip, await this.#linesBehind(tip));
-  }
-
-  async #linesBehind({ segment, length: from, crc }: Tip): Promise<Uint8Array[]> {
-    const file = await openSegment(this.place.disk, this.place.directory, segment);
-    try {
-      const found: Uint8Array[] = [];
-      for await (const lines of scanFile(file, { segment, from, to: (await file.stat()).size, crc }))
-        for (const { bytes } of lines) found.push(Uint8Array.from(bytes));
-      return found;
-    } finally {
-      await file.close();
-    }
+    return await this.startSegment(tip, await linesBehind(this.place, tip));
   }
 
   /** After a failed write or sync nobody may go on in that segment. The new one is durable before anybody is told that it failed for sure. */

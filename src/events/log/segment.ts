@@ -82,8 +82,7 @@ export async function openSegment(
     return await disk.open(path, mode);
   } catch (error) {
     if (!hasErrno(error, "ENOENT") || !(await isLost(disk, directory, segment))) throw error;
-    const message = `${path} is missing, and the log needs it: what was published in it cannot be read. Restore the file from a backup, or keep all that is whole: \`holdfast events verify\` tells what that is, and with --repair the log goes on without the rest. If the whole log was replaced while it was open, open it again.`;
-    throw holdfastError("CORRUPT", message, { path }, error);
+    throw missing(path, error);
   }
 }
 
@@ -100,6 +99,11 @@ export async function syncSegment(disk: Disk, directory: string, segment: number
   } finally {
     await file.close();
   }
+}
+
+export function missing(path: string, cause?: unknown): Error {
+  const message = `${path} is missing, and the log needs it: what was published in it cannot be read. Restore the file from a backup, or keep all that is whole: \`holdfast events verify\` tells what that is, and with --repair the log goes on without the rest. If the whole log was replaced while it was open, open it again.`;
+  return holdfastError("CORRUPT", message, { path }, cause);
 }
 
 /** Whether it is gone, and not only the answer an old one, or the whole log moved away. */

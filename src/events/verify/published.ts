@@ -51,7 +51,9 @@ async function findLocal(place: LogPlace, findings: Findings): Promise<Published
   if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
   const segment = (await segmentsThere(place)).at(-1) ?? 0;
   if (segment === 0) await reportLost(place, findings);
-  return head === undefined ? { segment, isUnsaid: true } : { segment, floor: head.isSynced ? head.tip : undefined };
+  // A power cut may tear it, and never take it.
+  const isUnsaid = head === undefined && !(await disk.canOpen(path));
+  return head === undefined ? { segment, isUnsaid } : { segment, floor: head.isSynced ? head.tip : undefined };
 }
 
 /** An empty one is how it is made. */

@@ -238,6 +238,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     }),
     lockScenario({
       name: "broken: a committer that is declared dead, and a sweep",
+      size: "medium",
       about: "Somebody takes the committer for dead, at any moment, and another one removes what the dead have left.",
       check: () => undefined,
       actors: {
@@ -252,6 +253,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     }),
     lockScenario({
       name: "broken: a committer whose death is forgotten",
+      size: "medium",
       about:
         "It was taken for dead while its clocks stood still, and commits while others sweep after it until nothing tells of its death.",
       check: () => undefined,

@@ -78,6 +78,7 @@ export function gateScenarios(open: OpenGate = openGate): Scenario[] {
     },
     {
       name: "gate: lock files that are deleted while no other process is inside",
+      size: "medium",
       about: "One process has them open by then and one opens them before, meanwhile or after.",
       ...shared,
       actors: { ada: worker(open, 1), bob: newcomer(open), cleaner: cleaner(open) },

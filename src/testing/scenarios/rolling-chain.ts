@@ -350,6 +350,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
     rollingScenario(
       {
         name: "chain: sleeper and collector, failing disk",
+        size: "medium",
         about: "Any removal may fail with an I/O error or a stale handle while an epoch is collected under a sleeper.",
         actors: { ada: appender(1, one), col: collector(1, one) },
         errors: { errnos: ["EIO", "ESTALE"], operations: ["unlink", "rmdir", "link"] },

@@ -103,6 +103,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: two takers and a third on a free name",
+      size: "large",
       about: "The third takes nothing over, but comes in whenever the name is free.",
       setup: plantStaleFile,
       actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name, { staleMs: null }) },
@@ -147,6 +148,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: an old holder lets go and comes back beside a taker",
+      size: "large",
       about: "What it removes must be its own lock, not that of whoever took over.",
       actors: { ada: agedHolder(Name, true), bob: worker(Name, { container: "new" }) },
     }),
@@ -177,6 +179,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: a taker beside such a program, and a third on a free name",
+      size: "large",
       about: "What the taker has moved away by mistake is put back, and the third has not come in meanwhile.",
       setup: plantStaleFile,
       actors: { ada: keeper(Name), shell: lateForeignTaker(), cleo: keeper(Name, { staleMs: null }) },
@@ -234,6 +237,7 @@ export function semaphoreScenarios(Name: typeof LockName = LockName): Scenario[]
     }),
     scenario({
       name: "semaphore: the power is cut",
+      size: "large",
       about: "What is left is a whole lock file or none, whoever was about to write one or to replace another.",
       profile: "weak",
       setup: plantStaleFile,

@@ -4,7 +4,7 @@ import { Ground } from "../durable/ground.ts";
 import { findGateKind } from "../durable/open-gate.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { LogMode } from "./event-store.ts";
-import { joining } from "./log/joining.ts";
+import { joinOrLook } from "./log/joining.ts";
 import { checkMode, findLog, type LogRecord } from "./log/log-record.ts";
 import { LineReader } from "./log/line-reader.ts";
 import { LogPlace } from "./log/place.ts";
@@ -28,7 +28,11 @@ export async function verifyDirectory(ports: Ports, directory: string, options: 
   const findings = new Findings();
   const path = `${directory}/.holdfast`;
   const ground = await findings.attempt({ path }, "The ground of this log", () =>
-    joining(directory, () => Ground.open(ports, path)),
+    joinOrLook(
+      directory,
+      () => Ground.open(ports, path),
+      () => Ground.look(ports, path),
+    ),
   );
   if (ground === undefined) return { ok: false, checked: 0, problems: findings.problems };
   try {

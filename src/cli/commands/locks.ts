@@ -1,6 +1,6 @@
 // The command `holdfast locks`: who holds what in a store, and a way to take it from them.
 import type { Command } from "commander";
-import { findLockRoot, openPathLocks, type HeldLock, type PathLocks } from "../../locks/index.ts";
+import { findLockRoot, listPathLocks, openPathLocks, type HeldLock } from "../../locks/index.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { formatHeldLocks } from "../held-locks.ts";
 import { endHelp } from "../help.ts";
@@ -29,7 +29,7 @@ function registerList(locks: Command, run: Run): void {
     .command("list")
     .summary("who holds what")
     .description(
-      "Lists the locks that are held in DIR, and who waits for them. With PATH, only those on it and below it. Makes nothing where there are no locks.",
+      "Lists the locks that are held in DIR, and who waits for them. With PATH, only those on it and below it. Makes nothing where there are no locks, and works also where nothing can be written.",
     )
     .argument("<DIR>", "the store, or the directory whose paths are locked")
     .argument("[PATH]", "relative to DIR, or absolute and below it")
@@ -37,8 +37,8 @@ function registerList(locks: Command, run: Run): void {
       const held = await inLocksOf(
         directory,
         run,
-        async (open) =>
-          await open.list({ under: path === undefined ? undefined : (await meantBelow(open.root, path)).inside }),
+        async (root) =>
+          await listPathLocks(root, { under: path === undefined ? undefined : (await meantBelow(root, path)).inside }),
       );
       run.output.result({ directory, locks: held ?? [] }, (page) =>
         held === undefined || held.length === 0 ? "Nothing is locked." : formatHeldLocks(held, page),
@@ -67,11 +67,10 @@ function registerBreak(locks: Command, run: Run): void {
     .argument("<PATH>", "relative to DIR, or absolute and below it")
     .action(async (directory: string, path: string) => {
       const evicted =
-        (await inLocksOf(
-          directory,
-          run,
-          async (open) => await open.break((await meantBelow(open.root, path)).inside),
-        )) ?? [];
+        (await inLocksOf(directory, run, async (root) => {
+          await using locks = await openPathLocks(root);
+          return await locks.break((await meantBelow(locks.root, path)).inside);
+        })) ?? [];
       if (evicted.length === 0) run.exitCode = exitCodes.nothingToDo;
       run.output.result({ directory, path, evicted }, (page) =>
         evicted.length === 0 ? "Nobody holds it." : `Evicted:\n${formatHeldLocks(evicted, page)}`,
@@ -93,13 +92,10 @@ function registerBreak(locks: Command, run: Run): void {
 async function inLocksOf(
   directory: string,
   run: Run,
-  action: (locks: PathLocks) => Promise<HeldLock[]>,
+  action: (root: string) => Promise<HeldLock[]>,
 ): Promise<HeldLock[] | undefined> {
   const found = await findLockRoot(directory);
-  if (found?.path === "" && found.hasLocks) {
-    await using locks = await openPathLocks(found.root);
-    return await action(locks);
-  }
+  if (found?.path === "" && found.hasLocks) return await action(found.root);
   run.exitCode = exitCodes.nothingToDo;
   const nearest = found?.hasLocks ? `; above it, ${found.root} has locks` : "";
   run.output.note(`holdfast: nothing was ever locked in ${directory}${nearest}`);

@@ -41,6 +41,7 @@ export class HeadFile {
   readonly #disk: Disk;
   readonly #path: string;
   #file: DiskFile | undefined;
+  #isReadOnly = false;
   /** What was last read or written, and what it says: an append looks twice, and mostly nobody else has written. */
   #last: { readonly bytes: Uint8Array; readonly head: Head } | undefined;
 
@@ -75,6 +76,8 @@ export class HeadFile {
     bytes.set(record);
     // So that `cat` ends its line.
     bytes[headBytes - 1] = 10;
+    // Opened before it could be written, as on a disk that was mounted anew since.
+    if (this.#isReadOnly) await this.close();
     await (await this.#open()).write(0, bytes);
     this.#last = { bytes, head };
   }
@@ -89,8 +92,10 @@ export class HeadFile {
   }
 
   async close(): Promise<void> {
-    await this.#file?.close();
+    const file = this.#file;
     this.#file = undefined;
+    this.#isReadOnly = false;
+    await file?.close();
   }
 
   #decode(bytes: Uint8Array): Head {
@@ -108,6 +113,7 @@ export class HeadFile {
       // Who may only read can still read.
       if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
       file = await this.#disk.open(this.#path, "read");
+      this.#isReadOnly = true;
     }
     return (this.#file ??= file);
   }

@@ -1,21 +1,25 @@
 // Publishing on one machine: an OS lock cannot be lost by a living process and a dead one writes nothing, so the holder of the gate may write in place.
 //
-// What is beyond the head is in doubt: somebody died before he could publish it, or his sync failed. Nothing in doubt is believed where it stands (a failed
-// sync can leave it in the page cache alone); it is copied into a new segment and synced, or left behind. Nothing is truncated or overwritten.
+// What is beyond the head is in doubt: somebody died before he could publish it, or his sync failed. Nothing in doubt is believed as it stands (a failed
+// sync can leave it in the page cache alone); whole lines are written again in their place and synced, or left behind. Nothing is truncated, and nothing is overwritten with anything else.
 import type { Hold } from "../../common.ts";
 import { syncNames } from "../../durable/directory.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { isUnwritable } from "../../ports/disk-error.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { DiskFile } from "../../ports/disk.ts";
 import { HeadFile, type Head } from "./head-file.ts";
-import { contentOf, decodeHead, encodeLine, tipAfter } from "./line.ts";
+import { tipAfter } from "./line.ts";
 import type { Publisher, Tenure } from "./publisher.ts";
 import { damaged, headOf, scanFile } from "./scan.ts";
 import { isRoom, isRoomFrom, withRoom } from "./room.ts";
 import { encodeHeader, listSegments, publishSegment, readHeader, segmentPath, syncSegment } from "./segment.ts";
 import type { LogPlace } from "./place.ts";
 import { emptyTip, type Tip } from "./tip.ts";
+
+/** No line begins with it, and it is no room either. */
+const voided = Buffer.from("-");
 
 export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
@@ -25,6 +29,8 @@ export class LocalPublisher implements Publisher {
   /** As long as somebody has the gate, and the head is the one that was there before. */
   #tryGate: (() => Promise<Hold | undefined>) | undefined;
   #isReplaced = false;
+  /** What the segments say beside a head that is not believed. */
+  #parsed: { readonly head: Head | undefined; readonly tip: Tip } | undefined;
   /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
   #room = 0;
   /** Up to here this process has synced what others did not. */
@@ -46,7 +52,7 @@ export class LocalPublisher implements Publisher {
     if (this.#tryGate !== undefined) await this.settle(this.#tryGate);
     const head = await this.#findHead();
     if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return await this.shown(head);
-    const tip = await this.#tipAfterRestart(head);
+    const tip = await this.#parsedOnce(head);
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#findHead();
     return now !== undefined && this.#isBelieved(now) ? await this.shown(now) : tip;
@@ -60,13 +66,14 @@ export class LocalPublisher implements Publisher {
     this.#tryGate = undefined;
     const head = await this.#findHead();
     if (head === undefined || this.#isBelieved(head)) return;
-    const gate = await tryGate();
-    if (gate === undefined && head.isSynced) this.#tryGate = tryGate;
+    let gate: Hold | undefined;
     try {
+      gate = await tryGate();
+      if (gate === undefined && (head.isSynced || head.boot === this.place.bootId)) this.#tryGate = tryGate;
       if (gate !== undefined) await this.#recoveredTip();
     } catch (error) {
-      // Who may only read can still read.
-      if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+      // Who can write nothing can still read: all that parses, as after a restart.
+      if (!isUnwritable(error)) throw error;
     } finally {
       await gate?.release();
     }
@@ -78,7 +85,7 @@ export class LocalPublisher implements Publisher {
     // Its maker died between making it and saying so. It was made with the gate in hand, so nothing was written behind its back.
     if (await this.place.disk.canOpen(segmentPath(this.place.directory, tip.segment + 1)))
       tip = await this.#adopt(tip.segment + 1);
-    if (tip.segment === 0 || this.isFull(tip)) tip = await this.startSegment(tip, []);
+    if (tip.segment === 0 || this.isFull(tip)) tip = await this.startSegment(tip);
     else if (await this.#isInDoubt(tip)) tip = await this.rescue(tip);
     return new LocalTenure(this, tip);
   }
@@ -112,8 +119,8 @@ export class LocalPublisher implements Publisher {
     await this.#head.close();
   }
 
-  /** Begins the next segment with copies of `lines`; all of it is durable and counts when this returns. */
-  protected async startSegment(after: Tip, lines: readonly Uint8Array[]): Promise<Tip> {
+  /** Begins the next segment; it is durable and counts when this returns. */
+  protected async startSegment(after: Tip): Promise<Tip> {
     const { staging, directory } = this.place;
     await this.leaveBehind(after);
     await this.#forgetSegment();
@@ -121,15 +128,8 @@ export class LocalPublisher implements Publisher {
     await this.#head.ensure();
     const segment = after.segment + 1;
     const header = encodeHeader(this.place.newHeader(segment, after));
-    let tip: Tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
-    const parts: Uint8Array[] = [header.bytes];
-    for (const line of lines) {
-      const { content, time } = contentOf(line);
-      const copy = encodeLine(content, tip.position + 1, time, tip.crc);
-      tip = tipAfter(tip, decodeHead(line), copy);
-      parts.push(Buffer.from(copy.text));
-    }
-    if (!(await publishSegment(staging, directory, segment, Buffer.concat(parts)))) {
+    const tip: Tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
+    if (!(await publishSegment(staging, directory, segment, header.bytes))) {
       const path = segmentPath(directory, segment);
       const message = `${path} was made by somebody who does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`;
       throw holdfastError("CORRUPT", message, { path });
@@ -207,6 +207,13 @@ export class LocalPublisher implements Publisher {
     return tip;
   }
 
+  /** Once for each head: whoever writes publishes another one before it begins. */
+  async #parsedOnce(head: Head | undefined): Promise<Tip> {
+    if (this.#parsed === undefined || this.#parsed.head !== head || head === undefined)
+      this.#parsed = { head, tip: await this.#tipAfterRestart(head) };
+    return this.#parsed.tip;
+  }
+
   /** All that parses. CORRUPT when that is less than an earlier head tells of: it was durable when that was written, so something has damaged it since. */
   async #tipAfterRestart(head: Head | undefined): Promise<Tip> {
     const tip = await this.parsedTip();
@@ -237,22 +244,55 @@ export class LocalPublisher implements Publisher {
     }
   }
 
-  /** Whole lines beyond the tip: somebody died before he could publish them. */
+  /**
+   * Whole lines beyond the tip: somebody died before he could publish them, or the file system went away and came back with an older head. They are written again where they stand, the
+   * same bytes, and synced: a sync that failed may have left them in the page cache alone, and another would have nothing to do. They stay what they are, also for a
+   * consumer that has seen them.
+   */
   protected async rescue(tip: Tip): Promise<Tip> {
     const file = await this.segment(tip.segment);
+    const path = segmentPath(this.place.directory, tip.segment);
     const found: Uint8Array[] = [];
+    let end = tip;
     const stretch = { segment: tip.segment, from: tip.length, to: (await file.stat()).size, crc: tip.crc };
     for await (const lines of scanFile(file, stretch))
-      for (const { bytes } of lines) found.push(Uint8Array.from(bytes));
-    return await this.startSegment(tip, found);
+      for (const line of lines) {
+        found.push(Uint8Array.from(line.bytes));
+        end = tipAfter(end, headOf(path, line), { bytes: line.bytes.length, crc: line.crc });
+      }
+    if (found.length > 0) {
+      await file.write(tip.length, Buffer.concat(found));
+      await file.sync();
+    }
+    return await this.startSegment(end);
   }
 
   /** After a failed write or sync nobody may go on in that segment. The new one is durable before anybody is told that it failed for sure. */
   protected async abandon(tip: Tip, cause: unknown): Promise<void> {
     try {
-      await this.startSegment(tip, []);
+      await this.startSegment(tip);
     } catch {
+      if (isHoldfastError(cause, "DISK_FULL") && (await this.#tryToVoid(tip))) return;
       throw outcomeUnknown(segmentPath(this.place.directory, tip.segment), cause);
+    }
+  }
+
+  /**
+   * A disk that stays full has no room for another segment, but the first byte behind the tip can be made one with which no line begins. False when even that failed. The next
+   * writer finds something that is neither line nor room, and goes on in another segment.
+   */
+  async #tryToVoid(tip: Tip): Promise<boolean> {
+    try {
+      const file = await this.segment(tip.segment);
+      if ((await file.stat()).size > tip.length) {
+        await file.write(tip.length, voided);
+        await file.sync();
+      }
+      await this.publishHead(tip);
+      return true;
+    } catch {
+      // What failed first is what the caller has to know.
+      return false;
     }
   }
 
@@ -278,10 +318,14 @@ export class LocalPublisher implements Publisher {
     return head;
   }
 
-  /** Of this boot by its id, or because it was written while this process lives: then there was no restart since, whatever the writer's boot id is. */
+  /**
+   * Of this boot by its id, or because it was written while this process lives: then there was no restart since, whatever the writer's boot id is. The id alone does not tell that the file system has
+   * not gone away and come back in this boot: then lines that were not synced are gone, and a head that tells of them may have stayed.
+   */
   #isBelieved(head: Head): boolean {
     const { bootId } = this.place;
-    return (head.boot === bootId && isKnownBoot(bootId)) || (this.#first !== undefined && head !== this.#first.head);
+    const isOfThisBoot = head.boot === bootId && isKnownBoot(bootId) && head.isSynced;
+    return isOfThisBoot || (this.#first !== undefined && head !== this.#first.head);
   }
 }
 

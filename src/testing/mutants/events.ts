@@ -9,7 +9,11 @@ import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
 import type { Tip } from "../../events/log/tip.ts";
 import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/event-actors.ts";
 import { localEventScenarios, shareEventScenarios } from "../scenarios/events.ts";
-import { mixedDurabilityScenarios, shareOnLocalDiskScenarios } from "../scenarios/unsynced-events.ts";
+import {
+  comesBackScenarios,
+  mixedDurabilityScenarios,
+  shareOnLocalDiskScenarios,
+} from "../scenarios/unsynced-events.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes what a dead writer has left where it stands: perhaps only the page cache has it. */
@@ -38,13 +42,20 @@ class ShowsWhatParses extends LocalPublisher {
 /** A new segment is simply created: its name is not durable when its first line is acknowledged. */
 class CreatesSegments extends LocalPublisher {
   protected override async startSegment(after: Tip): Promise<Tip> {
-    if (after.segment === 0) return await super.startSegment(after, []);
+    if (after.segment === 0) return await super.startSegment(after);
     const segment = after.segment + 1;
     const header = encodeHeader(this.place.newHeader(segment, after));
     await this.place.disk.createFile(segmentPath(this.place.directory, segment), header.bytes, { sync: true });
     const tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
     await this.publishHead(tip);
     return tip;
+  }
+}
+
+/** Leaves behind what stands beyond the head, as if nobody could have been told of it. */
+class DropsInDoubt extends LocalPublisher {
+  protected override async rescue(tip: Tip): Promise<Tip> {
+    return await this.startSegment(tip);
   }
 }
 
@@ -180,6 +191,15 @@ export const eventMutants: readonly Mutant[] = [
     about: "The first line is acknowledged, and the power cut takes the whole file.",
     scenario: scenarioNamed(localEventScenarios(withLocal(CreatesSegments)), "events: segments that are full at once"),
     breaks: /was acknowledged or shown as|is no valid segment record/,
+  },
+  {
+    name: "events: lines behind an older head are left behind",
+    about: "The file system came back with a head of before, and what it does not tell of was acknowledged.",
+    scenario: scenarioNamed(
+      comesBackScenarios(withLocal(DropsInDoubt)),
+      "events: the file system comes back under the same boot id",
+    ),
+    breaks: /was acknowledged or shown as|has come to/,
   },
   {
     name: "events: a segment goes on after lines that were not synced",

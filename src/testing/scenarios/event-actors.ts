@@ -192,6 +192,22 @@ export function reader(times: number, options: EventScenarioOptions): Actor {
   });
 }
 
+/** Looks once, and remembers the checksum of the last line that it was shown, as a consumer does in its checkpoint. */
+export function follower(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async ({ note }, log) => {
+      const { position } = await log.advance();
+      note("checkpoint", { position, checksum: await log.reader.checksumAt(position) } satisfies Remembered);
+    },
+  });
+}
+
+interface Remembered {
+  readonly position: number;
+  readonly checksum: number;
+}
+
 async function readAll(log: OpenedLog): Promise<Told[]> {
   const upTo = (await log.advance()).position;
   const told: Told[] = [];
@@ -203,7 +219,7 @@ async function readAll(log: OpenedLog): Promise<Told[]> {
 }
 
 /** What anybody was told or shown stands at its position; positions have no gap and no event is there twice; what failed for sure never appears. */
-async function logIsWhole(options: EventScenarioOptions, ports: Ports, facts: readonly Fact[]): Promise<void> {
+export async function logIsWhole(options: EventScenarioOptions, ports: Ports, facts: readonly Fact[]): Promise<void> {
   const log = await openLog(ports, { ...options, openLock: async () => openDoor });
   // As the next writer finds it, and as a reader found it before.
   const before = await readAll(log);
@@ -215,6 +231,11 @@ async function logIsWhole(options: EventScenarioOptions, ports: Ports, facts: re
   const told = [...valuesOf<Told>(facts, "acknowledged"), ...valuesOf<Told[]>(facts, "seen").flat(), ...before];
   for (const { id, position } of told)
     mustHold(ids[position - 1] === id, `${id} was acknowledged or shown as ${position}, but the log is ${shown}`);
+  for (const { position, checksum } of valuesOf<Remembered>(facts, "checkpoint"))
+    mustHold(
+      position <= ids.length && (await log.reader.checksumAt(position)) === checksum,
+      `somebody has come to ${position}, which is another line now: the log is ${shown}`,
+    );
   for (const id of valuesOf<string>(facts, "failed"))
     mustHold(!ids.includes(id), `${id} was said to have failed, but the log is ${shown}`);
   for (const id of valuesOf<string[]>(facts, "refused").flat())

@@ -32,6 +32,11 @@ export interface Volume {
 export interface CreateFileOptions {
   readonly sync: boolean;
   readonly mode?: number | undefined;
+  /**
+   * Instead of `mode`: every user who may write in its directory may read and write it, and no other, whatever the umask
+   * says. Its group is that of the directory, if this user may give it that. Nothing on Windows.
+   */
+  readonly isForDirectory?: boolean | undefined;
 }
 
 export interface Disk {

@@ -5,7 +5,12 @@ export interface OsLock {
    * Opens `path` for locking, creating it when it is missing (it is never deleted: two holders on two inodes would exclude nobody).
    * UNSUPPORTED_DISK when this platform has no such locks.
    */
-  open(path: string): Promise<OsLockFile>;
+  open(path: string, options?: OsLockOptions): Promise<OsLockFile>;
+}
+
+export interface OsLockOptions {
+  /** False: ENOENT when it is missing, and ELOOP when it is a symbolic link. Where several users can write, one may have put it there. */
+  readonly create?: boolean | undefined;
 }
 
 /**

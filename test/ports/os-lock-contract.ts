@@ -167,6 +167,16 @@ export function describeOsLockContract(name: string, makeWorld: () => Promise<Os
       await vi.waitFor(async () => expect(await holder.tryLock()).toBe(true), patience);
     });
 
+    it("does not make the file when told not to, and locks the same one as others if it is there", async () => {
+      const path = at("guard");
+      const failure = { code: "IO_ERROR", errno: "ENOENT", path };
+      await expect(world.osLock.open(path, { create: false })).rejects.toMatchObject(failure);
+      const [holder, other] = [await open(path), await world.osLock.open(path, { create: false })];
+      await holder.lock();
+      expect(await other.tryLock()).toBe(false);
+      await other.close();
+    });
+
     it("reports a path that cannot be opened by its POSIX name", async () => {
       const path = at("missing", "lock");
       await expect(world.osLock.open(path)).rejects.toMatchObject({ code: "IO_ERROR", errno: "ENOENT", path });

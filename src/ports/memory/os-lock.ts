@@ -7,8 +7,8 @@ import type { OsLock, OsLockFile } from "../os-lock.ts";
 export function createMemoryOsLock(disk: Disk): OsLock {
   const locks = new LockTable();
   return {
-    async open(path) {
-      const file = await openOrCreate(disk, path);
+    async open(path, { create = true } = {}) {
+      const file = await (create ? openOrCreate(disk, path) : disk.open(path, "write"));
       return new MemoryLockFile(path, file, (await file.stat()).identity, locks);
     },
   };

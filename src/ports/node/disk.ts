@@ -35,9 +35,10 @@ export class NodeDisk implements Disk {
 
   async createFile(path: string, bytes: Uint8Array, options: CreateFileOptions): Promise<void> {
     await attempt("create", path, async () => {
-      const fd = await this.#calls.open(path, "wx", options.mode);
+      const fd = await this.#calls.open(path, "wx", options.isForDirectory ? 0o600 : options.mode);
       try {
         await this.#closing(fd, async () => {
+          if (options.isForDirectory) await this.#fitDirectory(fd, dirname(path));
           await writeAll(this.#calls, fd, 0, bytes);
           if (options.sync) await this.#calls.fsync(fd);
         });
@@ -134,6 +135,19 @@ export class NodeDisk implements Disk {
       const fd = await this.#calls.open(path, "r");
       await this.#closing(fd, () => this.#calls.fsync(fd));
     });
+  }
+
+  async #fitDirectory(fd: number, directory: string): Promise<void> {
+    if (this.#platform === "win32") return;
+    const [{ mode, gid }, own] = [await this.#calls.stat(directory), await this.#calls.fstat(fd)];
+    try {
+      if (own.gid !== gid) await this.#calls.fchown(fd, Number(own.uid), Number(gid));
+    } catch (error) {
+      // Not a member of that group: then those who are have to do without, unless all may write.
+      if (findErrno(error) !== "EPERM") throw error;
+    }
+    const [group, others] = [(Number(mode) & 0o020) === 0 ? 0 : 0o060, (Number(mode) & 0o002) === 0 ? 0 : 0o006];
+    await this.#calls.fchmod(fd, 0o600 | group | others);
   }
 
   #withSlashes(path: string): string {

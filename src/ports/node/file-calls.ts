@@ -20,6 +20,8 @@ export interface FileCalls {
   /** The same without the pool. Only where a call may block. */
   fdatasyncAtOnce?(fd: number): void;
   fstat(fd: number): Answer<fs.BigIntStats>;
+  fchmod(fd: number, mode: number): Answer<void>;
+  fchown(fd: number, uid: number, gid: number): Answer<void>;
   stat(path: string): Answer<fs.BigIntStats>;
   /** Whether the name is there now, as the file system itself knows and not a cache of it. */
   isThere(path: string): Answer<boolean>;
@@ -79,6 +81,8 @@ export const pooledCalls: FileCalls = {
   fsync: promisify(fs.fsync),
   fdatasync: promisify(fs.fdatasync),
   fstat: (fd) => promisify(fs.fstat)(fd, exact),
+  fchmod: promisify(fs.fchmod),
+  fchown: promisify(fs.fchown),
   stat: (path) => promisify(fs.stat)(path, exact),
   // An open is asked of the server; a stat is answered from a cache.
   isThere: async (path) => {
@@ -144,6 +148,8 @@ export const blockingCalls: FileCalls = {
   fdatasync: promisify(fs.fdatasync),
   fdatasyncAtOnce: (fd) => fs.fdatasyncSync(fd),
   fstat: (fd) => fs.fstatSync(fd, exact),
+  fchmod: (fd, mode) => fs.fchmodSync(fd, mode),
+  fchown: (fd, uid, gid) => fs.fchownSync(fd, uid, gid),
   stat: (path) => fs.statSync(path, exact),
   // One system call instead of two, and no error to be made when it is absent.
   isThere: (path) => withoutAbsence(() => fs.statSync(path, { throwIfNoEntry: false })) !== undefined,

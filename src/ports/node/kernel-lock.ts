@@ -3,10 +3,10 @@ import { closeSync, openSync } from "node:fs";
 import { holdfastError } from "../../errors.ts";
 import type { OsLockFile } from "../os-lock.ts";
 import { toDiskError } from "./errno.ts";
-import { lockFileFlags, type NativeLock } from "./native-lock.ts";
+import type { NativeLock } from "./native-lock.ts";
 
-export function openKernelLock(path: string, native: NativeLock): OsLockFile {
-  return new KernelLockFile(path, native);
+export function openKernelLock(path: string, native: NativeLock, flags: number): OsLockFile {
+  return new KernelLockFile(path, native, flags);
 }
 
 /** A wait in the kernel. It has a descriptor to itself, and goes on when nobody wants its result any more. */
@@ -24,14 +24,16 @@ interface KernelWait {
 class KernelLockFile implements OsLockFile {
   readonly #path: string;
   readonly #native: NativeLock;
+  readonly #flags: number;
   #state: "idle" | "waiting" | "held" | "closed" = "idle";
   /** Undefined while a wait has it; opened again at need. */
   #fd: number | undefined;
   #wait: KernelWait | undefined;
 
-  constructor(path: string, native: NativeLock) {
+  constructor(path: string, native: NativeLock, flags: number) {
     this.#path = path;
     this.#native = native;
+    this.#flags = flags;
     this.#descriptor();
   }
 
@@ -126,7 +128,7 @@ class KernelLockFile implements OsLockFile {
 
   #descriptor(): number {
     try {
-      return (this.#fd ??= openSync(this.#path, lockFileFlags));
+      return (this.#fd ??= openSync(this.#path, this.#flags));
     } catch (error) {
       throw toDiskError(error, "open", this.#path);
     }

@@ -4,7 +4,7 @@ import type { Volume } from "../disk.ts";
 import type { OsLock } from "../os-lock.ts";
 import type { Random } from "../random.ts";
 import { openKernelLock } from "./kernel-lock.ts";
-import { loadNativeLock, type NativeModule } from "./native-lock.ts";
+import { existingLockFileFlags, loadNativeLock, lockFileFlags, type NativeModule } from "./native-lock.ts";
 import { callsFor } from "./share-calls.ts";
 import { openPolledLock } from "./polled-lock.ts";
 
@@ -16,11 +16,12 @@ export function createNodeOsLock(
   load?: () => Promise<NativeModule>,
 ): OsLock {
   return {
-    async open(path) {
+    async open(path, { create = true } = {}) {
       const native = await loadNativeLock(path, load);
+      const flags = create ? lockFileFlags : existingLockFileFlags;
       return volume.kind === "local"
-        ? openKernelLock(path, native)
-        : openPolledLock(path, native, callsFor(volume), clock, random);
+        ? openKernelLock(path, native, flags)
+        : openPolledLock(path, native, { calls: callsFor(volume), clock, random, flags });
     },
   };
 }

@@ -5,18 +5,19 @@ import type { OsLockFile } from "../os-lock.ts";
 import type { Random } from "../random.ts";
 import { toDiskError } from "./errno.ts";
 import type { FileCalls } from "./file-calls.ts";
-import { lockFileFlags, type NativeLock } from "./native-lock.ts";
+import type { NativeLock } from "./native-lock.ts";
 
-export async function openPolledLock(
-  path: string,
-  native: NativeLock,
-  calls: FileCalls,
-  clock: Clock,
-  random: Random,
-): Promise<OsLockFile> {
+export interface PolledLockParts {
+  readonly calls: FileCalls;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly flags: number;
+}
+
+export async function openPolledLock(path: string, native: NativeLock, parts: PolledLockParts): Promise<OsLockFile> {
   // Only to make the file, and to fail now when it cannot be opened.
-  await closeQuietly(calls, await openForLocking(calls, path));
-  return new PolledLockFile(path, native, calls, clock, random);
+  await closeQuietly(parts.calls, await openForLocking(parts, path));
+  return new PolledLockFile(path, native, parts);
 }
 
 const pollMsMin = 20;
@@ -30,19 +31,15 @@ const pollMsMax = 250;
 class PolledLockFile implements OsLockFile {
   readonly #path: string;
   readonly #native: NativeLock;
-  readonly #calls: FileCalls;
-  readonly #clock: Clock;
-  readonly #random: Random;
+  readonly #parts: PolledLockParts;
   #state: "idle" | "waiting" | "held" | "closed" = "idle";
   /** Only while held. */
   #fd: number | undefined;
 
-  constructor(path: string, native: NativeLock, calls: FileCalls, clock: Clock, random: Random) {
+  constructor(path: string, native: NativeLock, parts: PolledLockParts) {
     this.#path = path;
     this.#native = native;
-    this.#calls = calls;
-    this.#clock = clock;
-    this.#random = random;
+    this.#parts = parts;
   }
 
   async tryLock(): Promise<boolean> {
@@ -56,7 +53,7 @@ class PolledLockFile implements OsLockFile {
     if (this.#state === "closed") throw this.#closedError();
     if (this.#state !== "idle") throw new TypeError(`${this.#path} is ${this.#state} already, through this OsLockFile`);
     await this.#acquire(async (attempt) => {
-      await this.#clock.sleep(this.#pauseMs(attempt), { signal });
+      await this.#parts.clock.sleep(this.#pauseMs(attempt), { signal });
       return true;
     });
   }
@@ -77,7 +74,7 @@ class PolledLockFile implements OsLockFile {
     this.#state = "waiting";
     let fd: number | undefined;
     try {
-      fd = await openForLocking(this.#calls, this.#path);
+      fd = await openForLocking(this.#parts, this.#path);
       for (let attempt = 0; ; attempt++) {
         if (this.#isClosed()) throw this.#closedError();
         if (this.#tryNow(fd)) break;
@@ -89,7 +86,7 @@ class PolledLockFile implements OsLockFile {
       return true;
     } finally {
       if (this.#state === "waiting") this.#state = "idle";
-      if (fd !== undefined) await closeQuietly(this.#calls, fd);
+      if (fd !== undefined) await closeQuietly(this.#parts.calls, fd);
     }
   }
 
@@ -104,7 +101,7 @@ class PolledLockFile implements OsLockFile {
   /** Anywhere between the shortest pause and a bound that doubles: waiters that began together drift apart. */
   #pauseMs(attempt: number): number {
     const boundMs = Math.min(pollMsMax, pollMsMin * 2 ** Math.min(attempt + 1, 10));
-    return pollMsMin + this.#random.fraction() * (boundMs - pollMsMin);
+    return pollMsMin + this.#parts.random.fraction() * (boundMs - pollMsMin);
   }
 
   // A function, so that the compiler does not take the state for unchanged across an await.
@@ -115,7 +112,7 @@ class PolledLockFile implements OsLockFile {
   async #closeDescriptor(): Promise<void> {
     const fd = this.#fd;
     this.#fd = undefined;
-    if (fd !== undefined) await closeQuietly(this.#calls, fd);
+    if (fd !== undefined) await closeQuietly(this.#parts.calls, fd);
   }
 
   #closedError(): unknown {
@@ -123,9 +120,9 @@ class PolledLockFile implements OsLockFile {
   }
 }
 
-async function openForLocking(calls: FileCalls, path: string): Promise<number> {
+async function openForLocking({ calls, flags }: PolledLockParts, path: string): Promise<number> {
   try {
-    return await calls.open(path, lockFileFlags);
+    return await calls.open(path, flags);
   } catch (error) {
     throw toDiskError(error, "open", path);
   }

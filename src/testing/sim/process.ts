@@ -162,9 +162,9 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
 
 function simOsLock({ osLocks, park, name, machine }: SimProcessOptions, disk: SimDisk): OsLock {
   return {
-    async open(path) {
+    async open(path, { create = true } = {}) {
       osLocks.mustBeSupported(path);
-      const file = await disk.openOrCreate(path);
+      const file = await (create ? disk.openOrCreate(path) : disk.open(path, "write"));
       const owner = { process: name, machine: machine.name, file: file.node, path };
       return new SimOsLockFile({ file, owner, osLocks, park });
     },

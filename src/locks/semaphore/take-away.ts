@@ -36,24 +36,27 @@ export async function takeAway<T>(
 
 /** What was moved. */
 async function move(disk: Disk, path: string, away: string): Promise<Sight> {
-  let failure: unknown;
   try {
     await disk.rename(path, away);
   } catch (error) {
-    if (!hasErrno(error, "ENOENT") && !isOutcomeUnknown(error)) throw error;
+    const isAbsent = hasErrno(error, "ENOENT");
+    if (!isAbsent && !isOutcomeUnknown(error)) throw error;
     // A repeated request fails although the first one was done; what is there tells.
-    failure = error;
+    const moved = await lookAtMoved(disk, path, away);
+    if (moved.kind === "free" && !isAbsent) throw error;
+    return moved;
   }
-  let moved: Sight;
+  return await lookAtMoved(disk, path, away);
+}
+
+async function lookAtMoved(disk: Disk, path: string, away: string): Promise<Sight> {
   try {
-    moved = await look(disk, away);
+    return await look(disk, away);
   } catch (error) {
     // It is not known what was moved, and so it may not stay away. The first error tells more.
     await putBack(disk, away, path).catch(() => undefined);
     throw error;
   }
-  if (moved.kind === "free" && failure !== undefined && !hasErrno(failure, "ENOENT")) throw failure;
-  return moved;
 }
 
 /**

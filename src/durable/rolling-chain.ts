@@ -247,7 +247,13 @@ export class RollingChain<T> {
    */
   protected async settleShown(view: View<T>): Promise<void> {
     if (this.staging.disk.volume.kind !== "local" || this.#isKnownDurable(view)) return;
-    await this.makeDurable(view, true);
+    try {
+      await this.makeDurable(view, true);
+    } catch (error) {
+      // The epoch was collected since: `isOpen` says so next, and the newest epoch is read instead.
+      if (hasErrno(error, "ENOENT")) return;
+      throw error;
+    }
     this.#durable = { epoch: view.epoch.number, slot: view.slot };
   }
 

@@ -82,6 +82,18 @@ export function collector(rounds: number, options: RollingScenarioOptions, patie
   });
 }
 
+/** Has an old end of the chain in mind, reads on from there, and tells what it saw. */
+function reader(options: RollingScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ name, ports }) => {
+      const chain = await openChain(ports, name, options);
+      await chain.read();
+      return chain;
+    },
+    run: async ({ note }, chain) => note("acted on", (await chain.read()).state),
+  });
+}
+
 export interface RollingWorldOptions extends RollingScenarioOptions {
   readonly entriesBefore?: number;
   /** Appended after the actors have opened the chain: they have an old end of it in mind. */
@@ -147,6 +159,32 @@ function everyWinCounts(state: Counter, facts: readonly Fact[]): void {
     );
 }
 
+/** `ReaderClass`: the chain that the reader reads, the real one or a known-wrong variant. */
+export function lateRecord({
+  ReaderClass = RollingChain,
+  ...options
+}: RollingScenarioOptions & { readonly ReaderClass?: typeof RollingChain }): Scenario {
+  const two = { ...options, slotsPerEpoch: 2 };
+  return rollingScenario(
+    {
+      name: "chain: a reader in an epoch that is collected",
+      size: "medium",
+      about: "A sleeper links into a collected epoch and dies before it looks; a reader has the same epoch in mind.",
+      actors: { ada: appender(1, two), col: collector(1, two), eve: reader({ ...two, ChainClass: ReaderClass }) },
+      killsMax: 1,
+      mortal: ["ada"],
+      audit: async (ports, facts) => {
+        const { state } = await (await openChain(ports, "auditor", two)).read();
+        everyWinCounts(state, facts);
+        for (const seen of valuesOf<Counter>(facts, "acted on"))
+          for (const [name, count] of Object.entries(seen))
+            mustHold(count <= (state[name] ?? 0), `a reader acted on append ${count} of ${name}, which never counted`);
+      },
+    },
+    { ...two, collected: true, entriesMeanwhile: 5 },
+  );
+}
+
 export function rollingChainScenarios(options: RollingScenarioOptions = {}): Scenario[] {
   const one = { ...options, slotsPerEpoch: 1 };
   const two = { ...options, slotsPerEpoch: 2 };
@@ -206,6 +244,15 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       { ...one, collected: true, entriesMeanwhile: 3 },
     ),
     halfCollected(options),
+    lateRecord(options),
+    rollingScenario(
+      {
+        name: "chain: a reader and a collector",
+        about: "One slept while its epoch went by, and reads while that epoch is collected.",
+        actors: { eve: reader(one), col: collector(1, one) },
+      },
+      { ...one, collected: true, entriesMeanwhile: 3 },
+    ),
     rollingScenario(
       {
         name: "chain: the end is looked for while it is removed",

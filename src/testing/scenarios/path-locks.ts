@@ -105,13 +105,16 @@ const tree = (path: string): LockRequest => ({ path, mode: "tree" });
 const shared = (path: string): LockRequest => ({ path, shared: true });
 const hints = { quirks: { watch: "any time" }, troubles: { hint: 1 } } as const;
 
-/** The same while the table rolls with every append and somebody deletes old epochs. */
+/** With a table that rolls these have more states than a medium scenario may have. */
+const largeWhenRolling: readonly string[] = ["locks: two upgrades against each other"];
+
+/** The same while the table rolls with every append and a collector deletes old epochs. */
 function rolling(scenario: Scenario): Scenario {
   const { name, about, actors, ...rest } = scenario;
   return lockScenario({
     ...rest,
     name: `${name}, rolling and collected`,
-    size: "medium",
+    size: largeWhenRolling.includes(name) ? "large" : "medium",
     about: `${about} Meanwhile old epochs of the table are deleted.`,
     actors: { ...actors, col: collector({}) },
     isPermanent: (path) =>

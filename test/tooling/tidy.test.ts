@@ -48,7 +48,6 @@ describe("sources", () => {
     expect([...sources, ...tests].filter((path) => vague.includes(basename(path, ".ts")))).toEqual([]);
   });
 
-  // The layers in .oxlintrc.json rest on it: what lies directly in src can be imported from every room.
   test("only the four known files lie directly in src", () => {
     const known = ["src/common.ts", "src/errors.ts", "src/index.ts", "src/store.ts"];
     expect(ownSources.filter((path) => dirname(path) === "src" && !known.includes(path))).toEqual([]);

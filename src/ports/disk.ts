@@ -32,6 +32,11 @@ export interface Volume {
 export interface CreateFileOptions {
   readonly sync: boolean;
   readonly mode?: number | undefined;
+  /**
+   * Instead of `mode`: each user who may write in its directory may read and write it, and no other, whatever the
+   * umask says. Owner and group are those of the directory, as far as this user may give them. Nothing on Windows.
+   */
+  readonly isForDirectory?: boolean | undefined;
 }
 
 export interface Disk {

@@ -1,4 +1,5 @@
 // The lock of the operating system: it dies with the process that holds it.
+import { hasErrno } from "./disk-error.ts";
 
 export interface OsLock {
   /**
@@ -16,6 +17,13 @@ export interface OsLockOptions {
    * woken by the blanks. A simulation leaves notes out.
    */
   readonly note?: Uint8Array | undefined;
+  /**
+   * Makes the file when it is missing, also when it was deleted since it was opened; another process may do
+   * so at the same time. For a directory of several users, of whom each is to open what one has made. One of
+   * them may also have put a symbolic link there, so with `make` none is followed (ELOOP). Without, the file
+   * has the mode that the umask leaves it.
+   */
+  readonly make?: (() => Promise<void>) | undefined;
 }
 
 /**
@@ -52,6 +60,17 @@ export interface OsLockFile {
   unlock(): Promise<void>;
   /** Unlocks too, and ends a wait (CLOSED). Idempotent. */
   close(): Promise<void>;
+}
+
+/** Opens what is there, or makes it and opens it then. */
+export async function openOrMake<T>(open: () => Promise<T>, make: () => Promise<void>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT")) throw error;
+  }
+  await make();
+  return await open();
 }
 
 /** What takes the place of a note when the lock is given up. */

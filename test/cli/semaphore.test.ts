@@ -1,7 +1,9 @@
 // The command `holdfast semaphore`: what it prints, and what it ends with. The caller of these tests is the process that the locks belong to.
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { parseLockFile } from "../../src/locks/index.ts";
 import { makeScratch } from "../ports/scratch.ts";
@@ -21,6 +23,7 @@ async function run(...args: string[]): Promise<Finished> {
   return { exitCode: await runCommandLine(["semaphore", ...args], streams, new AbortController().signal), ...written };
 }
 
+const isLinux = process.platform === "linux";
 const newLock = (): string => join(makeScratch(), "job.lock");
 const foreignLock = (): string => `pid=4711\ntimestamp=${Math.floor(Date.now() / 1000)}\ntag=theirs\n`;
 const staleLock = "pid=4711\ntimestamp=1000000000\n";
@@ -29,7 +32,12 @@ describe("acquire and release", () => {
   test("take the lock for the process that called the command, and give it back from another command of it", async () => {
     const lock = newLock();
     const taken = await run("acquire", lock, "--tag", "night\nly");
-    expect(taken).toEqual({ exitCode: 0, stdout: `${lock} is held by process ${process.ppid}.\n`, stderr: "" });
+    expect(taken).toMatchObject({ exitCode: 0, stderr: "" });
+    // With its name, so that a wrapper that ends at once is seen.
+    const name = isLinux ? ` \\(${readFileSync(`/proc/${process.ppid}/comm`, "utf8").trim()}\\)` : ".*";
+    expect(taken.stdout).toMatch(
+      new RegExp(`^${lock} is held by process ${process.ppid}${name}, and ends with it\\.\n$`),
+    );
     expect(parseLockFile(readFileSync(lock, "utf8"))).toMatchObject({ pid: process.ppid, tag: "night ly" });
     expect(await run("release", lock)).toEqual({ exitCode: 0, stdout: `${lock} is free.\n`, stderr: "" });
     expect(existsSync(lock)).toBe(false);
@@ -39,7 +47,11 @@ describe("acquire and release", () => {
     const lock = newLock();
     const info = { pid: process.ppid, timestamp: expect.any(Number) as number, tag: "t" };
     const taken = await run("try-acquire", lock, "--tag", "t", "--json");
-    expect(JSON.parse(taken.stdout)).toEqual({ path: lock, ...info });
+    expect(JSON.parse(taken.stdout)).toMatchObject({
+      path: lock,
+      ...info,
+      ...(isLinux ? { process: expect.stringMatching(/./) as string } : {}),
+    });
     expect(JSON.parse((await run("status", lock, "--json")).stdout)).toEqual({
       path: lock,
       locked: true,
@@ -133,6 +145,59 @@ describe("acquire and release", () => {
       }
     },
   );
+});
+
+describe("through npx", () => {
+  const npx = { npm_command: "exec", npm_lifecycle_event: "npx" };
+  const scripts: Readonly<Record<string, boolean>> = {
+    "'holdfast'": true,
+    holdfast: true,
+    '"holdfast.cmd"': true,
+    "/app/node_modules/.bin/holdfast semaphore acquire job.lock": true,
+    "holdfast semaphore acquire job.lock && work": false,
+    "'deploy-holdfast'": false,
+    "'deploy'": false,
+  };
+
+  test.each(Object.entries(scripts))("a lock without --pid (%s) is refused: %s", async (script, isRefused) => {
+    const lock = newLock();
+    for (const [name, value] of Object.entries({ ...npx, npm_lifecycle_script: script })) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const verb of ["acquire", "try-acquire", "release"]) {
+      const { exitCode, stderr } = await run(verb, lock);
+      expect({ verb, isRefused: exitCode === 2 && /npx, which ends at once.*--pid \$\$/.test(stderr) }).toEqual({
+        verb,
+        isRefused,
+      });
+    }
+    expect((await run("acquire", lock, "--pid", String(process.pid))).exitCode).toBe(0);
+    expect((await run("release", lock, "--force")).exitCode).toBe(0);
+  });
+
+  test.skipIf(process.platform === "win32")("as npm really runs it, nothing is taken", () => {
+    const project = makeScratch();
+    const bin = join(project, "node_modules", ".bin");
+    mkdirSync(bin, { recursive: true });
+    symlinkSync(fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url)), join(bin, "holdfast"));
+    chmodSync(join(bin, "holdfast"), 0o755);
+    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", version: "1.0.0", private: true }));
+    const lock = join(project, "job.lock");
+    for (const args of [
+      ["npx", "--no-install", "holdfast"],
+      ["npm", "exec", "--offline", "--", "holdfast"],
+    ]) {
+      const [command = "", ...rest] = args;
+      const { status, stderr } = spawnSync(command, [...rest, "semaphore", "acquire", lock], {
+        cwd: project,
+        encoding: "utf8",
+      });
+      expect({ status, said: /npx, which ends at once/.test(stderr) ? "refused" : stderr }).toEqual({
+        status: 2,
+        said: "refused",
+      });
+    }
+    expect(existsSync(lock)).toBe(false);
+  });
 });
 
 describe("status", () => {

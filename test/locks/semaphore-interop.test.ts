@@ -161,7 +161,7 @@ describe.skipIf(process.platform === "win32")("a shell script that uses the comm
       main,
     );
     expect(await script.ended).toBe(0);
-    expect(script.output()).toContain(`is held by process ${script.child.pid}.`);
+    expect(script.output()).toContain(`is held by process ${script.child.pid}`);
     expect(existsSync(lock)).toBe(false);
   });
 });

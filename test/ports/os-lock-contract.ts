@@ -1,7 +1,7 @@
 // What every OS lock promises within one kernel, whatever it is made of: the contract of src/ports/os-lock.ts as tests.
 import { setTimeout as sleep } from "node:timers/promises";
 import { posix } from "node:path";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
 
@@ -286,6 +286,30 @@ export function describeOsLockContract(
       await waiter.unlock();
       await holder.unlock();
       expect(await holder.tryLock()).toBe(true);
+    });
+
+    it("leaves it to its user how the file is made, and locks the one that is there", async () => {
+      const path = at("guard");
+      const failure = { code: "IO_ERROR", errno: "ENOENT", path };
+      await expect(world.osLock.open(path, { make: async () => undefined })).rejects.toMatchObject(failure);
+      const full = Object.assign(new Error("no room"), { why: "full" });
+      await expect(world.osLock.open(path, { make: () => Promise.reject(full) })).rejects.toBe(full);
+      expect(await world.disk.canOpen(path)).toBe(false);
+      const make = vi.fn(() => world.disk.createFile(path, Buffer.from("made"), { sync: false }));
+      const [holder, other] = [await world.osLock.open(path, { make }), await world.osLock.open(path, { make })];
+      await holder.lock();
+      expect([await other.tryLock(), await (await open(path)).tryLock()]).toEqual([false, false]);
+      expect(Buffer.from(await world.disk.readFile(path, 100)).toString()).toBe("made");
+      await holder.close();
+      expect(await other.tryLock()).toBe(true);
+      await other.unlock();
+      expect(make).toHaveBeenCalledTimes(1);
+      // Deleted since it was opened: it is made again in the same way.
+      await world.disk.unlink(path);
+      expect(await other.tryLock()).toBe(true);
+      expect(await (await open(path)).tryLock()).toBe(false);
+      await other.close();
+      expect(make).toHaveBeenCalledTimes(2);
     });
 
     it("reports a path that cannot be opened by its POSIX name", async () => {

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Ground } from "../../src/durable/ground.ts";
@@ -103,6 +103,20 @@ describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s vol
       expect(descriptorsOn(path)).toBe(0);
     },
   );
+
+  it.skipIf(process.platform === "win32")("follows no symbolic link to where its user would not make it", async () => {
+    const [path, target] = [join(makeScratch(), "lock"), join(makeScratch(), "target")];
+    const make = (): Promise<void> => writeFile(path, "");
+    const file = await lockOf(kind).open(path, { make });
+    onTestFinished(() => file.close());
+    // Also when it is put there after the file was opened.
+    await rm(path);
+    await symlink(target, path);
+    const isLink = { code: "INVALID_PATH", errno: "ELOOP", path };
+    await expect(file.tryLock()).rejects.toMatchObject(isLink);
+    await expect(lockOf(kind).open(path, { make })).rejects.toMatchObject(isLink);
+    expect(existsSync(target)).toBe(false);
+  });
 });
 
 describe("the OS lock on a share", () => {

@@ -1,11 +1,13 @@
 // The command `holdfast semaphore`: a lock file that a shell script takes, holds and releases, and that ends with the script.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { Semaphore, type SemaphoreStatus } from "../../locks/index.ts";
+import { findProcessName, findWrapper } from "../calling-process.ts";
 import { parseDuration } from "../duration.ts";
 import { findSemaphoreHolder } from "../chosen-lock.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { explain } from "../explained-wait.ts";
 import { endHelp, type HelpEnd } from "../help.ts";
+import { printable } from "../output.ts";
 import type { Run } from "../run.ts";
 
 interface Flags {
@@ -19,12 +21,12 @@ interface Flags {
 
 export function registerSemaphore(semaphore: Command, run: Run): void {
   semaphore.description(
-    "Takes and releases the lock file FILE (protocol 1.0: pid=, timestamp=, tag=). The lock belongs to the process that called this command, usually a shell script: it ends with that process, and the same process releases it. Through npx or another wrapper, say whose it is: --pid $$.",
+    "Takes and releases the lock file FILE (protocol 1.0: pid=, timestamp=, tag=). The lock belongs to a process, usually a shell script, which says so with --pid $$: it ends with that process, and the same process releases it. Without --pid it belongs to the process that called this command: through a wrapper (timeout, a subshell, a pipe, make) that may end at once, and npx is refused.",
   );
   endHelp(semaphore, {
     examples: [
-      "holdfast semaphore acquire /var/lock/backup.lock --timeout 30s || exit 75",
-      "holdfast semaphore release /var/lock/backup.lock",
+      "holdfast semaphore acquire /var/lock/backup.lock --pid $$ --timeout 30s || exit 75",
+      "holdfast semaphore release /var/lock/backup.lock --pid $$",
     ],
     exits: {
       done: "done",
@@ -49,7 +51,7 @@ const tag = (): Option => new Option("--tag <text>", "what it is held for, for p
 
 function registerTryAcquire(semaphore: Command, run: Run): void {
   const command = verb(semaphore, "try-acquire", "Takes FILE if it is free or stale, and does not wait.", {
-    examples: ["holdfast semaphore try-acquire /var/lock/backup.lock --tag nightly || exit 75"],
+    examples: ["holdfast semaphore try-acquire /var/lock/backup.lock --pid $$ --tag nightly || exit 75"],
     exits: { done: "taken", failed, wrongUsage, tryAgain: "held by somebody else: try again" },
     options: [tag()],
   });
@@ -58,7 +60,7 @@ function registerTryAcquire(semaphore: Command, run: Run): void {
 
 function registerAcquire(semaphore: Command, run: Run): void {
   const command = verb(semaphore, "acquire", "Waits until FILE is free or stale, and takes it.", {
-    examples: ["holdfast semaphore acquire /var/lock/backup.lock --timeout 30s --tag nightly || exit 75"],
+    examples: ["holdfast semaphore acquire /var/lock/backup.lock --pid $$ --timeout 30s --tag nightly || exit 75"],
     exits: { done: "taken", failed, wrongUsage, tryAgain: "still held by somebody else: try again" },
     options: [
       tag(),
@@ -72,11 +74,12 @@ function registerAcquire(semaphore: Command, run: Run): void {
 
 function registerRelease(semaphore: Command, run: Run): void {
   const command = verb(semaphore, "release", "Releases FILE, if the calling process holds it.", {
-    examples: ["holdfast semaphore release /var/lock/backup.lock"],
+    examples: ["holdfast semaphore release /var/lock/backup.lock --pid $$"],
     exits: { done: "released", failed, wrongUsage, notHeld: "not held by the calling process" },
     options: [new Option("--force", "remove it whoever holds it: only when you know that nobody works under it")],
   });
   command.action(async (file: string, flags: Flags) => {
+    if (!flags.force) mustKnowOwner(command);
     const semaphore = open(file, flags);
     await semaphore.release({ force: flags.force });
     run.output.result({ path: semaphore.path, released: true }, () => `${semaphore.path} is free.`);
@@ -143,7 +146,7 @@ function verb(semaphore: Command, name: string, description: string, { options =
     .addOption(
       new Option("--pid <n>", "the process that the lock belongs to")
         .argParser(parsePid)
-        .default(process.ppid, "the one that called this command"),
+        .default(process.ppid, "the one that called this command; refused through npx"),
     )
     .addOption(
       new Option("--stale <duration>", "how old a lock of another program or machine may grow, or `never`")
@@ -155,6 +158,7 @@ function verb(semaphore: Command, name: string, description: string, { options =
 }
 
 async function acquire(file: string, flags: Flags, command: Command, run: Run): Promise<void> {
+  mustKnowOwner(command);
   if (!isRunning(flags.pid))
     command.error(`error: no process ${flags.pid} is running: its lock would be stale at once`);
   const semaphore = open(file, flags);
@@ -165,7 +169,21 @@ async function acquire(file: string, flags: Flags, command: Command, run: Run): 
     findHolder: () => findSemaphoreHolder(semaphore),
     wait: () => semaphore.acquire({ timeoutMs: flags.timeout, tag: flags.tag, signal: run.signal }),
   });
-  run.output.result({ path: semaphore.path, ...info }, () => `${semaphore.path} is held by process ${info.pid}.`);
+  const name = await findProcessName(info.pid);
+  const owner = `process ${info.pid}${name === undefined ? "" : ` (${printable(name)})`}`;
+  run.output.result(
+    { path: semaphore.path, ...info, ...(name === undefined ? {} : { process: name }) },
+    () => `${semaphore.path} is held by ${owner}, and ends with it.`,
+  );
+}
+
+/** A lock of a process that is about to end protects nothing, and nobody could tell from the exit code. */
+function mustKnowOwner(command: Command): void {
+  const wrapper = findWrapper(process.env);
+  if (wrapper === undefined || command.getOptionValueSource("pid") !== "default") return;
+  command.error(
+    `error: the lock would belong to ${wrapper}, which ends at once. Say which process it belongs to; in a shell script: --pid $$`,
+  );
 }
 
 function open(file: string, { pid, stale, directory = false }: Flags): Semaphore {

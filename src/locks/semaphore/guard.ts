@@ -1,8 +1,12 @@
 // The guard of a lock: whoever removes or replaces what is under the lock's name holds an OS lock meanwhile, which nobody can steal and no crash can leave behind.
 import { Deadline } from "../../durable/deadline.ts";
+import { createOwnFile } from "../../durable/own-name.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { CreateFileOptions, Disk } from "../../ports/disk.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
+import { tempPathOf } from "./temp.ts";
 
 /** For those who have to get it: as long as a healthy process keeps it, many times over. */
 const waitMsMax = 10_000;
@@ -13,10 +17,12 @@ export interface Guarded<T> {
 
 export class Guard {
   readonly #ports: Ports;
+  readonly #lockPath: string;
   readonly #path: string;
 
   constructor(ports: Ports, lockPath: string) {
     this.#ports = ports;
+    this.#lockPath = lockPath;
     // Never deleted: two who lock two files of one name exclude nobody.
     this.#path = `${lockPath}.guard`;
   }
@@ -45,9 +51,15 @@ export class Guard {
     return await this.#runWith(await this.#openFile(), action);
   }
 
-  /** As above, but without a guard where none can be had; `action` is told. */
+  /**
+   * As above, but without a guard where none can be had; `action` is told. That is also where none was made so far and the
+   * disk is full: others cannot make one either, and a lock must be released to make room.
+   */
   async runIfAny<T>(action: (isGuarded: boolean) => Promise<T>): Promise<T> {
-    const file = await this.#openIfAny();
+    const file = await this.#openIfAny().catch((error: unknown) => {
+      if (!isHoldfastError(error, "DISK_FULL")) throw error;
+      return undefined;
+    });
     return file === undefined ? await action(false) : await this.#runWith(file, () => action(true));
   }
 
@@ -66,8 +78,32 @@ export class Guard {
     return file === undefined || (await this.#runWith(file, look));
   }
 
-  #openFile(): Promise<OsLockFile> {
-    return this.#ports.osLock.open(this.#path);
+  async #openFile(): Promise<OsLockFile> {
+    try {
+      return await this.#ports.osLock.open(this.#path, { make: () => this.#make() });
+    } catch (error) {
+      if (hasErrno(error, "ELOOP", "EMLINK")) throw this.#isLink(error);
+      // Else it is the directory in which this user may not write.
+      const isGuard = isHoldfastError(error, "NO_PERMISSION") && error.path === this.#path;
+      throw isGuard && hasErrno(error, "EACCES", "EPERM") ? this.#isClosed(error) : error;
+    }
+  }
+
+  /** Whole in one step, with the mode that it keeps: a user who meets it half made would be refused. */
+  async #make(): Promise<void> {
+    const { disk, random } = this.#ports;
+    const options = { sync: false, isForDirectory: true };
+    const temp = tempPathOf(this.#lockPath, random);
+    await createOwnFile(disk, temp, new Uint8Array(), options);
+    try {
+      await disk.link(temp, this.#path);
+    } catch (error) {
+      if (hasErrno(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"))
+        await createUnlessThere(disk, this.#path, options);
+      else if (!hasErrno(error, "EEXIST")) throw error;
+    } finally {
+      await disk.unlink(temp).catch(() => undefined);
+    }
   }
 
   async #openIfAny(): Promise<OsLockFile | undefined> {
@@ -111,5 +147,25 @@ export class Guard {
     const path = this.#path;
     const message = `${path} has been held by another process for ${waitMsMax} ms: one that is about to remove the lock, and seems to be stopped. Nothing was changed.`;
     return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: waitMsMax, blockedBy: [] });
+  }
+
+  #isClosed(cause: unknown): Error {
+    const path = this.#path;
+    const message = `This user may not write to ${path}, and a lock that is taken here could not be released. Give it a mode that lets all write who may write in its directory.`;
+    return holdfastError("NO_PERMISSION", message, { path }, cause);
+  }
+
+  #isLink(cause: unknown): Error {
+    const path = this.#path;
+    const message = `${path} is a symbolic link, and the guard of a lock must be a file of its own. Find out who made it, and remove it.`;
+    return holdfastError("INVALID_PATH", message, { path }, cause);
+  }
+}
+
+async function createUnlessThere(disk: Disk, path: string, options: CreateFileOptions): Promise<void> {
+  try {
+    await disk.createFile(path, new Uint8Array(), options);
+  } catch (error) {
+    if (!hasErrno(error, "EEXIST")) throw error;
   }
 }

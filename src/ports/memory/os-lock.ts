@@ -2,23 +2,22 @@
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../disk-error.ts";
 import type { Disk, DiskFile } from "../disk.ts";
-import { blanksFor, type OsLock, type OsLockFile } from "../os-lock.ts";
+import { blanksFor, openOrMake, type OsLock, type OsLockFile, type OsLockOptions } from "../os-lock.ts";
 
 export function createMemoryOsLock(disk: Disk): OsLock {
   const locks = new LockTable();
   return {
-    async open(path, { note } = {}) {
-      const parts = { path, disk, locks, note };
-      return new MemoryLockFile(parts, await openForLocking(disk, path));
+    async open(path, { note, make } = {}) {
+      const parts = { path, disk, locks, note, make };
+      return new MemoryLockFile(parts, await openForLocking(parts));
     },
   };
 }
 
-interface LockFileParts {
+interface LockFileParts extends OsLockOptions {
   readonly path: string;
   readonly disk: Disk;
   readonly locks: LockTable;
-  readonly note: Uint8Array | undefined;
 }
 
 interface Opened {
@@ -26,8 +25,9 @@ interface Opened {
   readonly identity: string;
 }
 
-async function openForLocking(disk: Disk, path: string): Promise<Opened> {
-  const file = await openOrCreate(disk, path);
+async function openForLocking({ disk, path, make }: LockFileParts): Promise<Opened> {
+  const openThere = (): Promise<DiskFile> => disk.open(path, "write");
+  const file = await (make === undefined ? openOrCreate(disk, path) : openOrMake(openThere, make));
   return { file, identity: (await file.stat()).identity };
 }
 
@@ -141,7 +141,7 @@ class MemoryLockFile implements OsLockFile {
 
   /** Takes the lock of the file that bears the name now; where it is taken, `wait` waits for it or says no. */
   async #ask(wait: () => Promise<boolean>): Promise<boolean> {
-    const { locks, disk, path, note } = this.#parts;
+    const { locks, note } = this.#parts;
     this.#state = "asking";
     this.#cancelled = undefined;
     try {
@@ -155,7 +155,7 @@ class MemoryLockFile implements OsLockFile {
         if (isNamed) break;
         locks.free(this.#opened.identity);
         await this.#opened.file.close();
-        this.#opened = await openForLocking(disk, path);
+        this.#opened = await openForLocking(this.#parts);
       }
       this.#state = "held";
       if (note !== undefined) await this.#opened.file.write(0, note);

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { holdfastError } from "../../errors.ts";
 import { diskError } from "../disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../disk.ts";
+import { fitDirectory } from "./directory-rights.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
@@ -34,10 +35,12 @@ export class NodeDisk implements Disk {
   }
 
   async createFile(path: string, bytes: Uint8Array, options: CreateFileOptions): Promise<void> {
+    const isFitted = options.isForDirectory === true && this.#platform !== "win32";
     await attempt("create", path, async () => {
-      const fd = await this.#calls.open(path, "wx", options.mode);
+      const fd = await this.#calls.open(path, "wx", isFitted ? 0o600 : options.mode);
       try {
         await this.#closing(fd, async () => {
+          if (isFitted) await fitDirectory(this.#calls, fd, dirname(path));
           await writeAll(this.#calls, fd, 0, bytes);
           if (options.sync) await this.#calls.fsync(fd);
         });

@@ -21,6 +21,8 @@ export interface FileCalls {
   /** The same without the pool. Only where a call may block. */
   fdatasyncAtOnce?(fd: number): void;
   fstat(fd: number): Answer<fs.BigIntStats>;
+  fchmod(fd: number, mode: number): Answer<void>;
+  fchown(fd: number, uid: number, gid: number): Answer<void>;
   stat(path: string): Answer<fs.BigIntStats>;
   /** The same as the file system itself knows it, and not a cache. */
   look(path: string): Answer<fs.BigIntStats>;
@@ -84,6 +86,8 @@ export const pooledCalls: FileCalls = {
   fsync: promisify(fs.fsync),
   fdatasync: promisify(fs.fdatasync),
   fstat: (fd) => promisify(fs.fstat)(fd, exact),
+  fchmod: promisify(fs.fchmod),
+  fchown: promisify(fs.fchown),
   stat: (path) => promisify(fs.stat)(path, exact),
   look: (path) => lookAnew(pooledCalls, path),
   // An open is asked of the server; a stat is answered from a cache.
@@ -155,6 +159,8 @@ export const blockingCalls: FileCalls = {
   fdatasync: promisify(fs.fdatasync),
   fdatasyncAtOnce: (fd) => fs.fdatasyncSync(fd),
   fstat: (fd) => fs.fstatSync(fd, exact),
+  fchmod: (fd, mode) => fs.fchmodSync(fd, mode),
+  fchown: (fd, uid, gid) => fs.fchownSync(fd, uid, gid),
   stat: (path) => fs.statSync(path, exact),
   look: (path) => fs.statSync(path, exact),
   // One system call instead of two, and no error to be made when it is absent.

@@ -1,12 +1,12 @@
 // One OS lock as this process takes it: asked for again and again, and compared with its name when it is granted.
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../clock.ts";
-import { blanksFor, type OsLockFile } from "../os-lock.ts";
+import { blanksFor, openOrMake, type OsLockFile } from "../os-lock.ts";
 import type { Random } from "../random.ts";
 import type { Watch } from "../watch.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { isAbsence, type FileCalls } from "./file-calls.ts";
-import { lockFileFlags, type NativeLock } from "./native-lock.ts";
+import { existingLockFileFlags, lockFileFlags, type NativeLock } from "./native-lock.ts";
 
 export interface LockFileParts {
   readonly native: NativeLock;
@@ -16,6 +16,7 @@ export interface LockFileParts {
   readonly watch: Watch;
   readonly isLocal: boolean;
   readonly note?: Uint8Array | undefined;
+  readonly make?: (() => Promise<void>) | undefined;
 }
 
 export async function openLockFile(path: string, parts: LockFileParts): Promise<OsLockFile> {
@@ -271,9 +272,15 @@ class NodeLockFile implements OsLockFile {
   }
 
   async #open(): Promise<Descriptor> {
+    const { make } = this.#parts;
+    if (make === undefined) return await this.#openWith(lockFileFlags);
+    return await openOrMake(() => this.#openWith(existingLockFileFlags), make);
+  }
+
+  async #openWith(flags: number): Promise<Descriptor> {
     const { calls } = this.#parts;
     try {
-      const fd = await calls.open(this.#path, lockFileFlags);
+      const fd = await calls.open(this.#path, flags);
       try {
         const { dev, ino } = await calls.fstat(fd);
         return { fd, inode: `${dev}:${ino}` };

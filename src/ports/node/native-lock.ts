@@ -22,6 +22,11 @@ const prebuilt: readonly string[] = ["darwin", "linux", "win32"].flatMap((os) =>
 
 /** Writable, because an exclusive lock on a descriptor that only reads is refused (EBADF) on Linux and on NFS. */
 export const lockFileFlags: number = constants.O_RDWR | constants.O_CREAT;
+/**
+ * For one that is there. Without O_CREAT, because Linux may refuse it for a file of another user in a sticky directory
+ * (`fs.protected_regular`), though that user lets everybody write. Windows has no O_NOFOLLOW.
+ */
+export const existingLockFileFlags: number = constants.O_RDWR | (constants.O_NOFOLLOW ?? 0);
 
 /** UNSUPPORTED_DISK when the module has no binary for this platform or was left out of the installation. */
 export async function loadNativeLock(

@@ -18,7 +18,7 @@ export function createNodeOsLock(
   const isLocal = volume.kind === "local";
   const calls = isLocal ? blockingCalls : callsFor(volume);
   return {
-    open: async (path, { note } = {}) =>
-      await openLockFile(path, { ...parts, native: await loadNativeLock(path, load), calls, isLocal, note }),
+    open: async (path, { note, make } = {}) =>
+      await openLockFile(path, { ...parts, native: await loadNativeLock(path, load), calls, isLocal, note, make }),
   };
 }

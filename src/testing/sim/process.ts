@@ -2,7 +2,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import { elapsedMs, type BeatTimes, type Heart } from "../../ports/heart.ts";
 import type { Host } from "../../ports/host.ts";
-import type { OsLock } from "../../ports/os-lock.ts";
+import { openOrMake, type OsLock } from "../../ports/os-lock.ts";
 import { patientDisk } from "../../ports/patient-disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Random } from "../../ports/random.ts";
@@ -162,10 +162,11 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
 
 function simOsLock({ osLocks, park, name, machine, server }: SimProcessOptions, disk: SimDisk): OsLock {
   return {
-    async open(path) {
+    async open(path, { make } = {}) {
       osLocks.mustBeSupported(path);
       const open = async (): Promise<OpenedLock> => {
-        const file = await disk.openOrCreate(path);
+        const openThere = (): Promise<SimFile> => disk.open(path, "write");
+        const file = await (make === undefined ? disk.openOrCreate(path) : openOrMake(openThere, make));
         const isNamed = (): boolean => server.find(path) === file.node;
         return { file, owner: { process: name, machine: machine.name, file: file.node, path, isNamed } };
       };

@@ -40,11 +40,12 @@ export class Ground implements AsyncDisposable {
   readonly witness: Witness;
   readonly #remains: Remains;
   readonly #options: LifeOptions;
-  #life: Life;
+  /** Undefined for one who only looks, until it needs one. */
+  #life: Life | undefined;
   #joining: Promise<Life> | undefined;
   #closing: Promise<void> | undefined;
 
-  protected constructor(ports: Ports, layout: GroundLayout, id: string, life: Life, options: LifeOptions) {
+  protected constructor(ports: Ports, layout: GroundLayout, id: string, life: Life | undefined, options: LifeOptions) {
     this.ports = ports;
     this.layout = layout;
     this.id = id;
@@ -59,20 +60,14 @@ export class Ground implements AsyncDisposable {
   }
 
   /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses writes, before anything is written. */
-  static async open(
-    ports: Ports,
-    directory: string,
-    { leaseMs = 30_000, name = "", create, id: idWanted }: GroundOptions = {},
-  ): Promise<Ground> {
-    if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
-      throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
+  static async open(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
+    const options = checkLife(wanted);
     mustTrustMount(ports, directory);
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
-    mustBeMeant({ what: "ground", path: directory, found: known }, { create, id: idWanted });
+    mustBeMeant({ what: "ground", path: directory, found: known }, wanted);
     if (known === undefined) await makeDirectories(ports, layout);
-    const options = { leaseMs: Math.round(leaseMs), name };
     const life = await Life.begin(ports, layout, options).catch(async (error: unknown) => {
       // A backup may have left out what was empty.
       if (known === undefined || !hasErrno(error, "ENOENT")) throw error;
@@ -89,10 +84,21 @@ export class Ground implements AsyncDisposable {
     }
   }
 
+  /**
+   * The ground in `directory` for one who only looks, and may be allowed no more: nothing is written, and nobody learns of it. It joins when a life is asked for, as whatever writes
+   * here does; then that fails, if it has to. Where no ground was ever made, its id is empty.
+   */
+  static async look(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
+    const options = checkLife(wanted);
+    const layout = new GroundLayout(directory);
+    const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
+    return new this(ports, layout, known?.id ?? "", undefined, options);
+  }
+
   /** The life that this process has here now. When the last one is over (after a sleep, say), a new one begins: what was held in the old one is lost. */
   async life(): Promise<Life> {
     if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
-    if (!this.#life.isOver) {
+    if (this.#life?.isOver === false) {
       this.#life.watchForDeath();
       return this.#life;
     }
@@ -105,14 +111,14 @@ export class Ground implements AsyncDisposable {
   get staging(): Staging {
     const { disk, random } = this.ports;
     const directory = async (): Promise<string> => (await this.life()).temp;
-    return { disk, random, directory, onSwept: (path) => this.#life.sweptAt(path) };
+    return { disk, random, directory, onSwept: (path) => this.#life?.sweptAt(path) };
   }
 
   /** Everybody who counts here, each looked at once. */
   async look(): Promise<KnownHolder[]> {
     const known: KnownHolder[] = [];
     for (const holder of await this.#holders())
-      known.push({ holder, state: holder.id === this.#life.holder.id ? "alive" : await this.witness.look(holder) });
+      known.push({ holder, state: holder.id === this.#ownId ? "alive" : await this.witness.look(holder) });
     return known;
   }
 
@@ -124,7 +130,7 @@ export class Ground implements AsyncDisposable {
 
   /** One look at one holder. "dead" also for one that has ended: it will never act again. With `once`, for somebody who cannot watch it for a lease. */
   async stateOf(id: string, { once = false }: { readonly once?: boolean } = {}): Promise<HolderState> {
-    if (id === this.#life.holder.id) return this.#life.isOver ? "dead" : "alive";
+    if (id === this.#ownId) return this.#life?.isOver === false ? "alive" : "dead";
     const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
     if (holder === undefined) {
       this.witness.forget(id);
@@ -178,13 +184,14 @@ export class Ground implements AsyncDisposable {
 
   /** Removes what the dead have left; returns whom it found dead. Any number of processes may do it at once. */
   async sweep(): Promise<Holder[]> {
-    const others = (await this.#holders()).filter(({ id }) => id !== this.#life.holder.id);
+    const own = (this.#life ?? (await this.life())).holder;
+    const others = (await this.#holders()).filter(({ id }) => id !== own.id);
     const dead = others.length === 0 ? [] : await this.#deadOf(others);
     for (const holder of dead) {
       await this.#remains.declareDead(holder);
       this.witness.forget(holder.id);
     }
-    await this.#remains.remove(this.staging, this.#life.holder, dead);
+    await this.#remains.remove(this.staging, own, dead);
     return dead;
   }
 
@@ -197,7 +204,7 @@ export class Ground implements AsyncDisposable {
   async #close(): Promise<void> {
     // Whoever asked for that life is told why it could not begin; the one before it is still to be ended.
     await this.#joining?.catch(() => undefined);
-    await this.#life.end();
+    await this.#life?.end();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -206,11 +213,19 @@ export class Ground implements AsyncDisposable {
 
   async #begin(): Promise<Life> {
     const before = this.#life;
-    this.#life = await Life.begin(this.ports, this.layout, this.#options);
+    // Before anything is written, as at an opening.
+    if (before === undefined) mustTrustMount(this.ports, this.layout.directory);
+    const life = await Life.begin(this.ports, this.layout, this.#options);
+    this.#life = life;
+    if (before === undefined) return life;
     await before.abandon();
     // Nobody knows better that it is over; else every night in which a laptop sleeps would leave something. Whatever stands in the way: then others find it.
     await this.#remains.bury(before.holder).catch(() => undefined);
-    return this.#life;
+    return life;
+  }
+
+  get #ownId(): string | undefined {
+    return this.#life?.holder.id;
   }
 
   async #holders(): Promise<Holder[]> {
@@ -232,6 +247,12 @@ export class Ground implements AsyncDisposable {
     const message = `${path} says that it is of the holder ${id}: it was copied or renamed. Move it away.`;
     return holdfastError("CORRUPT", message, { path });
   }
+}
+
+function checkLife({ leaseMs = 30_000, name = "" }: GroundOptions): LifeOptions {
+  if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
+    throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
+  return { leaseMs: Math.round(leaseMs), name };
 }
 
 async function makeDirectories({ disk }: Ports, layout: GroundLayout): Promise<void> {

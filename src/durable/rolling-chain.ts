@@ -7,12 +7,19 @@
 import { isDeepStrictEqual } from "node:util";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
-import { hasErrno } from "../ports/disk-error.ts";
+import { hasErrno, isUnwritable } from "../ports/disk-error.ts";
 import { isKnownBoot } from "../ports/host.ts";
 import { getRecord } from "./record-file.ts";
 import { Chain } from "./chain.ts";
 import { ensureDirectory, syncNames } from "./directory.ts";
-import { epochKind, findEpochOfDirectory, removeEpochDirectory, slotBytesMax, slotKind } from "./epoch.ts";
+import {
+  epochKind,
+  findEpochOfDirectory,
+  findHighestSlot,
+  removeEpochDirectory,
+  slotBytesMax,
+  slotKind,
+} from "./epoch.ts";
 import type { Epoch, Slot, View } from "./epoch.ts";
 import { canLinkFrom, linkOnce } from "./publish.ts";
 import { Slots } from "./slots.ts";
@@ -79,6 +86,8 @@ export class RollingChain<T> {
   readonly #slots: Slots<T>;
   readonly #succession: Succession<T>;
   #view: View<T> | undefined;
+  /** False for one who could not write when it opened the chain: it only reads, until it can. */
+  #isBegun = false;
   /** Up to here this process has seen the slots made durable. */
   #durable: { readonly epoch: number; readonly slot: number } = { epoch: 0, slot: 0 };
   #collecting: Promise<void> | undefined;
@@ -91,24 +100,31 @@ export class RollingChain<T> {
     this.#sync = options.sync !== false || staging.disk.volume.kind !== "local" || !isKnownBoot(options.bootId);
     this.#slotKind = slotKind(options.kind);
     this.#epochs = new Chain(staging, `${directory}/epochs`, epochKind(options.kind));
-    this.#slots = new Slots(staging.disk, directory, this.#slotKind);
+    this.#slots = this.newSlots(staging.disk, directory, this.#slotKind);
     const { bootId, slotsPerEpoch } = options;
     const parts = { staging, directory, epochs: this.#epochs, slots: this.#slots, slotKind: this.#slotKind };
     this.#succession = this.newSuccession({ ...parts, sync: this.#sync, bootId, slotsPerEpoch });
+  }
+
+  protected newSlots(...parts: ConstructorParameters<typeof Slots<T>>): Slots<T> {
+    return new Slots(...parts);
   }
 
   protected newSuccession(parts: SuccessionParts<T>): Succession<T> {
     return new Succession(parts);
   }
 
-  /** Makes the chain if there is none. */
+  /** Makes the chain if there is none. One that is there can be read also where nothing can be written. */
   static async open<T>(staging: Staging, directory: string, options: RollingChainOptions<T>): Promise<RollingChain<T>> {
     const { slotsPerEpoch = 1 } = options;
     if (typeof slotsPerEpoch === "number" && !(Number.isSafeInteger(slotsPerEpoch) && slotsPerEpoch >= 1))
       throw new RangeError(`slotsPerEpoch must be a whole number from 1, not ${slotsPerEpoch}.`);
-    await ensureDirectory(staging.disk, `${directory}/epochs`);
     const chain = new this(staging, directory, options);
-    await chain.#succession.begin(options.initial);
+    try {
+      await chain.#begin();
+    } catch (error) {
+      if (!isUnwritable(error) || !(await chain.#isThere())) throw error;
+    }
     return chain;
   }
 
@@ -121,6 +137,7 @@ export class RollingChain<T> {
     change: (newest: T, number: number) => T | undefined,
     { keepAs, sync = this.#sync }: AppendOptions = {},
   ): Promise<RollingEntry<T> | undefined> {
+    if (!this.#isBegun) await this.#begin();
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const view = this.#view ?? (await this.#enter());
       if (view.slot >= view.epoch.body.slots) {
@@ -162,9 +179,16 @@ export class RollingChain<T> {
       this.#view = view;
       if (view === undefined) continue;
       if (view.epoch.body.synced) await this.settleShown(view);
+      const entry = { number: view.epoch.body.from + view.slot, state: view.state };
       // After reading, not before: a slot that was linked late into a collected epoch looks like any other.
-      if (await this.isOpen(view)) return { number: view.epoch.body.from + view.slot, state: view.state };
-      await this.#leave(view);
+      if (await this.#isOpenToRead(view)) return entry;
+      try {
+        await this.#leave(view);
+      } catch (error) {
+        // Nobody has named the next epoch, and this process cannot: so this is still the newest state.
+        if (this.#isBegun || !isUnwritable(error)) throw error;
+        return entry;
+      }
     }
     throw this.#damaged('has lost its "open" file');
   }
@@ -230,6 +254,32 @@ export class RollingChain<T> {
     const path = `${this.#slots.pathOf(view)}/open`;
     const { disk } = this.staging;
     return disk.volume.kind === "local" ? await disk.canOpen(path) : await canLinkFrom(this.staging, path);
+  }
+
+  /** The same for one who only reads: who may write nothing on a share has no better answer than an open, which may be an old one. */
+  async #isOpenToRead(view: View<T>): Promise<boolean> {
+    try {
+      return await this.isOpen(view);
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+      return await this.staging.disk.canOpen(`${this.#slots.pathOf(view)}/open`);
+    }
+  }
+
+  /** Sees to it that there is an epoch in which this process may win. */
+  async #begin(): Promise<void> {
+    await ensureDirectory(this.staging.disk, `${this.#directory}/epochs`);
+    await this.#succession.begin(this.#options.initial);
+    this.#isBegun = true;
+  }
+
+  async #isThere(): Promise<boolean> {
+    try {
+      return (await this.#epochs.last()) !== undefined;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return false;
+      throw error;
+    }
   }
 
   /**
@@ -339,15 +389,24 @@ export class RollingChain<T> {
         await this.#succession.succeed(epoch);
         continue;
       }
-      // Gone means collected, so a newer epoch exists, and the next look will find it.
-      const view = epoch === undefined ? undefined : await this.#slots.jump({ epoch, slot: 0, state: epoch.body.base });
+      if (epoch === undefined) continue;
+      const view = await this.#slots.jump({ epoch, slot: 0, state: epoch.body.base });
       if (view !== undefined) return (this.#view = view);
+      // Gone means collected, so a newer epoch exists, and the next look will find it.
+      const highest = await findHighestSlot(this.staging.disk, this.#slots.pathOf({ epoch }));
+      if (highest === undefined) continue;
+      try {
+        await this.#leave({ epoch });
+      } catch (error) {
+        if (this.#isBegun || !isUnwritable(error)) throw error;
+        return await this.#slots.highestReadable({ epoch, slot: highest, state: epoch.body.base });
+      }
     }
     throw this.#damaged("is missing");
   }
 
   /** The epoch is not open: collected long ago, or being succeeded by somebody who may be dead. */
-  async #leave({ epoch }: View<T>): Promise<void> {
+  async #leave({ epoch }: Pick<View<T>, "epoch">): Promise<void> {
     this.#view = undefined;
     if (!epoch.body.synced && (await this.#epochs.last())?.number === epoch.number)
       await this.#succession.succeed(epoch);

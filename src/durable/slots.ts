@@ -1,7 +1,7 @@
 // Slots: what was won in the epochs of a rolling chain, found again by whoever comes later.
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { slotName } from "../format/name.ts";
-import type { RecordKind } from "../format/record.ts";
+import { isTorn, recordBytesMax, type RecordKind } from "../format/record.ts";
 import type { Disk } from "../ports/disk.ts";
 import { findHighestSlot, findSlot, type Slot, type View } from "./epoch.ts";
 
@@ -18,7 +18,7 @@ export class Slots<T> {
   }
 
   /** Of the directory of an epoch, or of a slot in it. */
-  pathOf({ epoch }: View<T>, slot?: number): string {
+  pathOf({ epoch }: Pick<View<T>, "epoch">, slot?: number): string {
     const directory = `${this.#directory}/${epoch.body.directory}`;
     return slot === undefined ? directory : `${directory}/${slotName(slot)}`;
   }
@@ -52,13 +52,38 @@ export class Slots<T> {
     return highest === view.slot ? view : await this.at(view, highest);
   }
 
-  /** Undefined when there is no such slot, or when the epoch is gone. */
+  /**
+   * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn where slots are not synced. While a machine runs it shows each of them whole, so the file system went
+   * away under those who were here, and has come back without what was not on the disk yet: what they won counts no more.
+   */
   async at(view: View<T>, slot: number): Promise<View<T> | undefined> {
     const path = this.pathOf(view, slot);
-    const found = await findSlot(this.#disk, this.#kind, path);
+    const found = await findSlot(this.#disk, this.#kind, path).catch(async (error: unknown) => {
+      const mayBeTorn = !view.epoch.body.synced && isHoldfastError(error, "CORRUPT");
+      if (mayBeTorn && (await this.isTorn(path))) return undefined;
+      throw error;
+    });
     if (found === undefined) return undefined;
     if (found.number === view.epoch.body.from + slot) return { ...view, slot, state: found.state };
     const message = `${path} says that it is number ${found.number}: it was copied or renamed. Restore it from a backup.`;
     throw holdfastError("CORRUPT", message, { path });
+  }
+
+  protected async isTorn(path: string): Promise<boolean> {
+    return isTorn(await this.#disk.readFile(path, recordBytesMax));
+  }
+
+  /** The highest slot up to that of `view` that can be read, or the base of its epoch. */
+  async highestReadable(view: View<T>): Promise<View<T>> {
+    for (let slot = view.slot; slot > 0; slot--) {
+      try {
+        const found = await this.at(view, slot);
+        if (found !== undefined) return found;
+      } catch (error) {
+        // Torn by a power cut: an older state is only older.
+        if (!isHoldfastError(error, "CORRUPT")) throw error;
+      }
+    }
+    return { ...view, slot: 0, state: view.epoch.body.base };
   }
 }

@@ -3,7 +3,6 @@
 // Slots that are not synced count only until the power fails. Whoever cannot be sure that it has not (another boot id), or lives on when it does (a share), takes
 // the `open` of that epoch away and goes on in the next one. Whoever had won saw it after his link, so he is among what is found then, also if he lives; all later
 // ones follow.
-import { isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { diskError, hasErrno } from "../ports/disk-error.ts";
@@ -112,7 +111,7 @@ export class Succession<T> {
     const { disk } = this.staging;
     const empty: View<T> = { epoch, slot: 0, state: epoch.body.base };
     for (let highest = (await findHighestSlot(disk, slots.pathOf(empty))) ?? 0; ; highest++) {
-      const view = await this.#highestReadable({ ...empty, slot: highest });
+      const view = await slots.highestReadable({ ...empty, slot: highest });
       // The listing of a share may be old.
       const isAll = disk.volume.kind === "local" || highest >= epoch.body.slots;
       if (isAll || (await this.isFree({ ...view, slot: highest + 1 }))) return view.state;
@@ -120,19 +119,6 @@ export class Succession<T> {
       // The client has just been told of it, and denies it.
       if (!(await disk.canOpen(next))) throw diskError("ESTALE", "read", next);
     }
-  }
-
-  async #highestReadable(view: View<T>): Promise<View<T>> {
-    for (let slot = view.slot; slot > 0; slot--) {
-      try {
-        const found = await this.#parts.slots.at(view, slot);
-        if (found !== undefined) return found;
-      } catch (error) {
-        // Torn by the power cut: an older state is only older.
-        if (!isHoldfastError(error, "CORRUPT")) throw error;
-      }
-    }
-    return view;
   }
 
   /** Whether nobody has ever won this slot, nor any after it: it can be taken. What takes it changes nothing. */

@@ -2,6 +2,8 @@
 import { ensureDirectory } from "../durable/directory.ts";
 import { Ground } from "../durable/ground.ts";
 import { mustBeMeant } from "../durable/record-file.ts";
+import { findGateKind, lockPathOf } from "../durable/open-gate.ts";
+import { createLateStoreLock } from "../locks/late-store-lock.ts";
 import { createStoreLock, type StoreLock } from "../locks/store-lock.ts";
 import { makeId } from "../format/id.ts";
 import type { Ports } from "../ports/ports.ts";
@@ -10,7 +12,7 @@ import type { EventCodec } from "./codec.ts";
 import type { EventStoreOptions } from "./event-store.ts";
 import { EventReader } from "./log/event-reader.ts";
 import { Hints } from "./log/hints.ts";
-import { joining } from "./log/joining.ts";
+import { joinOrLook } from "./log/joining.ts";
 import { LocalPublisher } from "./log/local-publisher.ts";
 import { checkMode, decideLog, type LogRecord } from "./log/log-record.ts";
 import { findWholeLog, mustBeNew } from "./log/lost-log.ts";
@@ -65,13 +67,17 @@ export class OpenedLog {
     const known = await findWholeLog(ports.disk, directory);
     mustBeMeant({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
-    const ground = await joining(directory, async () => {
+    const groundPath = `${directory}/.holdfast`;
+    const join = async (): Promise<Ground> => {
       await ensureDirectory(ports.disk, `${directory}/segments`);
-      return await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
-    });
+      return await Ground.open(ports, groundPath, { leaseMs });
+    };
+    const look = known && (() => Ground.look(ports, groundPath, { leaseMs }));
+    const ground = await joinOrLook(directory, join, look);
     let lock: StoreLock | undefined;
     try {
-      lock = await joining(directory, () => createStoreLock(ports, directory, { timeoutMs, leaseMs }));
+      const openLock = (): Promise<StoreLock> => createStoreLock(ports, directory, { timeoutMs, leaseMs });
+      lock = await joinOrLook(directory, openLock, known && (() => openLate(ports, directory, openLock)));
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       const isSynced = durability !== "none" || record.mode === "share";
@@ -86,7 +92,7 @@ export class OpenedLog {
         await log.close();
         throw error;
       }
-      // What dead processes have left in the ground. Whatever stands in the way: the next one who opens it comes by here too.
+      // What dead processes have left in the ground. Whatever stands in the way, as where nothing can be written: the next one who opens it comes by here too.
       await ground.sweep().catch(() => undefined);
       return log;
     } catch (error) {
@@ -127,6 +133,12 @@ function checkChoice(options: LogOptions, name: "mode" | "durability", choices: 
   throw new TypeError(
     `${name} is ${choices.map((choice) => JSON.stringify(choice)).join(" or ")}, not ${chosen as string}.`,
   );
+}
+
+/** For a log that can only be read now. */
+async function openLate(ports: Ports, directory: string, open: () => Promise<StoreLock>): Promise<StoreLock> {
+  const gate = (await findGateKind(ports, directory)) ?? "os";
+  return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(directory, open, undefined));
 }
 
 async function openLocal(place: LogPlace, lock: StoreLock): Promise<LocalPublisher> {

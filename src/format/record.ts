@@ -49,6 +49,11 @@ export function decodeRecord<T>(kind: RecordKind<T>, bytes: Uint8Array, path: st
   }
 }
 
+/** Whether this is what writes leave that never reached the disk: it ends before its checksum, or zeros stand in it. What somebody has altered looks otherwise. */
+export function isTorn(bytes: Uint8Array): boolean {
+  return !tail.test(Buffer.from(bytes.subarray(-32)).toString("latin1")) || bytes.includes(0);
+}
+
 function parse(kind: RecordKind<unknown>, text: string, path: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>;

@@ -3,15 +3,16 @@ import type { BlockingLock } from "../common.ts";
 import { ensureDirectory } from "../durable/directory.ts";
 import { Ground } from "../durable/ground.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
+import { isUnwritable } from "../ports/disk-error.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import { follow, type FollowedPath } from "./followed-path.ts";
-import { findRoot, type LockRoot } from "./lock-root.ts";
+import { findRoot, hasTable, type LockRoot } from "./lock-root.ts";
 import { checkLockPath } from "./semaphore/lock-path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { Places } from "./semaphore/place.ts";
 import { PortsSemaphore } from "./semaphore/semaphore.ts";
-import type { PathLocks, PathLocksOptions } from "./path-locks.ts";
+import type { HeldLock, PathLocks, PathLocksOptions } from "./path-locks.ts";
 import { createStoreLock, findStoreHolder as findHolder, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
 
@@ -88,6 +89,28 @@ export async function openPathLocks(root: string | URL, options: PathLocksOption
   } catch (error) {
     await ground.close();
     throw error;
+  }
+}
+
+/**
+ * The path locks that are held below `root`, as `list` of `openPathLocks` gives them. Makes none where there are none. Also where nothing can be written (no permission, a read-only mount, a
+ * full disk); then holders whose death only a lock could prove are shown as if they lived.
+ */
+export async function listPathLocks(
+  root: string | URL,
+  options: { under?: string | undefined } = {},
+): Promise<HeldLock[]> {
+  const path = directoryOf(root);
+  const ports = await openNodePorts(path);
+  if (!(await hasTable(ports.disk, path))) return [];
+  try {
+    await using locks = await openPathLocks(path);
+    return await locks.list(options);
+  } catch (error) {
+    if (!isUnwritable(error)) throw error;
+    const ground = await Ground.look(ports, `${path}/.holdfast`);
+    await using locks = await TablePathLocks.open(ground, { root: path, toLook: true, ownsGround: true });
+    return await locks.list(options);
   }
 }
 

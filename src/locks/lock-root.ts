@@ -26,3 +26,8 @@ export async function findRoot(disk: Disk, path: string): Promise<LockRoot | und
     if (root === "/" || !root.includes("/")) return undefined;
   }
 }
+
+/** Whether path locks were ever taken below `root`. */
+export async function hasTable(disk: Disk, root: string): Promise<boolean> {
+  return await disk.canOpen(`${root === "/" ? "" : root}/.holdfast/table`);
+}

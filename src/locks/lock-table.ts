@@ -10,6 +10,7 @@ import { isStillThere } from "../durable/publish.ts";
 import { RollingChain, type AppendOptions, type RollingEntry } from "../durable/rolling-chain.ts";
 import type { HolderState } from "../durable/witness.ts";
 import { isHoldfastError } from "../errors.ts";
+import { isUnwritable } from "../ports/disk-error.ts";
 import { randomName } from "../format/id.ts";
 import { Debts } from "./debts.ts";
 import { isLapsed } from "./lapse.ts";
@@ -27,6 +28,8 @@ export interface LockTableOptions {
   /** Of the tree that redos change. Default: none; then what others have committed is done in the tree that the ground is of. */
   readonly root?: string | undefined;
   readonly slotsPerEpoch?: number | undefined;
+  /** For one who may write nothing: the table must be there. */
+  readonly toLook?: boolean | undefined;
   /** What the table runs on: the real one, or a known-wrong variant. */
   readonly ChainClass?: typeof RollingChain | undefined;
 }
@@ -71,12 +74,13 @@ export class LockTable {
 
   static async open(
     ground: Ground,
-    { root, slotsPerEpoch, ChainClass = RollingChain }: LockTableOptions = {},
+    { root, slotsPerEpoch, toLook, ChainClass = RollingChain }: LockTableOptions = {},
   ): Promise<LockTable> {
     const table = new this(ground, root);
     const { disk, host } = ground.ports;
     const { directory } = ground.layout;
-    for (const name of ["holds", "redo", "done", "trash"]) await ensureDirectory(disk, `${directory}/${name}`);
+    if (!toLook)
+      for (const name of ["holds", "redo", "done", "trash"]) await ensureDirectory(disk, `${directory}/${name}`);
     table.#chain = await ChainClass.open<Table>(ground.staging, `${directory}/table`, {
       kind: tableKind,
       initial: emptyTable,
@@ -185,6 +189,19 @@ export class LockTable {
   async standing<R extends Request>(requests: readonly R[]): Promise<R[]> {
     const left: R[] = [];
     for (const request of requests) if (!(await this.isOver(request.id))) left.push(request);
+    return left;
+  }
+
+  /** The same for people: where nothing can be written a share is asked by an open, whose answer may be old. */
+  async seen<R extends Request>(requests: readonly R[]): Promise<R[]> {
+    try {
+      return await this.standing(requests);
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+    }
+    const { disk } = this.ground.ports;
+    const left: R[] = [];
+    for (const request of requests) if (await disk.canOpen(this.holdFile(request.id))) left.push(request);
     return left;
   }
 

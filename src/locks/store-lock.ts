@@ -6,6 +6,7 @@ import { findGateHolder } from "../durable/gate-holder.ts";
 import { Ground } from "../durable/ground.ts";
 import { decideGate, findGate, findGateKind, lockPathOf, openOsGate, type GateKind } from "../durable/open-gate.ts";
 import { mustBeMeant } from "../durable/record-file.ts";
+import { isUnwritable } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { PathHold } from "./path-hold.ts";
 import { TablePathLocks } from "./table-path-locks.ts";
@@ -85,7 +86,7 @@ async function openExcluder(
     return { gate: "os", excluder: await openOsGate(ports, directory) };
   await ensureDirectory(ports.disk, directory);
   // Not the ground of the path locks that somebody may have in the same directory: in one table with them, a lock on the whole tree would be in the way.
-  const ground = await Ground.open(ports, `${directory}/.holdfast/gate`, { leaseMs });
+  const ground = await Ground.open(ports, groundOf(directory), { leaseMs });
   try {
     const gate = await decideGate(ports, ground.staging, directory);
     if (gate === "table") return { gate, excluder: await openTableGate(ground, directory) };
@@ -99,11 +100,11 @@ async function openExcluder(
 }
 
 /** One lock in a table that has no other: it holds between machines, and a holder that is silent for its lease loses it. */
-async function openTableGate(ground: Ground, directory: string): Promise<Excluder> {
+async function openTableGate(ground: Ground, directory: string, { toLook = false } = {}): Promise<Excluder> {
   const path = lockPathOf(directory);
   // Errors name the path as this machine sees it; in the table its key is the same for all. Nothing of the tree is looked at.
   const keys = { clean: () => path, locate: async () => ({ path, key: lockKey }), keyOf: async () => lockKey };
-  const locks = await TablePathLocks.open(ground, { keys, ownsGround: true });
+  const locks = await TablePathLocks.open(ground, { keys, toLook, ownsGround: true });
   return {
     tryAcquire: async () => {
       const hold = await locks.tryAcquire(path);
@@ -132,11 +133,25 @@ function storeHold(hold: PathHold): StoreHold {
   };
 }
 
-/** Who has the store lock of `directory`; undefined where there is none, or its holder is not known. Makes no lock. */
+function groundOf(directory: string): string {
+  return `${directory}/.holdfast/gate`;
+}
+
+/** Who has the store lock of `directory`; undefined where there is none, or its holder is not known. Makes no lock. Also where nothing can be written. */
 export async function findStoreHolder(ports: Ports, directory: string): Promise<BlockingLock | undefined> {
   const gate = await findGateKind(ports, directory);
   if (gate === undefined) return undefined;
   if (gate === "os") return await findGateHolder(ports, lockPathOf(directory));
-  await using lock = await createStoreLock(ports, directory);
-  return await lock.findHolder();
+  try {
+    await using lock = await createStoreLock(ports, directory);
+    return await lock.findHolder();
+  } catch (error) {
+    if (!isUnwritable(error)) throw error;
+  }
+  const table = await openTableGate(await Ground.look(ports, groundOf(directory)), directory, { toLook: true });
+  try {
+    return await table.findHolder();
+  } finally {
+    await table.close();
+  }
 }

@@ -30,6 +30,8 @@ export interface TablePathLocksOptions {
   readonly slotsPerEpoch?: number | undefined;
   /** Closing the locks closes the ground. */
   readonly ownsGround?: boolean | undefined;
+  /** Only to `list`: nothing is joined, made or swept. */
+  readonly toLook?: boolean | undefined;
   /** Lock files for foreign programs are written, and theirs respected. */
   readonly interop?: boolean | undefined;
   /** What they run on: the real ones, or known-wrong variants. */
@@ -71,12 +73,16 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
     checkTimeout(options.timeoutMs ?? 0);
-    const { root, slotsPerEpoch, TableClass = LockTable } = options;
+    const { root, slotsPerEpoch, toLook, TableClass = LockTable } = options;
+    // One that only looks has none, and needs none.
+    if (!toLook) await ground.life();
     const keys = await openKeys(ground, options);
-    const table = await TableClass.open(ground, { root, slotsPerEpoch });
-    // What the dead have committed is done before anybody looks at the tree.
-    await table.sweep();
-    await table.collect();
+    const table = await TableClass.open(ground, { root, slotsPerEpoch, toLook });
+    if (!toLook) {
+      // What the dead have committed is done before anybody looks at the tree.
+      await table.sweep();
+      await table.collect();
+    }
     const locks = new this(table, keys, options);
     if (options.interop && root !== undefined) {
       const onTaken = (grant: Grant, file: string): void =>
@@ -136,7 +142,8 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async list({ under = "" }: { under?: string | undefined } = {}): Promise<HeldLock[]> {
     const key = await this.#keys.keyOf(this.#keys.clean(new Asked("list").text("under", under)));
-    return await describeHeld(this.table.ground, await this.#standing(), isShownUnder(key));
+    const { state } = await this.table.read();
+    return await describeHeld(this.table.ground, await this.table.seen(state.requests), isShownUnder(key));
   }
 
   async break(path: string): Promise<HeldLock[]> {

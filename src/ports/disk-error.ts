@@ -1,5 +1,5 @@
 // Turns a failed disk operation into the one error that users may see, keeping the POSIX name that protocols branch on.
-import { HoldfastError, type ErrorCode } from "../errors.ts";
+import { HoldfastError, isHoldfastError, type ErrorCode } from "../errors.ts";
 
 const codeOf: Partial<Record<string, ErrorCode>> = {
   ENOSPC: "DISK_FULL",
@@ -49,6 +49,11 @@ export function errnoOf(error: unknown): string | undefined {
 export function hasErrno(error: unknown, ...names: readonly string[]): boolean {
   const errno = errnoOf(error);
   return errno !== undefined && names.includes(errno);
+}
+
+/** True when nothing can be written here now: no permission, a read-only mount, a full disk. What was asked for did not happen. */
+export function isUnwritable(error: unknown): boolean {
+  return isHoldfastError(error, "NO_PERMISSION", "DISK_FULL");
 }
 
 // What an SMB client says while its server is away or it is connecting anew. An NFS client waits by itself, unless it is mounted soft.

@@ -17,6 +17,8 @@ export interface Ended {
 export interface StartOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** As another user, and of its group of the same number; only root can. */
+  readonly uid?: number | undefined;
 }
 
 export class HoldfastProcess {
@@ -25,11 +27,13 @@ export class HoldfastProcess {
   readonly #written = { stdout: "", stderr: "" };
   readonly #lines: AsyncIterator<string>;
 
-  constructor(args: readonly string[], { cwd, env = {} }: StartOptions = {}) {
+  constructor(args: readonly string[], { cwd, env = {}, uid }: StartOptions = {}) {
     const { HOLDFAST_STORE: _, ...inherited } = process.env;
     const child = spawn(process.execPath, [main, ...args], {
       stdio: ["pipe", "pipe", "pipe"],
       cwd,
+      uid,
+      gid: uid,
       env: { ...inherited, ...env },
     });
     this.#child = child;

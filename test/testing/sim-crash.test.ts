@@ -41,6 +41,12 @@ const workloads: Workload[] = [
     leaves: { "ext4-ordered": ["a=full"], weak: ["(nothing)", "a=full"], share: ["a=full"] },
   },
   {
+    name: "the very bytes that are on the disk, written again",
+    before: (disk) => write(disk, "/a", "full"),
+    run: (disk) => overwrite(disk, "/a", "full"),
+    leaves: always("a=full"),
+  },
+  {
     name: "a file whose content was synced, and its directory",
     run: async (disk) => {
       await write(disk, "/a", "full", true);

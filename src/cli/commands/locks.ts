@@ -1,6 +1,6 @@
 // The command `holdfast locks`: who holds what in a store, and a way to take it from them.
 import type { Command } from "commander";
-import { findLockRoot, findStoreHolder, openPathLocks, type HeldLock, type PathLocks } from "../../locks/index.ts";
+import { findLockRoot, findStoreHolder, listPathLocks, openPathLocks, type HeldLock } from "../../locks/index.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { formatHeldLocks, formatStoreLock } from "../held-locks.ts";
 import { endHelp } from "../help.ts";
@@ -26,14 +26,14 @@ function registerList(locks: Command, run: Run): void {
     .command("list")
     .summary("who holds what")
     .description(
-      "Lists the path locks that are held in DIR, and who waits for them; and who has the store lock of DIR. With PATH, only path locks on it and below it. Makes nothing where there are no locks.",
+      "Lists the path locks that are held in DIR, and who waits for them; and who has the store lock of DIR. With PATH, only path locks on it and below it. Makes nothing where there are no locks, and works also where nothing can be written.",
     )
     .argument("<DIR>", "the store, or the directory whose paths are locked")
     .argument("[PATH]", "relative to DIR, or absolute and below it")
     .action(async (directory: string, path: string | undefined) => {
       const storeLock = path === undefined ? await findStoreHolder(directory) : undefined;
-      const list = async (open: PathLocks): Promise<HeldLock[]> =>
-        await open.list({ under: path === undefined ? undefined : (await meantBelow(open.root, path)).inside });
+      const list = async (root: string): Promise<HeldLock[]> =>
+        await listPathLocks(root, { under: path === undefined ? undefined : (await meantBelow(root, path)).inside });
       const locks = (await inLocksOf(directory, run, list, storeLock !== undefined)) ?? [];
       const found = { directory, locks, ...(storeLock === undefined ? {} : { storeLock }) };
       run.output.result(found, (page) => {
@@ -65,11 +65,10 @@ function registerBreak(locks: Command, run: Run): void {
     .argument("<PATH>", "relative to DIR, or absolute and below it")
     .action(async (directory: string, path: string) => {
       const evicted =
-        (await inLocksOf(
-          directory,
-          run,
-          async (open) => await open.break((await meantBelow(open.root, path)).inside),
-        )) ?? [];
+        (await inLocksOf(directory, run, async (root) => {
+          await using locks = await openPathLocks(root);
+          return await locks.break((await meantBelow(locks.root, path)).inside);
+        })) ?? [];
       if (evicted.length === 0) run.exitCode = exitCodes.nothingToDo;
       run.output.result({ directory, path, evicted }, (page) =>
         evicted.length === 0 ? "Nobody holds it." : `Evicted:\n${formatHeldLocks(evicted, page)}`,
@@ -91,14 +90,11 @@ function registerBreak(locks: Command, run: Run): void {
 async function inLocksOf(
   directory: string,
   run: Run,
-  action: (locks: PathLocks) => Promise<HeldLock[]>,
+  action: (root: string) => Promise<HeldLock[]>,
   isLockedOtherwise = false,
 ): Promise<HeldLock[] | undefined> {
   const found = await findLockRoot(directory);
-  if (found?.path === "" && found.hasLocks) {
-    await using locks = await openPathLocks(found.root);
-    return await action(locks);
-  }
+  if (found?.path === "" && found.hasLocks) return await action(found.root);
   if (isLockedOtherwise) return undefined;
   run.exitCode = exitCodes.nothingToDo;
   const nearest = found?.hasLocks ? `; above it, ${found.root} has locks` : "";

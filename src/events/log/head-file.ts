@@ -16,11 +16,17 @@ export interface Head {
   readonly boot: string;
   /** What it tells of was synced before: then it holds also after a restart, as the least that must be there. */
   readonly isSynced: boolean;
-  /** Of the lock file under which it was written; empty in heads of releases that did not record it. */
+  /** Of the lock file by which writers come into this segment; empty in heads of releases that did not record it. */
   readonly lock: string;
   readonly tip: Tip;
   /** Where the room behind the tip ends that was written in this boot; the length of the tip when there is none. */
   readonly room: number;
+}
+
+interface OpenHead {
+  readonly file: DiskFile;
+  readonly identity: string;
+  readonly isReadOnly: boolean;
 }
 
 interface StoredHead extends Omit<Head, "tip"> {
@@ -44,7 +50,7 @@ const headKind: RecordKind<StoredHead> = {
 export class HeadFile {
   readonly #disk: Disk;
   readonly #path: string;
-  #open: { readonly file: DiskFile; readonly identity: string } | undefined;
+  #open: OpenHead | undefined;
   /** What was last read or written, and what it says: an append looks twice, and mostly nobody else has written. */
   #last: { readonly bytes: Uint8Array; readonly head: Head } | undefined;
 
@@ -80,6 +86,8 @@ export class HeadFile {
     bytes.set(record);
     // So that `cat` ends its line.
     bytes[headBytes - 1] = 10;
+    // Opened before it could be written, as on a disk that was mounted anew since.
+    if (this.#open?.isReadOnly) await this.close();
     await this.#with((file) => file.write(0, bytes));
     this.#last = { bytes, head };
   }
@@ -141,16 +149,18 @@ export class HeadFile {
     }
   }
 
-  async #openAnew(): Promise<{ readonly file: DiskFile; readonly identity: string }> {
+  async #openAnew(): Promise<OpenHead> {
     let file: DiskFile;
+    let isReadOnly = false;
     try {
       file = await this.#disk.open(this.#path, "write");
     } catch (error) {
       // Who may only read can still read.
       if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
       file = await this.#disk.open(this.#path, "read");
+      isReadOnly = true;
     }
-    const opened = { file, identity: (await file.stat()).identity };
+    const opened = { file, identity: (await file.stat()).identity, isReadOnly };
     // Another caller of this process was faster.
     if (this.#open !== undefined) await file.close();
     return (this.#open ??= opened);

@@ -1,14 +1,26 @@
-// Opening a log, also to read it, writes beside it: this process joins the ground, and opens the files of the gate. Where it may not, that is told in whole, and not by the
-// first call that fails.
+// Who opens a log joins its ground and opens its gate, both of which write beside the log. Reading needs neither: where nothing can be written (no permission, a read-only
+// mount, a full disk), a log that is there is opened without them, and whatever writes later tries them again.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { isUnwritable } from "../../ports/disk-error.ts";
 
-/** What `join` gives. NO_PERMISSION with what to do. */
-export async function joining<T>(directory: string, join: () => Promise<T>): Promise<T> {
+/** What `join` gives, or `look` where nothing can be written. Without a `look` that is the end, and NO_PERMISSION tells what to do. */
+export async function joinOrLook<T>(
+  directory: string,
+  join: () => Promise<T>,
+  look: (() => Promise<T>) | undefined,
+): Promise<T> {
   try {
     return await join();
   } catch (error) {
-    if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
-    const message = `This process may not write to ${directory}, and has to also where it only reads a log: to .holdfast, where it says that it is there, and to .store.lock. Let this user write there; or copy the directory to where he may, and open the copy (of a backup, or of a read-only mount). Nothing was changed. The first call that failed: ${error.message}.`;
-    throw holdfastError("NO_PERMISSION", message, { path: directory }, error);
+    if (!isUnwritable(error)) throw error;
+    if (look === undefined) throw explained(directory, error);
+    return await look();
   }
+}
+
+/** A refusal to write, in whole, and not by the first call that failed. */
+export function explained(directory: string, error: unknown): unknown {
+  if (!isHoldfastError(error, "NO_PERMISSION")) return error;
+  const message = `This process may not write to ${directory}: it can read a log there, but neither make one nor append to it. Let this user write there, and to .holdfast, segments and .store.lock in it. Nothing was changed. The first call that failed: ${error.message}.`;
+  return holdfastError("NO_PERMISSION", message, { path: directory }, error);
 }

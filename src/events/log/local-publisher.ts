@@ -1,7 +1,10 @@
 // Publishing on one machine: an OS lock cannot be lost by a living process and a dead one writes nothing, so the holder of the gate may write in place.
 //
-// What is beyond the head is in doubt: somebody died before he could publish it, or his sync failed. Nothing in doubt is believed where it stands (a failed
-// sync can leave it in the page cache alone); it is copied into a new segment and synced, or left behind. Nothing is truncated or overwritten.
+// What is beyond the head is in doubt: its writer died before it could publish it, its sync failed, or the file system went away and came back with an older
+// head. Nothing in doubt is believed as it stands: a failed sync can leave it in the page cache alone. By the lock file that the head names, no other writer can
+// be at work in that segment: whole lines are written again in their place and synced, so that they stay what they are for a consumer that has seen them. By
+// another lock file they are copied into a new segment, because the writer of the old one may still be at work there. Nothing is truncated, and nothing that
+// may count is overwritten with anything else.
 //
 // A lock file that is deleted under its holder lets a second writer in. The second begins a new segment, because its lock file is not the one that the head
 // names; so the two never write in one segment. The first looks whether its lock file is still there after each head, and acknowledges nothing if it is not;
@@ -11,11 +14,12 @@ import { syncNames } from "../../durable/directory.ts";
 import { outcomeUnknown } from "../../durable/publish.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isKnownBoot } from "../../ports/host.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { hasErrno, isUnwritable } from "../../ports/disk-error.ts";
 import type { DiskFile } from "../../ports/disk.ts";
 import { mustContinue } from "./continuation.ts";
 import { copyOf, encodeSegment } from "./copied-lines.ts";
 import { HeadFile, type Head } from "./head-file.ts";
+import { LocalTenure } from "./local-tenure.ts";
 import { linesBehind, parsedEndOf } from "./parsed-end.ts";
 import type { Publisher, Rewriting, Tenure, WriterGate } from "./publisher.ts";
 import { damaged, lookAtEnd } from "./scan.ts";
@@ -29,6 +33,9 @@ type TryGate = () => Promise<(WriterGate & Hold) | undefined>;
 /** How often in a row another writer may begin the segment that was to be begun here. */
 const takeoversMax = 3;
 
+/** No line begins with it, and it is no room either. */
+const voided = Buffer.from("-");
+
 export class LocalPublisher implements Publisher {
   protected readonly place: LogPlace;
   readonly #head: HeadFile;
@@ -36,7 +43,9 @@ export class LocalPublisher implements Publisher {
   #first: { readonly head: Head | undefined } | undefined;
   /** As long as somebody has the gate, and the head is the one that was there before. */
   #tryGate: TryGate | undefined;
-  /** Under which lock file the head was written that is there, or is to be written. */
+  /** What the segments say beside a head that is not believed. */
+  #parsed: { readonly head: Head; readonly tip: Tip } | undefined;
+  /** By which lock file writers come into the segment of the head that is there, or is to be written. */
   #lock = "";
   #gate: WriterGate | undefined;
   /** Where the room in the newest segment ends, as far as it is known to be room and nothing else. */
@@ -63,7 +72,7 @@ export class LocalPublisher implements Publisher {
   async #publishedTip(): Promise<Tip> {
     const head = await this.#findHead();
     if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return await this.shown(head);
-    const tip = await this.#tipAfterRestart(head);
+    const tip = await this.shown({ isSynced: false, tip: await this.#parsedOnce(head) });
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#findHead();
     return now !== undefined && this.#isBelieved(now) ? await this.shown(now) : tip;
@@ -79,17 +88,19 @@ export class LocalPublisher implements Publisher {
     const head = await this.#findHead();
     const isBelieved = head !== undefined && this.#isBelieved(head);
     if (isBelieved ? !(await this.#hasMore(head.tip)) : head === undefined && !(await this.#hasMore(emptyTip))) return;
-    const gate = await tryGate();
-    if (gate === undefined && !isBelieved && head?.isSynced) this.#tryGate = tryGate;
-    this.#gate = gate;
+    // What it tells of can be shown for as long as another writer is inside.
+    const isShowable = head !== undefined && (head.isSynced || head.boot === this.place.bootId);
+    const again = isShowable && !isBelieved ? tryGate : undefined;
+    let gate: (WriterGate & Hold) | undefined;
     try {
-      if (gate !== undefined) await this.#recover();
+      this.#gate = gate = await tryGate();
+      if (gate === undefined) this.#tryGate = again;
+      else await this.#recover();
     } catch (error) {
       // Another writer is inside: the lock file was deleted. What is to be recovered is its affair then.
-      const isOthers = error instanceof SegmentTaken || (isHoldfastError(error, "LOCK_LOST") && head?.isSynced);
-      if (isOthers) this.#tryGate = isBelieved || !head?.isSynced ? undefined : tryGate;
-      // Who may only read can still read.
-      else if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+      if (error instanceof SegmentTaken || (isHoldfastError(error, "LOCK_LOST") && isShowable)) this.#tryGate = again;
+      // Who can write nothing can still read: all that parses, as after a restart.
+      else if (!isUnwritable(error)) throw error;
     } finally {
       await gate?.release();
     }
@@ -110,13 +121,13 @@ export class LocalPublisher implements Publisher {
   async #beginAt(gate: WriterGate): Promise<Tip> {
     this.#gate = gate;
     const tip = await this.place.continuity.following(() => this.#recoveredTip());
-    const isAlone = this.#lock === gate.lockId;
-    this.#lock = gate.lockId;
-    const isInDoubt = tip.segment !== 0 && (await this.#isInDoubt(tip));
-    if (tip.segment === 0 || this.isFull(tip)) return await this.startSegment(tip, []);
-    if (isInDoubt) return await this.rescue(tip);
-    // A writer whose lock file was deleted may still be writing in this segment.
-    return isAlone ? tip : await this.startSegment(tip, []);
+    if (tip.segment !== 0 && (await this.#isInDoubt(tip))) return await this.rescue(tip);
+    return tip.segment === 0 || this.isFull(tip) || !this.isAlone ? await this.startSegment(tip, []) : tip;
+  }
+
+  /** Whether no writer but the holder of this gate can be at work in the segment of the head. One whose lock file was deleted may still be writing there. */
+  protected get isAlone(): boolean {
+    return this.#lock === this.#gate?.lockId;
   }
 
   async write(tip: Tip, lines: Uint8Array, isIdle?: () => boolean): Promise<void> {
@@ -175,6 +186,7 @@ export class LocalPublisher implements Publisher {
     await this.#gate?.assertHeld();
     if (!(await publishSegment(staging, directory, segment, bytes)))
       throw new SegmentTaken(segmentPath(directory, segment));
+    this.#lock = this.#gate?.lockId ?? this.#lock;
     await this.publishHead(tip);
     if (isFirst) await this.#head.sync();
     return tip;
@@ -190,7 +202,7 @@ export class LocalPublisher implements Publisher {
    * The tip of a head that is believed. What a process that syncs is shown is durable, also where the writer did not care: it answers for all that its own answers and checkpoints rest
    * on, such as "it is there already".
    */
-  protected async shown({ isSynced, tip }: Head): Promise<Tip> {
+  protected async shown({ isSynced, tip }: Pick<Head, "isSynced" | "tip">): Promise<Tip> {
     const isDurable = isSynced || tip.segment === 0 || !isBefore(this.#synced, tip);
     if (this.place.isSynced && !isDurable) {
       await syncSegment(this.place.disk, this.place.directory, tip.segment);
@@ -226,13 +238,13 @@ export class LocalPublisher implements Publisher {
   async #hasMore(tip: Tip): Promise<boolean> {
     const { disk, directory } = this.place;
     if (((await listSegments(disk, directory)).at(-1) ?? 0) > tip.segment) return true;
-    return tip.segment !== 0 && (await linesBehind(this.place, tip)).length > 0;
+    return tip.segment !== 0 && (await linesBehind(this.place, tip)).lines.length > 0;
   }
 
   /** With the gate in hand. */
   async #recover(): Promise<void> {
     const tip = await this.#recoveredTip();
-    if (tip.segment !== 0 && (await linesBehind(this.place, tip)).length > 0) await this.rescue(tip);
+    if (tip.segment !== 0 && (await linesBehind(this.place, tip)).lines.length > 0) await this.rescue(tip);
   }
 
   async #recoveredTip(): Promise<Tip> {
@@ -291,6 +303,13 @@ export class LocalPublisher implements Publisher {
     return tip;
   }
 
+  /** Once for each head: whoever writes publishes another one before it begins. */
+  async #parsedOnce(head: Head | undefined): Promise<Tip> {
+    if (head === undefined) return await this.#tipAfterRestart(head);
+    if (this.#parsed?.head !== head) this.#parsed = { head, tip: await this.#tipAfterRestart(head) };
+    return this.#parsed.tip;
+  }
+
   /**
    * All that parses. CORRUPT when that is less than an earlier head tells of, or something else: it was durable when that was written, so something has damaged it since. The name of
    * the head is durable from the first one on, so one that is missing was removed, and no power cut has left a line that does not fit: then it is damage, because nothing tells that it never counted.
@@ -311,18 +330,54 @@ export class LocalPublisher implements Publisher {
     return segment === undefined ? emptyTip : await parsedEndOf(this.place, segment);
   }
 
-  /** Whole lines beyond the tip: somebody died before he could publish them. */
+  /** Whole lines beyond the tip, which may be older than they are. What comes next goes into a new segment. */
   protected async rescue(tip: Tip): Promise<Tip> {
-    return await this.startSegment(tip, await linesBehind(this.place, tip));
+    const { lines, end } = await linesBehind(this.place, tip);
+    if (!this.isAlone) return await this.startSegment(tip, lines);
+    if (lines.length > 0) await this.writeAgain(tip, lines, end);
+    return await this.startSegment(end, []);
   }
 
-  /** After a failed write or sync nobody may go on in that segment. The new one is durable before anybody is told that it failed for sure. */
+  /** The same bytes, in their place: where a sync has failed, the kernel holds them for written, and only so writes them. They count when this returns. */
+  protected async writeAgain(tip: Tip, lines: readonly Uint8Array[], end: Tip): Promise<void> {
+    const file = await this.segment(tip.segment);
+    await file.write(tip.length, Buffer.concat(lines));
+    await file.sync();
+    // A torn line may stand behind them.
+    this.#room = 0;
+    await this.#gate?.assertHeld();
+    // Now, because there may be no room for another segment.
+    await this.publishHead(end);
+  }
+
+  /** After a failed write or sync no line may follow in that segment. That is durable before a caller is told that it failed for sure. */
   protected async abandon(tip: Tip, cause: unknown): Promise<void> {
     try {
-      await this.startSegment(tip, []);
+      const isVoid = isHoldfastError(cause, "DISK_FULL") && (await this.makeVoid(tip));
+      if (!isVoid) await this.startSegment(tip, []);
     } catch {
       throw outcomeUnknown(segmentPath(this.place.directory, tip.segment), cause);
     }
+  }
+
+  /**
+   * A full disk has no room for another segment. But the first byte behind the tip can be made one with which no line begins; then the next writer finds neither
+   * line nor room, and goes on in another segment. False when even that failed.
+   */
+  protected async makeVoid(tip: Tip): Promise<boolean> {
+    try {
+      const file = await this.segment(tip.segment);
+      if ((await file.stat()).size > tip.length) {
+        await file.write(tip.length, voided);
+        await file.sync();
+      }
+    } catch {
+      // What failed first is what the caller has to know.
+      return false;
+    }
+    // A lock file that is there now was there when the byte was written: a writer that comes in by another one finds it, and copies nothing.
+    await this.#gate?.assertHeld();
+    return true;
   }
 
   protected async segment(segment: number): Promise<DiskFile> {
@@ -347,10 +402,14 @@ export class LocalPublisher implements Publisher {
     return head;
   }
 
-  /** Of this boot by its id, or because it was written while this process lives: then there was no restart since, whatever the writer's boot id is. */
+  /**
+   * Of this boot by its id, or because it was written while this process lives: then there was no restart since, whatever the writer's boot id is. The id alone
+   * does not tell that the file system has not gone away and come back in this boot: then lines that were not synced are gone, and a head that tells of them may have stayed.
+   */
   #isBelieved(head: Head): boolean {
     const { bootId } = this.place;
-    return (head.boot === bootId && isKnownBoot(bootId)) || (this.#first !== undefined && head !== this.#first.head);
+    const isOfThisBoot = head.boot === bootId && isKnownBoot(bootId) && head.isSynced;
+    return isOfThisBoot || (this.#first !== undefined && head !== this.#first.head);
   }
 }
 
@@ -364,45 +423,5 @@ class SegmentTaken extends Error {
       `${path} was made by a process that does not hold the gate. Touch nothing; \`holdfast events verify\` tells whether it belongs to the log.`,
     );
     this.path = path;
-  }
-}
-
-class LocalTenure implements Tenure {
-  readonly #publisher: LocalPublisher;
-  readonly #gate: WriterGate;
-  published: Tip;
-
-  constructor(publisher: LocalPublisher, tip: Tip, gate: WriterGate) {
-    this.#publisher = publisher;
-    this.#gate = gate;
-    this.published = tip;
-  }
-
-  get end(): Tip {
-    return this.published;
-  }
-
-  get isFull(): boolean {
-    return this.#publisher.isFull(this.published);
-  }
-
-  async publish(lines: Uint8Array, next: Tip, _isLast: boolean, isIdle?: () => boolean): Promise<void> {
-    await this.#publisher.write(this.published, lines, isIdle);
-    try {
-      // Not over the head of another writer, as far as that can be known before.
-      await this.#gate.assertHeld();
-      await this.#publisher.publishHead(next);
-      // A lock file that is there now was there when the head was written: who comes in later has read it.
-      await this.#gate.assertHeld();
-    } catch (error) {
-      if (isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
-      // The lines are durable and may yet be copied by the next holder of the gate.
-      throw outcomeUnknown(this.#publisher.headPath, error);
-    }
-    this.published = next;
-  }
-
-  async close(): Promise<void> {
-    // The segment stays open for the next tenure of this process.
   }
 }

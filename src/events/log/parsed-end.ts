@@ -38,17 +38,23 @@ export async function parsedEndOf(
   }
 }
 
-/** Whole lines behind a point of a segment. */
+/** Whole lines behind a point of a segment, and where they end. */
 export async function linesBehind(
   { disk, directory }: LogPlace,
-  { segment, length: from, crc }: Tip,
-): Promise<Uint8Array[]> {
+  tip: Tip,
+): Promise<{ readonly lines: readonly Uint8Array[]; readonly end: Tip }> {
+  const { segment, length: from, crc } = tip;
+  const path = segmentPath(directory, segment);
   const file = await openSegment(disk, directory, segment);
   try {
     const found: Uint8Array[] = [];
+    let end = tip;
     for await (const lines of scanFile(file, { segment, from, to: (await file.stat()).size, crc }))
-      for (const { bytes } of lines) found.push(Uint8Array.from(bytes));
-    return found;
+      for (const line of lines) {
+        found.push(Uint8Array.from(line.bytes));
+        end = tipAfter(end, headOf(path, line), { bytes: line.bytes.length, crc: line.crc });
+      }
+    return { lines: found, end };
   } finally {
     await file.close();
   }

@@ -2,7 +2,7 @@
 import { Ground } from "../../durable/ground.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { LogMode } from "../event-store.ts";
-import { joining } from "../log/joining.ts";
+import { joinOrLook } from "../log/joining.ts";
 import { findLog, type LogRecord } from "../log/log-record.ts";
 import { LogPlace } from "../log/place.ts";
 import { readHeader } from "../log/segment.ts";
@@ -17,7 +17,9 @@ export interface UnopenedLog {
 }
 
 export async function findUnopened(ports: Ports, directory: string): Promise<UnopenedLog> {
-  const ground = await joining(directory, () => Ground.open(ports, `${directory}/.holdfast`));
+  const path = `${directory}/.holdfast`;
+  const join = (): Promise<Ground> => Ground.open(ports, path);
+  const ground = await joinOrLook(directory, join, () => Ground.look(ports, path));
   try {
     // That it cannot be read is told by those who verify.
     const record = await unlessDamaged(() => findLog(ports.disk, directory));

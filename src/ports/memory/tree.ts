@@ -38,12 +38,18 @@ export class Tree {
     this.root = this.newDirectory();
   }
 
-  newDirectory(): DirectoryNode {
-    return { kind: "directory", ino: ++this.#lastIno, entries: new Map(), mtimeMs: this.#now(), removed: false };
+  /** `ino`: of one that is to be the same as in another tree. */
+  newDirectory(ino?: number): DirectoryNode {
+    return { kind: "directory", ino: this.#number(ino), entries: new Map(), mtimeMs: this.#now(), removed: false };
   }
 
-  newFile(bytes: Uint8Array): FileNode {
-    return { kind: "file", ino: ++this.#lastIno, bytes, mtimeMs: this.#now(), links: 0 };
+  newFile(bytes: Uint8Array, ino?: number): FileNode {
+    return { kind: "file", ino: this.#number(ino), bytes, mtimeMs: this.#now(), links: 0 };
+  }
+
+  #number(ino = this.#lastIno + 1): number {
+    this.#lastIno = Math.max(this.#lastIno, ino);
+    return ino;
   }
 
   /** Where `path` points; the directories above it must exist. */

@@ -39,7 +39,10 @@ const lineEnd = Uint8Array.of(10);
 
 interface Descriptor {
   readonly fd: number;
+  /** Of all files of all devices, as long as this one is open. */
   readonly inode: string;
+  /** In its file system. */
+  readonly number: string;
   /** Known once it was locked. */
   identity?: string;
 }
@@ -193,18 +196,22 @@ class NodeLockFile implements OsLockFile {
 
   /**
    * A file system gives the inode of a deleted file to the next one, so a random mark in the file is part of
-   * what it is. A file that was copied has its mark, and another inode. To be called with the lock in hand.
+   * what it is. A file that was copied has its mark, and another inode. The device is no part of it, and the
+   * mark is durable: a disk that was pulled and comes back may have another device number, and what was
+   * locked by this file is still known by it. To be called with the lock in hand.
    */
-  async #identify({ fd, inode }: Descriptor): Promise<string> {
+  async #identify({ fd, inode, number }: Descriptor): Promise<string> {
     const { note, calls, random } = this.#parts;
     if (note === undefined) return inode;
     const offset = note.length + lineEnd.length;
     const found = new Uint8Array(markDigits);
     const length = await calls.read(fd, found, offset);
-    if (length === markDigits) return `${inode}:${Buffer.from(found).toString("latin1")}`;
+    if (length === markDigits) return `${number}:${Buffer.from(found).toString("latin1")}`;
     const mark = Buffer.from(random.bytes(markDigits / 2)).toString("hex");
     await this.#write(Buffer.from(`${mark}\n`), offset);
-    return `${inode}:${mark}`;
+    // Once in the life of the file. Where it fails, the next holder may find no mark, and makes another.
+    await calls.fsync(fd).catch(() => undefined);
+    return `${number}:${mark}`;
   }
 
   async #bearsName({ inode }: Descriptor): Promise<boolean> {
@@ -283,7 +290,7 @@ class NodeLockFile implements OsLockFile {
       const fd = await calls.open(this.#path, flags);
       try {
         const { dev, ino } = await calls.fstat(fd);
-        return { fd, inode: `${dev}:${ino}` };
+        return { fd, inode: `${dev}:${ino}`, number: `${ino}` };
       } catch (error) {
         await calls.close(fd);
         throw error;

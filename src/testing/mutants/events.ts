@@ -3,13 +3,18 @@ import { RollingChain } from "../../durable/rolling-chain.ts";
 import { Appender } from "../../events/append/appender.ts";
 import type { Head } from "../../events/log/head-file.ts";
 import { LocalPublisher } from "../../events/log/local-publisher.ts";
+import { linesBehind } from "../../events/log/parsed-end.ts";
 import { TenureLost, type Tenure, type WriterGate } from "../../events/log/publisher.ts";
 import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
 import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
 import type { Tip } from "../../events/log/tip.ts";
 import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/event-actors.ts";
 import { localEventScenarios, shareEventScenarios } from "../scenarios/events.ts";
-import { mixedDurabilityScenarios, shareOnLocalDiskScenarios } from "../scenarios/unsynced-events.ts";
+import {
+  comesBackScenarios,
+  mixedDurabilityScenarios,
+  shareOnLocalDiskScenarios,
+} from "../scenarios/unsynced-events.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes what a dead writer has left where it stands: perhaps only the page cache has it. */
@@ -45,6 +50,44 @@ class CreatesSegments extends LocalPublisher {
     const tip = { ...after, segment, length: header.bytes.length, crc: header.crc };
     await this.publishHead(tip);
     return tip;
+  }
+}
+
+/** Copies what stands beyond the head into a new segment, by whatever lock file it has come in. */
+class CopiesInDoubt extends LocalPublisher {
+  protected override get isAlone(): boolean {
+    return false;
+  }
+}
+
+/** Writes again in its place what a writer has left that may still be at work there. */
+class RewritesBesideAnother extends LocalPublisher {
+  protected override async rescue(tip: Tip): Promise<Tip> {
+    const { lines, end } = await linesBehind(this.place, tip);
+    if (lines.length > 0) await this.writeAgain(tip, lines, end);
+    return await this.startSegment(end, []);
+  }
+}
+
+/** Says that the disk was full without a look at its lock file. */
+class TrustsItsVoid extends LocalPublisher {
+  protected override async makeVoid(tip: Tip): Promise<boolean> {
+    await super.makeVoid(tip).catch(() => undefined);
+    return true;
+  }
+}
+
+/** Says that the disk was full, and leaves whole lines behind. */
+class LeavesWhatDidNotFit extends LocalPublisher {
+  protected override async makeVoid(): Promise<boolean> {
+    return true;
+  }
+}
+
+/** Leaves behind what stands beyond the head, as if nobody could have been told of it. */
+class DropsInDoubt extends LocalPublisher {
+  protected override async rescue(tip: Tip): Promise<Tip> {
+    return await this.startSegment(tip, []);
   }
 }
 
@@ -196,6 +239,51 @@ export const eventMutants: readonly Mutant[] = [
     about: "The first line is acknowledged, and the power cut takes the whole file.",
     scenario: scenarioNamed(localEventScenarios(withLocal(CreatesSegments)), "events: segments that are full at once"),
     breaks: new RegExp(`${lost.source}|is no valid segment record|${refused}`),
+  },
+  {
+    name: "events: lines behind an older head are left behind",
+    about: "The file system came back with a head of before, and what it does not tell of was acknowledged.",
+    scenario: scenarioNamed(
+      comesBackScenarios(withLocal(DropsInDoubt)),
+      "events: the file system comes back under the same boot id",
+    ),
+    breaks: /was acknowledged or shown as|has come to/,
+  },
+  {
+    name: "events: lines behind an older head are copied",
+    about: "A consumer has seen them where they were, and finds another checksum at its position.",
+    scenario: scenarioNamed(
+      comesBackScenarios(withLocal(CopiesInDoubt)),
+      "events: the file system comes back under the same boot id",
+    ),
+    breaks: /has come to/,
+  },
+  {
+    name: "events: lines of a writer that may be at work are rewritten in their place",
+    about: "It has come in by a lock file that was deleted, and makes void what it was told did not fit.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(RewritesBesideAnother)),
+      "events: a full disk, and a lock file that is deleted",
+    ),
+    breaks: /is damaged at byte|does not continue this log|was said to have failed/,
+  },
+  {
+    name: "events: a full disk is told under a lock file that was deleted",
+    about: "Another has copied the line before it was made void.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(TrustsItsVoid)),
+      "events: a full disk, and a lock file that is deleted",
+    ),
+    breaks: /was said to have failed/,
+  },
+  {
+    name: "events: a line that did not fit stays behind",
+    about: "The caller was told that it failed, and the next writer takes it up.",
+    scenario: scenarioNamed(
+      localEventScenarios(withLocal(LeavesWhatDidNotFit)),
+      "events: a full disk, and a lock file that is deleted",
+    ),
+    breaks: /was said to have failed/,
   },
   {
     name: "events: a segment goes on after lines that were not synced",

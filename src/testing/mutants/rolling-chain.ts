@@ -3,6 +3,7 @@ import { removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
 import { Chain } from "../../durable/chain.ts";
 import type { View } from "../../durable/epoch.ts";
 import { RollingChain } from "../../durable/rolling-chain.ts";
+import { Slots } from "../../durable/slots.ts";
 import { Succession, type SuccessionParts } from "../../durable/succession.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { chainScenarios } from "../scenarios/chain.ts";
@@ -14,7 +15,7 @@ import {
   rollingScenario,
   type RollingScenarioOptions,
 } from "../scenarios/rolling-chain.ts";
-import { twoBootsScenarios } from "../scenarios/two-boots.ts";
+import { comesBackScenarios, twoBootsScenarios } from "../scenarios/two-boots.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes a link, or what it read, without asking whether the epoch is still open. */
@@ -65,6 +66,19 @@ class ChainBelievingInRestarts<T> extends RollingChain<T> {
 class SuccessionBelievingInRestarts<T> extends Succession<T> {
   protected override async seal(): Promise<void> {
     // As if another boot id meant that nobody lives.
+  }
+}
+
+/** Takes a torn slot for damage, though only the file system can have torn it, by going away. */
+class ChainStoppedByTornSlots<T> extends RollingChain<T> {
+  protected override newSlots(...parts: ConstructorParameters<typeof Slots<T>>): Slots<T> {
+    return new SlotsThatAreNeverTorn(...parts);
+  }
+}
+
+class SlotsThatAreNeverTorn<T> extends Slots<T> {
+  protected override async isTorn(): Promise<boolean> {
+    return false;
   }
 }
 
@@ -130,6 +144,15 @@ export const rollingChainMutants: readonly Mutant[] = [
       "chain: two boot ids that are alive at once",
     ),
     breaks: /is lost/,
+  },
+  {
+    name: "chain: a slot that is torn stops everybody for good",
+    about: "The file system went away and came back in the same boot, without what was not on the disk yet.",
+    scenario: scenarioNamed(
+      comesBackScenarios({ ChainClass: ChainStoppedByTornSlots }),
+      "chain: the file system comes back under the same boot id (ext4-ordered)",
+    ),
+    breaks: /is no valid .* slot record/,
   },
   {
     name: "listing of a share believed when an epoch is succeeded",

@@ -11,6 +11,7 @@ import { TenureLost, type Publisher, type Tenure } from "../../events/log/publis
 import { SharePublisher } from "../../events/log/share-publisher.ts";
 import { OpenedLog } from "../../events/opened-log.ts";
 import { itemsOf, type Query } from "../../events/query.ts";
+import { createLateStoreLock } from "../../locks/late-store-lock.ts";
 import { createStoreLock, type StoreHold, type StoreLock } from "../../locks/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
 import {
@@ -71,19 +72,7 @@ export const openDoor: StoreLock = {
 
 /** The lock of a process that opens it when it first appends: by whatever file bears the name then. */
 export async function openLate(ports: Ports): Promise<StoreLock> {
-  let opening: Promise<StoreLock> | undefined;
-  const lock = (): Promise<StoreLock> => (opening ??= createStoreLock(ports, directory));
-  const close = async (): Promise<void> => (await opening)?.close();
-  return {
-    path: `${directory}/.store.lock`,
-    gate: "os",
-    tryAcquire: async () => (await lock()).tryAcquire(),
-    acquire: async (options) => (await lock()).acquire(options),
-    findHolder: async () => (await lock()).findHolder(),
-    withLock: async (work, options) => (await lock()).withLock(work, options),
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  return createLateStoreLock(`${directory}/.store.lock`, "os", () => createStoreLock(ports, directory));
 }
 
 async function openLog(ports: Ports, options: EventScenarioOptions): Promise<OpenedLog> {
@@ -203,6 +192,53 @@ export function deleter(): Actor {
   return actor({ run: async ({ ports }) => ports.disk.unlink(`${directory}/.store.lock`) });
 }
 
+/** Is inside when the scenario begins, and publishes one line. */
+export function insider(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports }) => {
+      const log = await openLog(ports, options);
+      const hold = await log.lock.acquire();
+      return { hold, tenure: await log.publisher.begin(hold) };
+    },
+    run: async ({ note, name }, { hold, tenure }) => {
+      const id = `${name}:1`;
+      const position = tenure.end.position + 1;
+      try {
+        await publishOne(tenure, id);
+        note("acknowledged", { id, position } satisfies Told);
+      } catch (error) {
+        note(isHoldfastError(error, "OUTCOME_UNKNOWN") ? "unknown" : "failed", id);
+      }
+      await hold.release();
+    },
+  });
+}
+
+/** Deletes the lock file, whoever has it, and begins to write by the next one. */
+export function intruder(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, { ...options, openLock: openLate }),
+    run: async ({ ports }, log) => {
+      await ports.disk.unlink(`${directory}/.store.lock`);
+      const hold = await log.lock.acquire();
+      await log.publisher.begin(hold).catch((error: unknown) => {
+        if (!isHoldfastError(error, "DISK_FULL")) throw error;
+      });
+      await hold.release();
+    },
+  });
+}
+
+/** Opens the log, and takes up what stands behind the head. */
+export function settler(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async (_, log) => {
+      if (log.publisher instanceof LocalPublisher) await log.publisher.settle(() => log.lock.tryAcquire());
+    },
+  });
+}
+
 /** Looks `times`, and notes all that it was shown. */
 export function reader(times: number, options: EventScenarioOptions): Actor {
   return actor({
@@ -211,6 +247,22 @@ export function reader(times: number, options: EventScenarioOptions): Actor {
       for (let time = 1; time <= times; time++) note("seen", await readAll(log));
     },
   });
+}
+
+/** Looks once, and remembers the checksum of the last line that it was shown, as a consumer does in its checkpoint. */
+export function follower(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async ({ note }, log) => {
+      const { position } = await log.advance();
+      note("checkpoint", { position, checksum: await log.reader.checksumAt(position) } satisfies Remembered);
+    },
+  });
+}
+
+interface Remembered {
+  readonly position: number;
+  readonly checksum: number;
 }
 
 async function readAll(log: OpenedLog): Promise<Told[]> {
@@ -230,7 +282,7 @@ interface EventAudit {
 }
 
 /** What anybody was told or shown stands at its position; positions have no gap and no event is there twice; what failed for sure never appears. */
-async function logIsWhole(
+export async function logIsWhole(
   { options, isShownForGood = true }: EventAudit,
   ports: Ports,
   facts: readonly Fact[],
@@ -248,6 +300,11 @@ async function logIsWhole(
   const told = [...valuesOf<Told>(facts, "acknowledged"), ...valuesOf<Told[]>(facts, "seen").flat(), ...before];
   for (const { id, position } of told)
     mustHold(ids[position - 1] === id, `${id} was acknowledged or shown as ${position}, but the log is ${shown}`);
+  for (const { position, checksum } of valuesOf<Remembered>(facts, "checkpoint"))
+    mustHold(
+      position <= ids.length && (await log.reader.checksumAt(position)) === checksum,
+      `somebody has come to ${position}, which is another line now: the log is ${shown}`,
+    );
   for (const id of valuesOf<string>(facts, "failed"))
     mustHold(!ids.includes(id), `${id} was said to have failed, but the log is ${shown}`);
   for (const id of valuesOf<string[]>(facts, "refused").flat())
@@ -267,6 +324,27 @@ function nothingIsTakenBack(facts: readonly Fact[]): void {
   }
 }
 
+/** A log with one event in it. */
+export async function makeLog(ports: Ports, options: EventScenarioOptions): Promise<OpenedLog> {
+  for (const path of [directory, `${directory}/segments`]) await ports.disk.mkdir(path);
+  const log = await openLog(ports, options);
+  await log.appender.append(requestFor("first"));
+  return log;
+}
+
+/** The same with a second one, of which the head does not tell: it is one of before, as after a file system went away. */
+export async function makeLogWithOldHead(ports: Ports, options: EventScenarioOptions): Promise<void> {
+  const log = await makeLog(ports, options);
+  const { disk } = ports;
+  const path = `${directory}/head`;
+  const old = await disk.readFile(path, 4096);
+  await log.appender.append(requestFor("second"));
+  const head = await disk.open(path, "write");
+  await head.write(0, old);
+  await head.close();
+  await log.close();
+}
+
 export function eventScenario(
   options: EventScenarioOptions,
   {
@@ -275,12 +353,7 @@ export function eventScenario(
   }: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario> & Pick<EventAudit, "isShownForGood">,
 ): Scenario {
   return {
-    setup: async (ports) => {
-      for (const path of [directory, `${directory}/segments`]) await ports.disk.mkdir(path);
-      const log = await openLog(ports, options);
-      await log.appender.append(requestFor("first"));
-      await log.close();
-    },
+    setup: async (ports) => (await makeLog(ports, options)).close(),
     check: nothingIsTakenBack,
     audit: (ports, facts) => logIsWhole({ options, isShownForGood }, ports, facts),
     ...scenario,

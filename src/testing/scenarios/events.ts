@@ -4,6 +4,8 @@ import type { Scenario } from "../explorer/scenario.ts";
 import {
   deleter,
   eventScenario,
+  insider,
+  intruder,
   local,
   openLate,
   reader,
@@ -82,6 +84,14 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
       about: "Two writers are inside at once, and nothing that was acknowledged is lost.",
       actors: { ada: writer(1, options), bob: writer(1, { ...options, openLock: openLate }), dan: deleter() },
       // A writer that is stopped between its last look and its head may show what does not count.
+      isShownForGood: false,
+    }),
+    scenario({
+      name: "events: a full disk, and a lock file that is deleted",
+      about: "One may be told that it failed for sure, while another takes up what it has left.",
+      errors: { errnos: ["ENOSPC"], operations: ["write", "sync"] },
+      troubles: { error: 1 },
+      actors: { ada: insider(options), bob: intruder(options) },
       isShownForGood: false,
     }),
     scenario({

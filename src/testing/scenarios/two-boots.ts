@@ -1,5 +1,6 @@
 // Scenarios of a rolling chain whose slots are not synced, opened under another boot id: after a restart, or while those of the first one live on.
-import { actor, type Actor, type Scenario } from "../explorer/scenario.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { actor, mustHold, type Actor, type Scenario } from "../explorer/scenario.ts";
 import { serverMachine } from "../sim/machine.ts";
 import { addOne, countId } from "./counter.ts";
 import {
@@ -45,12 +46,39 @@ function refused(options: RollingScenarioOptions): Actor {
   });
 }
 
+/** It can be read and appended to, whatever of its slots is torn. */
+async function goesOn(ports: Ports, options: RollingScenarioOptions): Promise<void> {
+  const chain = await openChain(ports, "auditor", options);
+  const { number } = await chain.read();
+  const entry = await chain.append(countId("auditor", 1), (state) => addOne(state, "auditor"));
+  mustHold(entry !== undefined && entry.number > number, `nothing can be appended after ${number}`);
+}
+
+/** A file system that goes away under those who use it, and comes back without what was not on the disk yet, in the same boot. */
+export function comesBackScenarios(options: RollingScenarioOptions = {}): Scenario[] {
+  const onHost = { ...options, sync: false, slotsPerEpoch: 2, bootId: host };
+  return (["ext4-ordered", "weak"] as const).map((profile) =>
+    rollingScenario(
+      {
+        name: `chain: the file system comes back under the same boot id (${profile})`,
+        about: "Nothing tells that it was away but slots that are torn, and nobody is stopped by them for good.",
+        profile,
+        powerCuts: true,
+        actors: { ada: appender(2, onHost) },
+        audit: (ports) => goesOn(ports, onHost),
+      },
+      onHost,
+    ),
+  );
+}
+
 export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenario[] {
   const unsynced = { ...options, sync: false, slotsPerEpoch: 2 };
   const onHost = { ...unsynced, bootId: host };
   const inContainer = { ...unsynced, bootId: container };
   return [
     onTheServerItself(options),
+    ...comesBackScenarios(options),
     rollingScenario(
       {
         name: "chain: two boot ids that are alive at once",

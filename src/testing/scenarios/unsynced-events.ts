@@ -1,7 +1,21 @@
 // Scenarios of what a power cut leaves of an event log in which not everybody syncs, or not everything is synced yet that can be seen.
+import type { Ports } from "../../ports/ports.ts";
 import type { Scenario } from "../explorer/scenario.ts";
+import { Machine } from "../sim/machine.ts";
 import type { Profile } from "../sim/persistence.ts";
-import { eventScenario, local, reader, repeater, share, writer, type EventScenarioOptions } from "./event-actors.ts";
+import {
+  eventScenario,
+  follower,
+  local,
+  logIsWhole,
+  makeLogWithOldHead,
+  reader,
+  repeater,
+  settler,
+  share,
+  writer,
+  type EventScenarioOptions,
+} from "./event-actors.ts";
 
 const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
 
@@ -39,6 +53,47 @@ export function shareOnLocalDiskScenarios(options: EventScenarioOptions = share)
   );
 }
 
+/** As the processes of the scenarios, which all run on it, see it. */
+function inTheSameBoot(ports: Ports): Ports {
+  return { ...ports, host: { ...ports.host, bootId: new Machine("m1").bootId } };
+}
+
+/** A file system that goes away under those who use it, and comes back without what was not on the disk yet, in the same boot. */
+export function comesBackScenarios(options: EventScenarioOptions = local): Scenario[] {
+  const audit: Scenario["audit"] = (ports, facts) => logIsWhole({ options }, inTheSameBoot(ports), facts);
+  const careless = { ...options, isSynced: false, mayBeLost: true };
+  return [
+    eventScenario(options, {
+      name: "events: the file system comes back under the same boot id",
+      about: "The head that it comes back with may be an older one; what was acknowledged is there, as it was.",
+      profile: "weak",
+      powerCuts: true,
+      actors: { ada: writer(1, options), cleo: follower(options) },
+      audit,
+    }),
+    eventScenario(options, {
+      name: "events: the file system comes back without what was not synced",
+      about: "The head may tell of lines that are gone, and nobody is stopped by that for good.",
+      profile: "weak",
+      powerCuts: true,
+      actors: { ada: writer(1, careless) },
+      audit,
+    }),
+    eventScenario(options, {
+      name: "events: the file system comes back, and goes away again",
+      about: "What was acknowledged is written again in its place, and is there at every moment.",
+      profile: "weak",
+      powerCuts: true,
+      setup: (ports) => makeLogWithOldHead(inTheSameBoot(ports), options),
+      actors: { ada: settler(options), cleo: follower(options) },
+      audit: async (ports, facts) => {
+        const told = { actor: "setup", what: "acknowledged", value: { id: "second", position: 2 } };
+        await logIsWhole({ options }, inTheSameBoot(ports), [...facts, told]);
+      },
+    }),
+  ];
+}
+
 export function unsyncedEventScenarios(): Scenario[] {
-  return [...mixedDurabilityScenarios(), ...shareOnLocalDiskScenarios()];
+  return [...mixedDurabilityScenarios(), ...shareOnLocalDiskScenarios(), ...comesBackScenarios()];
 }

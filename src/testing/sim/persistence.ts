@@ -6,7 +6,8 @@ import { contentAfter, fatesOf, type Write } from "./torn-writes.ts";
  * - `ext4-ordered`: names become durable in the order in which they were changed, and any sync makes all earlier name changes durable.
  * - `weak`: each name becomes durable by itself, in any order; a rename may be half there; a synced file may still lack its name.
  * - `share`: names are durable at once (the server answers after its own sync); only unsynced content can be lost.
- * In all of them each unsynced write may be there, be missing, be torn, or read as zeros, whatever became of those before it.
+ * In all of them each unsynced write may be there, be missing, be torn, or read as zeros, whatever became of those before it; but not one of the very bytes that
+ * are on the disk there.
  */
 export type Profile = "ext4-ordered" | "weak" | "share";
 
@@ -230,11 +231,11 @@ function buildTree(root: DirectoryNode, entries: Entries, contents: Contents, no
       if (node.kind === "directory") {
         // Half of a rename can leave a directory inside itself, out of everybody's reach.
         if (above.includes(node)) continue;
-        const made = tree.newDirectory();
+        const made = tree.newDirectory(node.ino);
         to.entries.set(name, made);
         fill(node, made, [...above, node]);
       } else {
-        const made = files.get(node) ?? tree.newFile(contents.get(node) ?? nothing);
+        const made = files.get(node) ?? tree.newFile(contents.get(node) ?? nothing, node.ino);
         files.set(node, made);
         made.links++;
         to.entries.set(name, made);

@@ -1,0 +1,43 @@
+// A disk that is full, and stays so: what an append is told is so, also where there is no room to write down that it failed.
+import { describe, expect, it } from "vitest";
+import { refusingPorts, type RefusingPorts } from "../durable/refusing-ports.ts";
+import { World } from "../durable/world.ts";
+import { letTimePass, listOf, openOn } from "./sites.ts";
+
+const directory = "/log";
+/** More than the room behind the lines has. */
+const large = "x".repeat(3000);
+
+async function makeSite(): Promise<{ readonly world: World; readonly ports: RefusingPorts }> {
+  const world = new World();
+  letTimePass(world);
+  const ports = refusingPorts(world.ports("ada"), "ENOSPC");
+  ports.allow();
+  return { world, ports };
+}
+
+describe("a disk that stays full", () => {
+  it("refuses appends for sure: DISK_FULL, and nothing of them ever appears", async () => {
+    const { world, ports } = await makeSite();
+    const ada = await openOn(ports, directory);
+    await ada.append({ type: "Sold", data: "first" });
+    ports.forbid();
+    const data = [1, 2, 3].map((number) => `${number}${large}`);
+    const answers = await Promise.allSettled(data.map((each) => ada.append({ type: "Sold", data: each })));
+    expect(answers.map((answer) => answer.status === "rejected" && (answer.reason as { code: string }).code)).toEqual([
+      "DISK_FULL",
+      "DISK_FULL",
+      "DISK_FULL",
+    ]);
+    // As others find it, and after a restart.
+    const bob = await openOn(world.ports("bob"), directory);
+    const cyd = await openOn(world.ports("cyd", "the same machine, started again"), directory);
+    for (const store of [ada, bob, cyd])
+      expect((await listOf(store.read())).map((event) => event.data)).toEqual(["first"]);
+    ports.allow();
+    expect(await ada.append({ type: "Sold", data: "second" })).toMatchObject({ first: 2 });
+    for (const store of [ada, bob, cyd])
+      expect((await listOf(store.read())).map((event) => event.data)).toEqual(["first", "second"]);
+    expect(await bob.verify()).toMatchObject({ ok: true, checked: 2 });
+  });
+});

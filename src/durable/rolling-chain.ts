@@ -10,7 +10,7 @@ import { encodeRecord, type RecordKind } from "../format/record.ts";
 import { hasErrno, isUnwritable } from "../ports/disk-error.ts";
 import { isKnownBoot } from "../ports/host.ts";
 import { getRecord } from "./record-file.ts";
-import { Chain } from "./chain.ts";
+import { Chain, type ChainEntry } from "./chain.ts";
 import { ensureDirectory, syncNames } from "./directory.ts";
 import {
   epochKind,
@@ -53,6 +53,11 @@ export interface RollingChainOptions<T> {
    */
   readonly sync?: boolean | undefined;
   readonly bootId: string;
+  /**
+   * Whether what was won in an unsynced epoch may be given up because a slot of it is torn. False as
+   * long as a process that has won there is alive. Default: always.
+   */
+  readonly mayGiveUp?: (() => Promise<boolean>) | undefined;
 }
 
 export interface RollingEntry<T> {
@@ -100,14 +105,10 @@ export class RollingChain<T> {
     this.#sync = options.sync !== false || staging.disk.volume.kind !== "local" || !isKnownBoot(options.bootId);
     this.#slotKind = slotKind(options.kind);
     this.#epochs = new Chain(staging, `${directory}/epochs`, epochKind(options.kind));
-    this.#slots = this.newSlots(staging.disk, directory, this.#slotKind);
+    this.#slots = new Slots(staging.disk, directory, this.#slotKind, (epoch) => this.#mayGiveUp(epoch));
     const { bootId, slotsPerEpoch } = options;
     const parts = { staging, directory, epochs: this.#epochs, slots: this.#slots, slotKind: this.#slotKind };
     this.#succession = this.newSuccession({ ...parts, sync: this.#sync, bootId, slotsPerEpoch });
-  }
-
-  protected newSlots(...parts: ConstructorParameters<typeof Slots<T>>): Slots<T> {
-    return new Slots(...parts);
   }
 
   protected newSuccession(parts: SuccessionParts<T>): Succession<T> {
@@ -271,6 +272,12 @@ export class RollingChain<T> {
     await ensureDirectory(this.staging.disk, `${this.#directory}/epochs`);
     await this.#succession.begin(this.#options.initial);
     this.#isBegun = true;
+  }
+
+  /** Also when a newer epoch is named: then another process has given it up, and the next look finds the newer one. */
+  async #mayGiveUp({ number }: ChainEntry<Epoch<T>>): Promise<boolean> {
+    if (((await this.#epochs.last())?.number ?? 0) > number) return true;
+    return (await this.#options.mayGiveUp?.()) ?? true;
   }
 
   async #isThere(): Promise<boolean> {

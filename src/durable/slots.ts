@@ -10,11 +10,18 @@ export class Slots<T> {
   /** Where the directories of the epochs are. */
   readonly #directory: string;
   readonly #kind: RecordKind<Slot<T>>;
+  readonly #mayGiveUp: (epoch: View<T>["epoch"]) => Promise<boolean>;
 
-  constructor(disk: Disk, directory: string, kind: RecordKind<Slot<T>>) {
+  constructor(
+    disk: Disk,
+    directory: string,
+    kind: RecordKind<Slot<T>>,
+    mayGiveUp: (epoch: View<T>["epoch"]) => Promise<boolean>,
+  ) {
     this.#disk = disk;
     this.#directory = directory;
     this.#kind = kind;
+    this.#mayGiveUp = mayGiveUp;
   }
 
   /** Of the directory of an epoch, or of a slot in it. */
@@ -53,14 +60,17 @@ export class Slots<T> {
   }
 
   /**
-   * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn where slots are not synced. While a machine runs it shows each of them whole, so the file system went
-   * away under those who were here, and has come back without what was not on the disk yet: what they won counts no more.
+   * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn where
+   * slots are not synced and the epoch may be given up. A machine that runs shows each slot whole, so the
+   * file system went away under the processes that had won, and came back without what was not on the
+   * disk yet: what they won counts no more. While one of them is alive, the slot was torn by another
+   * hand, and that is damage.
    */
   async at(view: View<T>, slot: number): Promise<View<T> | undefined> {
     const path = this.pathOf(view, slot);
     const found = await findSlot(this.#disk, this.#kind, path).catch(async (error: unknown) => {
       const mayBeTorn = !view.epoch.body.synced && isHoldfastError(error, "CORRUPT");
-      if (mayBeTorn && (await this.isTorn(path))) return undefined;
+      if (mayBeTorn && (await this.#isTorn(path)) && (await this.#mayGiveUp(view.epoch))) return undefined;
       throw error;
     });
     if (found === undefined) return undefined;
@@ -69,7 +79,7 @@ export class Slots<T> {
     throw holdfastError("CORRUPT", message, { path });
   }
 
-  protected async isTorn(path: string): Promise<boolean> {
+  async #isTorn(path: string): Promise<boolean> {
     return isTorn(await this.#disk.readFile(path, recordBytesMax));
   }
 

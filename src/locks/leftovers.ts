@@ -46,6 +46,14 @@ export async function findLeftovers(
   return leftovers;
 }
 
+/** Whether a process that is not known to be dead has a hold file. */
+export async function hasLiveHolds(ground: Ground): Promise<boolean> {
+  const { ports, layout } = ground;
+  const owners = new Set((await ports.disk.list(`${layout.directory}/holds`)).map((name) => name.split(".")[0] ?? ""));
+  for (const owner of owners) if (isId(owner) && (await ground.stateOf(owner)) !== "dead") return true;
+  return false;
+}
+
 /** `list` is of an append made after they were found. What cannot be completed now keeps its files: whoever needs its paths will come to it again. */
 export async function removeLeftovers(table: LockTable, list: Table, leftovers: readonly Leftover[]): Promise<void> {
   const needed = new Set([...list.requests, ...list.redos].map(({ id }) => id));

@@ -14,7 +14,7 @@ import { isUnwritable } from "../ports/disk-error.ts";
 import { randomName } from "../format/id.ts";
 import { Debts } from "./debts.ts";
 import { isLapsed } from "./lapse.ts";
-import { findLeftovers, removeLeftovers } from "./leftovers.ts";
+import { findLeftovers, hasLiveHolds, removeLeftovers } from "./leftovers.ts";
 import { findTree } from "./lock-names.ts";
 import { applyRedo, doneDirectory, emptyTrash, stuck, type RedoPlace } from "./redo-apply.ts";
 import type { Redo } from "./redo-record.ts";
@@ -90,6 +90,7 @@ export class LockTable {
       // A lock need not survive a power cut, because its holder does not.
       sync: false,
       bootId: host.bootId,
+      mayGiveUp: async () => !(await hasLiveHolds(ground)),
     });
     return table;
   }

@@ -3,7 +3,6 @@ import { removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
 import { Chain } from "../../durable/chain.ts";
 import type { View } from "../../durable/epoch.ts";
 import { RollingChain } from "../../durable/rolling-chain.ts";
-import { Slots } from "../../durable/slots.ts";
 import { Succession, type SuccessionParts } from "../../durable/succession.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { chainScenarios } from "../scenarios/chain.ts";
@@ -66,19 +65,6 @@ class ChainBelievingInRestarts<T> extends RollingChain<T> {
 class SuccessionBelievingInRestarts<T> extends Succession<T> {
   protected override async seal(): Promise<void> {
     // As if another boot id meant that nobody lives.
-  }
-}
-
-/** Takes a torn slot for damage, though only the file system can have torn it, by going away. */
-class ChainStoppedByTornSlots<T> extends RollingChain<T> {
-  protected override newSlots(...parts: ConstructorParameters<typeof Slots<T>>): Slots<T> {
-    return new SlotsThatAreNeverTorn(...parts);
-  }
-}
-
-class SlotsThatAreNeverTorn<T> extends Slots<T> {
-  protected override async isTorn(): Promise<boolean> {
-    return false;
   }
 }
 
@@ -149,7 +135,7 @@ export const rollingChainMutants: readonly Mutant[] = [
     name: "chain: a slot that is torn stops everybody for good",
     about: "The file system went away and came back in the same boot, without what was not on the disk yet.",
     scenario: scenarioNamed(
-      comesBackScenarios({ ChainClass: ChainStoppedByTornSlots }),
+      comesBackScenarios({ mayGiveUp: async () => false }),
       "chain: the file system comes back under the same boot id (ext4-ordered)",
     ),
     breaks: /is no valid .* slot record/,

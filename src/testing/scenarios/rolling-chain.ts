@@ -24,6 +24,7 @@ export interface RollingScenarioOptions {
   readonly sync?: boolean;
   /** Default: that of the machine. */
   readonly bootId?: string | undefined;
+  readonly mayGiveUp?: () => Promise<boolean>;
   /** What the scenario runs on: the real one, or a known-wrong variant. */
   readonly ChainClass?: typeof RollingChain;
 }
@@ -139,10 +140,10 @@ export function rollingScenario(
 export async function openChain(
   ports: Ports,
   name: string,
-  { slotsPerEpoch = 2, sync, ChainClass = RollingChain, bootId = ports.host.bootId }: RollingScenarioOptions,
+  { slotsPerEpoch = 2, sync, mayGiveUp, ChainClass = RollingChain, bootId = ports.host.bootId }: RollingScenarioOptions,
 ): Promise<RollingChain<Counter>> {
   const staging: Staging = { disk: ports.disk, random: ports.random, directory: async () => `/temp/${name}` };
-  return await ChainClass.open<Counter>(staging, table, { ...counterOptions, slotsPerEpoch, sync, bootId });
+  return await ChainClass.open<Counter>(staging, table, { ...counterOptions, slotsPerEpoch, sync, bootId, mayGiveUp });
 }
 
 function noNumberTwice(facts: readonly Fact[]): void {

@@ -72,7 +72,7 @@ export class LocalPublisher implements Publisher {
   async #publishedTip(): Promise<Tip> {
     const head = await this.#findHead();
     if (head !== undefined && (this.#isBelieved(head) || this.#tryGate !== undefined)) return await this.shown(head);
-    const tip = await this.shown({ isSynced: false, tip: await this.#parsedOnce(head) });
+    const tip = await this.shown({ isSynced: head?.isSynced ?? false, tip: await this.#parsedOnce(head) });
     // Looked at again after parsing: whoever writes has published a head before he began, and from then on it decides.
     const now = await this.#findHead();
     return now !== undefined && this.#isBelieved(now) ? await this.shown(now) : tip;

@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { ensureDirectory, Ground } from "../../dist/durable/index.js";
 import { openPathLocks, openStoreLock, Semaphore } from "../../dist/locks/index.js";
-import { Places } from "../../dist/locks/semaphore/place.js";
+import { Places } from "../../dist/locks/semaphore/in-process.js";
 import { PortsSemaphore } from "../../dist/locks/semaphore/semaphore.js";
-import { createStoreLock } from "../../dist/locks/store-lock.js";
-import { TablePathLocks } from "../../dist/locks/table-path-locks.js";
+import { createStoreLock } from "../../dist/locks/store/store-lock.js";
+import { TablePathLocks } from "../../dist/locks/path/service.js";
 import { countingCalls } from "../counts.mjs";
 
 export const usersWorld = {

@@ -38,7 +38,7 @@ const commands: Readonly<Record<string, ListedCommand>> = {
   },
   events: {
     summary: "a log of events that many processes append to",
-    load: async () => (await import("./commands/events.ts")).registerEvents,
+    load: async () => (await import("./commands/events/events.ts")).registerEvents,
   },
 };
 

@@ -1,5 +1,5 @@
 // The directory in which an examination does its probing: its own, and gone afterwards.
-import { isLink, removeDirectory, removeTree } from "../durable/directory.ts";
+import { isLink, removeDirectory, removeTree } from "../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
 import { errnoOf, hasErrno } from "../ports/disk-error.ts";

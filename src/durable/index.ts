@@ -3,22 +3,27 @@ import { openNodePorts } from "../ports/node/ports.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import type { Ports } from "../ports/ports.ts";
-import type { Gate } from "./gate.ts";
-import { Ground, type GroundOptions } from "./ground.ts";
-import { openGate as openGateOn } from "./open-gate.ts";
+import type { Gate } from "./gate/gate.ts";
+import { Ground, type GroundOptions } from "./liveness/ground.ts";
+import { openGate as openGateOn } from "./gate/gate-record.ts";
 
-export { AppendFile } from "./append-file.ts";
-export { Chain, type ChainEntry } from "./chain.ts";
-export { ensureDirectory, removeTree } from "./directory.ts";
-export { Gate, type GateHold, type GateOptions } from "./gate.ts";
-export { Ground, type GroundOptions, type KnownHolder } from "./ground.ts";
-export { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-export type { Holder } from "./holder.ts";
-export type { Life } from "./life.ts";
-export { putIfAbsent, replace, type PublishOptions } from "./publish.ts";
-export { RollingChain, type AppendOptions, type RollingChainOptions, type RollingEntry } from "./rolling-chain.ts";
-export type { Staging } from "./staging.ts";
-export type { HolderState } from "./witness.ts";
+export { AppendFile } from "./group-commit/append-file.ts";
+export { Chain, type ChainEntry } from "./chain/chain.ts";
+export { ensureDirectory, removeTree } from "./publish/directory.ts";
+export { Gate, type GateHold, type GateOptions } from "./gate/gate.ts";
+export { Ground, type GroundOptions, type KnownHolder } from "./liveness/ground.ts";
+export { GroupCommit, type GroupCommitOptions } from "./group-commit/group-commit.ts";
+export type { HolderRecord } from "./liveness/holder-record.ts";
+export type { HolderSession } from "./liveness/holder-session.ts";
+export { putIfAbsent, replace, type PublishOptions } from "./publish/publish.ts";
+export {
+  RollingChain,
+  type AppendOptions,
+  type RollingChainOptions,
+  type RollingEntry,
+} from "./chain/rolling-chain.ts";
+export type { Staging } from "./publish/staging.ts";
+export type { HolderState } from "./liveness/liveness-judge.ts";
 export type { RecordKind } from "../format/record.ts";
 export type { Disk, DiskFile, FileStat, Volume } from "../ports/disk.ts";
 export { directoryOf } from "../ports/node/location.ts";

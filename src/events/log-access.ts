@@ -5,7 +5,7 @@
 // - It counts as long as no tags were added anywhere in the log. After that everything is read again, whatever the tags were.
 // - What was read from a log with subjects that can be forgotten is never written to disk: a copy in plain text would outlive the key.
 import type { Cancel } from "../common.ts";
-import type { Ground } from "../durable/ground.ts";
+import type { Ground } from "../durable/liveness/ground.ts";
 import type { Ports } from "../ports/ports.ts";
 
 export interface LogAccess {

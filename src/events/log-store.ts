@@ -1,7 +1,7 @@
 // The event store on a log: what users call, in the order in which a call passes through it.
 import type { Cancel, NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
-import type { Ground } from "../durable/ground.ts";
-import { checkTimeout } from "../durable/deadline.ts";
+import type { Ground } from "../durable/liveness/ground.ts";
+import { checkTimeout } from "../durable/wait/deadline.ts";
 import { holdfastError } from "../errors.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { makeUuid } from "../format/uuid.ts";
@@ -14,19 +14,19 @@ import type {
   EventStore,
   EventStoreOptions,
   ReadOptions,
-} from "./event-store.ts";
-import type { EventCodec } from "./codec.ts";
-import { distinct } from "./distinct.ts";
+} from "./model/event-store.ts";
+import type { EventCodec } from "./model/codec.ts";
+import { distinct } from "./model/distinct.ts";
 import { consume } from "./follow/consumer.ts";
 import { endFollowing } from "./follow/following.ts";
 import { subscribe } from "./follow/subscribe.ts";
 import { giveAccess, type LogAccess } from "./log-access.ts";
-import { encodeContent, type EventHead, type StoredCondition } from "./log/line.ts";
-import { hexOf } from "./log/tip.ts";
-import { checkEvents, checkTags, jsonOf } from "./new-event.ts";
+import { encodeContent, type EventHead, type StoredCondition } from "./log/format/line.ts";
+import { hexOf } from "./log/format/tip.ts";
+import { checkEvents, checkTags, jsonOf } from "./model/new-event.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
-import { itemsOf, type Matching, type Query } from "./query.ts";
-import { verify } from "./verify.ts";
+import { itemsOf, type Matching, type Query } from "./model/query.ts";
+import { verify } from "./verify/verify.ts";
 
 const readOptions: OptionNames<ReadOptions> = {
   after: true,

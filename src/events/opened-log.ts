@@ -1,26 +1,26 @@
 // A log that is open: its parts, put together.
-import { ensureDirectory } from "../durable/directory.ts";
-import { Ground } from "../durable/ground.ts";
-import { mustBeMeant } from "../durable/record-file.ts";
-import { findGateKind, lockPathOf } from "../durable/open-gate.ts";
-import { createLateStoreLock } from "../locks/late-store-lock.ts";
-import { createStoreLock, type StoreLock } from "../locks/store-lock.ts";
+import { ensureDirectory } from "../durable/publish/directory.ts";
+import { Ground } from "../durable/liveness/ground.ts";
+import { mustBeMeant } from "../durable/publish/record-file.ts";
+import { findGateKind, lockPathOf } from "../durable/gate/gate-record.ts";
+import { createLateStoreLock } from "../locks/store/late-store-lock.ts";
+import { createStoreLock, type StoreLock } from "../locks/store/store-lock.ts";
 import { makeId } from "../format/id.ts";
 import type { Ports } from "../ports/ports.ts";
 import { Appender } from "./append/appender.ts";
-import type { EventCodec } from "./codec.ts";
-import type { EventStoreOptions } from "./event-store.ts";
-import { EventReader } from "./log/event-reader.ts";
-import { Hints } from "./log/hints.ts";
-import { joinOrLook } from "./log/joining.ts";
-import { LocalPublisher } from "./log/local-publisher.ts";
-import { checkMode, decideLog, type LogRecord } from "./log/log-record.ts";
+import type { EventCodec } from "./model/codec.ts";
+import type { EventStoreOptions } from "./model/event-store.ts";
+import { EventReader } from "./log/read/event-reader.ts";
+import { LogGrowth } from "./log/read/growth.ts";
+import { joinOrLook } from "./log/open-permission.ts";
+import { LocalPublisher } from "./log/publish/local-publisher.ts";
+import { checkMode, decideLog, type LogRecord } from "./log/format/log-record.ts";
 import { findWholeLog, mustBeNew } from "./log/lost-log.ts";
-import { LogPlace } from "./log/place.ts";
-import type { Publisher } from "./log/publisher.ts";
-import { SharePublisher } from "./log/share-publisher.ts";
-import type { Tip } from "./log/tip.ts";
-import { LogView } from "./log/view.ts";
+import { LogFiles } from "./log/log-files.ts";
+import type { Publisher } from "./log/publish/publisher.ts";
+import { SharePublisher } from "./log/publish/share-publisher.ts";
+import type { Tip } from "./log/format/tip.ts";
+import { LogView } from "./log/read/view.ts";
 
 export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> {
   /** For tests that want many segments. */
@@ -32,17 +32,17 @@ const looksMax = 4;
 const lookMs = 5;
 
 export class OpenedLog {
-  readonly place: LogPlace;
+  readonly place: LogFiles;
   readonly publisher: Publisher;
   readonly view: LogView;
   readonly reader: EventReader;
   readonly appender: Appender;
-  readonly hints: Hints;
+  readonly hints: LogGrowth;
   readonly lock: StoreLock;
 
   /** `AppenderClass`: what appends here, the real one or a known-wrong variant. */
   constructor(
-    place: LogPlace,
+    place: LogFiles,
     publisher: Publisher,
     lock: StoreLock,
     codec: EventCodec,
@@ -54,7 +54,7 @@ export class OpenedLog {
     this.lock = lock;
     this.view = new LogView(place, () => this.#giveWay());
     this.reader = new EventReader(place, this.view, codec);
-    this.hints = new Hints(ports, place.directory, async () => (await publisher.tip()).position);
+    this.hints = new LogGrowth(ports, place.directory, async () => (await publisher.tip()).position);
     this.appender = new AppenderClass({ ports, lock, publisher, view: this.view, reader: this.reader });
   }
 
@@ -81,7 +81,7 @@ export class OpenedLog {
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       const isSynced = durability !== "none" || record.mode === "share";
-      const place = new LogPlace(ground, directory, record.id, { isSynced, segmentBytesMax });
+      const place = new LogFiles(ground, directory, record.id, { isSynced, segmentBytesMax });
       const publisher = record.mode === "local" ? await openLocal(place, lock) : await SharePublisher.open(place);
       const log = new OpenedLog(place, publisher, lock, codec);
       try {
@@ -141,7 +141,7 @@ async function openLate(ports: Ports, directory: string, open: () => Promise<Sto
   return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(directory, open, undefined));
 }
 
-async function openLocal(place: LogPlace, lock: StoreLock): Promise<LocalPublisher> {
+async function openLocal(place: LogFiles, lock: StoreLock): Promise<LocalPublisher> {
   const publisher = new LocalPublisher(place);
   try {
     await publisher.settle(() => lock.tryAcquire());

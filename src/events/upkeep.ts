@@ -2,16 +2,16 @@
 import type { SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { Ports } from "../ports/ports.ts";
-import { plainCodec } from "./codec.ts";
-import { locate } from "./location.ts";
+import { plainCodec } from "./model/codec.ts";
+import { locate } from "../part/location.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
-import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./rebuild.ts";
-import type { Items } from "./query.ts";
+import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./verify/rebuild.ts";
+import type { Items } from "./model/query.ts";
 import { exportLog, type ExportOptions } from "./transfer/export.ts";
 import { openExport } from "./transfer/incoming.ts";
 import { importInto, type Imported, type ImportOptions } from "./transfer/import.ts";
 import { exportUpTo, readUpTo, type SalvageOptions } from "./transfer/salvage.ts";
-import { verifyDirectory } from "./verify.ts";
+import { verifyDirectory } from "./verify/verify.ts";
 import { findUnopened, type UnopenedLog } from "./verify/unopened.ts";
 
 export class Upkeep {

@@ -1,25 +1,30 @@
 // The subpath "holdfast/locks": semaphore files, the store lock, and path locks, on real file systems.
 import type { BlockingLock } from "../common.ts";
-import { ensureDirectory } from "../durable/directory.ts";
-import { Ground } from "../durable/ground.ts";
+import { ensureDirectory } from "../durable/publish/directory.ts";
+import { Ground } from "../durable/liveness/ground.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
-import { follow, type FollowedPath } from "./followed-path.ts";
-import { findRoot, hasTable, type LockRoot } from "./lock-root.ts";
-import { checkLockPath } from "./semaphore/lock-path.ts";
+import { followLinks, type FollowedPath } from "./naming/follow-path.ts";
+import { findRoot, hasTable, type LockRoot } from "./naming/lock-root.ts";
+import { checkLockPath } from "./semaphore/path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
-import { Places } from "./semaphore/place.ts";
+import { InProcessLocks } from "./semaphore/in-process.ts";
 import { PortsSemaphore } from "./semaphore/semaphore.ts";
-import type { HeldLock, PathLocks, PathLocksOptions } from "./path-locks.ts";
-import { createStoreLock, findStoreHolder as findHolder, type StoreLock, type StoreLockOptions } from "./store-lock.ts";
-import { TablePathLocks } from "./table-path-locks.ts";
+import type { HeldLock, PathLocks, PathLocksOptions } from "./path/path-locks.ts";
+import {
+  createStoreLock,
+  findStoreHolder as findHolder,
+  type StoreLock,
+  type StoreLockOptions,
+} from "./store/store-lock.ts";
+import { TablePathLocks } from "./path/service.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
-export type { FollowedPath } from "./followed-path.ts";
-export type { LockRoot } from "./lock-root.ts";
-export type { PathHold } from "./path-hold.ts";
+export type { FollowedPath } from "./naming/follow-path.ts";
+export type { LockRoot } from "./naming/lock-root.ts";
+export type { PathHold } from "./path/path-hold.ts";
 export type {
   AcquireManyOptions,
   AcquireOptions,
@@ -27,15 +32,15 @@ export type {
   LockRequest,
   PathLocks,
   PathLocksOptions,
-} from "./path-locks.ts";
-export type { StoreHold, StoreLock, StoreLockOptions } from "./store-lock.ts";
+} from "./path/path-locks.ts";
+export type { StoreHold, StoreLock, StoreLockOptions } from "./store/store-lock.ts";
 export type { SemaphoreHold } from "./semaphore/hold.ts";
 export { formatLockFile, parseLockFile, type LockFileInfo } from "./semaphore/lock-file.ts";
 export type { SemaphoreOptions } from "./semaphore/options.ts";
 export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
 
 // One for the whole process: semaphores on one path know of each other.
-const places = new Places();
+const places = new InProcessLocks();
 
 const semaphoreOptions: OptionNames<SemaphoreOptions> = {
   staleMs: true,
@@ -125,5 +130,5 @@ export async function findLockRoot(path: string | URL): Promise<LockRoot | undef
 export async function followPath(path: string | URL): Promise<FollowedPath> {
   const absolute = directoryOf(path);
   const { disk } = await openNodePorts(absolute);
-  return await follow(disk, absolute);
+  return await followLinks(disk, absolute);
 }

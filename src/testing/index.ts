@@ -18,11 +18,23 @@ export {
   type LinearizabilityOptions,
   type Model,
   type Operation,
-} from "./linearizability.ts";
-export { lockModel, type LockInput, type LockModelOptions, type LockOutput, type LockState } from "./lock-model.ts";
+} from "./history/linearizability.ts";
+export {
+  lockModel,
+  type LockInput,
+  type LockModelOptions,
+  type LockOutput,
+  type LockState,
+} from "./history/lock-model.ts";
 export type { Mutant } from "./mutants/mutant.ts";
-export { counterModel, registerModel } from "./register-model.ts";
-export type { CounterInput, CounterOutput, RegisterInput, RegisterOutput, RegisterValue } from "./register-model.ts";
+export { counterModel, registerModel } from "./history/register-model.ts";
+export type {
+  CounterInput,
+  CounterOutput,
+  RegisterInput,
+  RegisterOutput,
+  RegisterValue,
+} from "./history/register-model.ts";
 export { allScenarios, type ListedScenario } from "./scenarios/index.ts";
 export type { Trouble } from "./sim/call.ts";
 export type { Profile } from "./sim/persistence.ts";

@@ -1,7 +1,7 @@
 // The harness as a command: `explore` tries all orders of simulated processes, `torture` disturbs real ones.
 import { Command } from "commander";
-import { registerExplore } from "./explore-command.ts";
-import { registerTorture } from "./torture-command.ts";
+import { registerExplore } from "./explorer/command.ts";
+import { registerTorture } from "./torture/command.ts";
 
 const wrongUsage = 2;
 

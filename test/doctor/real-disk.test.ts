@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { removeSession } from "../../src/doctor/peer/presence.ts";
 import { doctor, type DoctorReport } from "../../src/index.ts";
-import { openNodeDisk } from "../../src/ports/node/disk.ts";
+import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { AppendFile } from "../../src/durable/append-file.ts";
+import { AppendFile } from "../../src/durable/group-commit/append-file.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { DiskFile } from "../../src/ports/disk.ts";
 import { places, readText } from "./places.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { Chain } from "../../src/durable/chain.ts";
-import { putIfAbsent } from "../../src/durable/publish.ts";
+import { Chain } from "../../src/durable/chain/chain.ts";
+import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import { encodeRecord } from "../../src/format/record.ts";
 import { slotName } from "../../src/format/name.ts";
 import { diskError } from "../../src/ports/disk-error.ts";

@@ -10,8 +10,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ensureDirectory, removeDirectory, removeTree, unlinkIfThere } from "../../src/durable/directory.ts";
-import { openNodeDisk } from "../../src/ports/node/disk.ts";
+import { ensureDirectory, removeDirectory, removeTree, unlinkIfThere } from "../../src/durable/publish/directory.ts";
+import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { changedDisk, places } from "./places.ts";

@@ -1,10 +1,10 @@
 // Every call of every mechanism fails once with every errno, and once for good: each ends in a typed error, and nothing that was promised is broken.
 import { describe, expect, it } from "vitest";
-import { AppendFile } from "../../src/durable/append-file.ts";
-import { Chain } from "../../src/durable/chain.ts";
-import { Ground } from "../../src/durable/ground.ts";
-import { openGate } from "../../src/durable/open-gate.ts";
-import { putIfAbsent, replace } from "../../src/durable/publish.ts";
+import { AppendFile } from "../../src/durable/group-commit/append-file.ts";
+import { Chain } from "../../src/durable/chain/chain.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
+import { openGate } from "../../src/durable/gate/gate-record.ts";
+import { putIfAbsent, replace } from "../../src/durable/publish/publish.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { slotName } from "../../src/format/name.ts";
 import { add, openList } from "./listed-ids.ts";

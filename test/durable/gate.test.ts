@@ -1,10 +1,10 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { Gate, type GateHold } from "../../src/durable/gate.ts";
-import { Ground } from "../../src/durable/ground.ts";
+import { Gate, type GateHold } from "../../src/durable/gate/gate.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
 import { openGate, openGround } from "../../src/durable/index.ts";
-import { openGate as openGateOn } from "../../src/durable/open-gate.ts";
+import { openGate as openGateOn } from "../../src/durable/gate/gate-record.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";

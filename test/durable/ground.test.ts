@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { putIfAbsent } from "../../src/durable/publish.ts";
+import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import { Ground, openGround, type GroundOptions } from "../../src/durable/index.ts";
 import { packageVersion } from "../../src/format/version.ts";
 import { makeScratch } from "../ports/scratch.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { AppendFile } from "../../src/durable/append-file.ts";
-import { GroupCommit } from "../../src/durable/group-commit.ts";
+import { AppendFile } from "../../src/durable/group-commit/append-file.ts";
+import { GroupCommit } from "../../src/durable/group-commit/group-commit.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { DiskFile } from "../../src/ports/disk.ts";
 import { places } from "./places.ts";

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Ground, openGround } from "../../src/durable/index.ts";
-import type { Life } from "../../src/durable/life.ts";
-import { putIfAbsent } from "../../src/durable/publish.ts";
+import type { HolderSession } from "../../src/durable/liveness/holder-session.ts";
+import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { decodeBeat } from "../../src/format/beat.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
@@ -16,7 +16,7 @@ const lost = { code: "LOCK_LOST", action: "reopen", path: "/ground" };
 interface Story {
   readonly world: World;
   readonly ground: Ground;
-  readonly life: Life;
+  readonly life: HolderSession;
 }
 
 /** A process whose heart makes so many beats. */
@@ -311,7 +311,7 @@ describe("a life on the real disk", () => {
     for (const endMs = nodeClock.monotonicMs() + ms; nodeClock.monotonicMs() < endMs;) Atomics.wait(cell, 0, 0, 5);
   }
 
-  async function beginReal(leaseMs: number): Promise<{ life: Life; beat: string }> {
+  async function beginReal(leaseMs: number): Promise<{ life: HolderSession; beat: string }> {
     const ground = await openGround(makeScratch(), { leaseMs });
     onTestFinished(() => ground.close());
     const life = await ground.life();

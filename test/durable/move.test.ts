@@ -1,7 +1,7 @@
 // What a rename means that failed: its source tells whether it has happened, and its target by whom.
 import { beforeEach, describe, expect, it } from "vitest";
-import { unlinkIfThere } from "../../src/durable/directory.ts";
-import { canLinkFrom, moveOnce, renameOnce } from "../../src/durable/publish.ts";
+import { unlinkIfThere } from "../../src/durable/publish/directory.ts";
+import { canLinkFrom, moveOnce, renameOnce } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { changedDisk, places, type Place } from "./places.ts";

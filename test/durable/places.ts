@@ -1,12 +1,12 @@
 // The disks on which one and the same guarantee is tested: a real directory, memory, and the simulated server.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Staging } from "../../src/durable/staging.ts";
+import type { Staging } from "../../src/durable/publish/staging.ts";
 import type { RecordKind } from "../../src/format/record.ts";
 import { objectOf, textOf } from "../../src/format/decoding.ts";
 import { createMemoryDisk } from "../../src/ports/memory/disk.ts";
 import type { Disk } from "../../src/ports/disk.ts";
-import { openNodeDisk } from "../../src/ports/node/disk.ts";
+import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { World, nfs } from "./world.ts";

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { canLinkFrom, putIfAbsent, replace } from "../../src/durable/publish.ts";
+import { canLinkFrom, putIfAbsent, replace } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { makeScratch } from "../ports/scratch.ts";
 import { startChild } from "./child.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RollingChain, type RollingChainOptions } from "../../src/durable/rolling-chain.ts";
+import { RollingChain, type RollingChainOptions } from "../../src/durable/chain/rolling-chain.ts";
 import { countOf } from "../../src/format/decoding.ts";
 import { slotName } from "../../src/format/name.ts";
 import { diskError } from "../../src/ports/disk-error.ts";

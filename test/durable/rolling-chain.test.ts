@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { RollingChain } from "../../src/durable/rolling-chain.ts";
+import type { RollingChain } from "../../src/durable/chain/rolling-chain.ts";
 import { slotName } from "../../src/format/name.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { diskError } from "../../src/ports/disk-error.ts";

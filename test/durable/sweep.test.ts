@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Ground } from "../../src/durable/ground.ts";
-import { putIfAbsent } from "../../src/durable/publish.ts";
-import { Witness } from "../../src/durable/witness.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
+import { putIfAbsent } from "../../src/durable/publish/publish.ts";
+import { LivenessJudge } from "../../src/durable/liveness/liveness-judge.ts";
 import { makeId } from "../../src/format/id.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { asNewerFormat } from "./newer-format.ts";
@@ -234,7 +234,7 @@ describe("a sweep", () => {
         return await ports.osLock.open(path);
       },
     };
-    const witness = new Witness({ ...ports, osLock }, sweeper.layout);
+    const witness = new LivenessJudge({ ...ports, osLock }, sweeper.layout);
     expect(await witness.look(holder)).toBe("alive");
     const beats = (): string[] => foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"));
     expect(beats()).toHaveLength(2);

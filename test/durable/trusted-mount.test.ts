@@ -1,13 +1,13 @@
 // Which mounts are refused, and of which somebody is warned, by what real kernels show of them.
 import { describe, expect, it } from "vitest";
-import { Ground } from "../../src/durable/ground.ts";
-import { mustTrustMount } from "../../src/durable/trusted-mount.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
+import { checkMount } from "../../src/durable/mount/mount-check.ts";
 import { isHoldfastError } from "../../src/errors.ts";
-import { createStoreLock } from "../../src/locks/store-lock.ts";
-import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { createStoreLock } from "../../src/locks/store/store-lock.ts";
+import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
-import { Places } from "../../src/locks/semaphore/place.ts";
-import { parseMountinfo, volumeAt } from "../../src/ports/node/mount-table.ts";
+import { InProcessLocks } from "../../src/locks/semaphore/in-process.ts";
+import { parseMountinfo, volumeAt } from "../../src/ports/node/disk/mount-table.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { World } from "./world.ts";
 
@@ -49,7 +49,7 @@ const openings: readonly (readonly [string, (ports: Ports) => Promise<unknown>])
   [
     "a semaphore",
     async (ports) => {
-      const world = { openPorts: async () => ports, places: new Places() };
+      const world = { openPorts: async () => ports, places: new InProcessLocks() };
       await new PortsSemaphore(world, "/job.lock").status();
     },
   ],
@@ -89,8 +89,8 @@ describe("somebody is warned, once, of a mount", () => {
     const ports = { ...new World({ volume: volumeOf(line) }).ports("p1") };
     const watched = { disk: ports.disk, host: { ...ports.host, ...host } };
     warnings = [];
-    mustTrustMount(watched, "/mnt/share/store");
-    mustTrustMount(watched, "/mnt/share/another");
+    checkMount(watched, "/mnt/share/store");
+    checkMount(watched, "/mnt/share/another");
     expect(warnings).toEqual([expect.stringMatching(said)]);
   });
 });

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { Ground } from "../../src/durable/ground.ts";
-import { GroundLayout, type Holder } from "../../src/durable/holder.ts";
-import { Life } from "../../src/durable/life.ts";
-import { Witness } from "../../src/durable/witness.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
+import { GroundLayout, type HolderRecord } from "../../src/durable/liveness/holder-record.ts";
+import { HolderSession } from "../../src/durable/liveness/holder-session.ts";
+import { LivenessJudge } from "../../src/durable/liveness/liveness-judge.ts";
 import { encodeBeat } from "../../src/format/beat.ts";
 import type { Volume } from "../../src/ports/disk.ts";
 import { changedDisk } from "./places.ts";
@@ -14,15 +14,15 @@ const beat = (count: number): Uint8Array => encodeBeat(count, 0);
 
 let world: World;
 /** Whom the witness judges; not of its machine unless a test says so. */
-let holder: Holder;
-let witness: Witness;
+let holder: HolderRecord;
+let witness: LivenessJudge;
 
 async function prepare(volume: Volume = nfs): Promise<void> {
   world = new World({ volume });
   const { disk } = world.ports("ada", "machine of ada", 0);
   for (const path of [layout.directory, layout.holders, layout.temps]) await disk.mkdir(path);
-  ({ holder } = await Life.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
-  witness = new Witness(world.ports("wit", "machine of wit"), layout);
+  ({ holder } = await HolderSession.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
+  witness = new LivenessJudge(world.ports("wit", "machine of wit"), layout);
 }
 beforeEach(() => prepare());
 
@@ -115,7 +115,7 @@ describe("a witness", () => {
         return bytes;
       },
     }));
-    witness = new Witness({ ...ports, disk: slow }, layout);
+    witness = new LivenessJudge({ ...ports, disk: slow }, layout);
     await witness.look(holder);
     // One question right after the other: from its answer to the next question no time passes.
     for (let look = 0; look < 2; look++) expect(await witness.look(holder)).toBe("alive");
@@ -131,7 +131,7 @@ describe("a witness", () => {
         return await disk.readFile(path, bytesMax);
       },
     }));
-    witness = new Witness({ ...ports, disk: slow }, layout);
+    witness = new LivenessJudge({ ...ports, disk: slow }, layout);
     await witness.look(holder);
     isSlow = true;
     const late = Array.from({ length: 4 }, () => witness.look(holder));
@@ -212,7 +212,7 @@ describe("a witness", () => {
 describe("proof of death", () => {
   beforeEach(async () => {
     await prepare();
-    witness = new Witness(world.ports("neighbour", "machine of ada"), layout);
+    witness = new LivenessJudge(world.ports("neighbour", "machine of ada"), layout);
   });
 
   it("is had at the first look when the process of this kernel is dead", async () => {
@@ -255,7 +255,7 @@ describe("proof of death", () => {
     world = new World({ volume: local });
     const ground = await Ground.open(world.ports("ada", "machine", 1000), "/ground", { leaseMs });
     const life = await ground.life();
-    witness = new Witness(world.ports("neighbour", "machine"), layout);
+    witness = new LivenessJudge(world.ports("neighbour", "machine"), layout);
     await world.ports("neighbour").disk.unlink(layout.beat(life.holder.id));
     for (let look = 0; look < 3; look++) {
       expect(await witness.look(life.holder)).toBe("alive");
@@ -280,7 +280,7 @@ describe("proof of death", () => {
 
   it("is not had of another boot: a lock may not reach to another kernel", async () => {
     world.kill("ada");
-    const other = new Witness(world.ports("wit", "machine of wit"), layout);
+    const other = new LivenessJudge(world.ports("wit", "machine of wit"), layout);
     expect(await other.look(holder)).toBe("alive");
     expect(await witness.look({ ...holder, bootId: "boot before" })).toBe("alive");
   });
@@ -311,9 +311,9 @@ describe("proof of death", () => {
     world = new World({ quirks: { osLocks: "none" } });
     const { disk } = world.ports("ada", "machine of ada", 0);
     for (const path of [layout.directory, layout.holders, layout.temps]) await disk.mkdir(path);
-    ({ holder } = await Life.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
+    ({ holder } = await HolderSession.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
     expect(holder.beatIdentity).toBe("");
-    witness = new Witness(world.ports("neighbour", "machine of ada"), layout);
+    witness = new LivenessJudge(world.ports("neighbour", "machine of ada"), layout);
     world.kill("ada");
     expect(await witness.look(holder)).toBe("alive");
     expect(await watch(leaseMs / 4, 4)).toBe("dead");

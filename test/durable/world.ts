@@ -2,7 +2,7 @@
 import type { Volume } from "../../src/ports/disk.ts";
 import type { TreeNode } from "../../src/ports/memory/tree.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import type { Staging } from "../../src/durable/staging.ts";
+import type { Staging } from "../../src/durable/publish/staging.ts";
 import type { Call } from "../../src/testing/sim/call.ts";
 import { Machine } from "../../src/testing/sim/machine.ts";
 import { SimOsLocks } from "../../src/testing/sim/os-locks.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
-import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/event-store.ts";
+import type { EventStore, EventStoreOptions, LogMode } from "../../src/events/model/event-store.ts";
 import { openEvents } from "../../src/events/index.ts";
 import { openStoreLock } from "../../src/locks/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";

@@ -3,8 +3,8 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
-import type { EventStore, ReadOptions } from "../../src/events/event-store.ts";
-import { itemsOf, matches, type Query } from "../../src/events/query.ts";
+import type { EventStore, ReadOptions } from "../../src/events/model/event-store.ts";
+import { itemsOf, matches, type Query } from "../../src/events/model/query.ts";
 import { describeContract } from "./contract.ts";
 import { listOf, positionsOf, sites } from "./sites.ts";
 

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
-import type { EventStore } from "../../src/events/event-store.ts";
-import type { Query } from "../../src/events/query.ts";
+import type { EventStore } from "../../src/events/model/event-store.ts";
+import type { Query } from "../../src/events/model/query.ts";
 import { failureOf, listOf, numbers, positionsOf, smallSegments, type SiteMaker } from "./sites.ts";
 
 const sold = (sku: string, ...tags: string[]): NewEvent => ({

@@ -3,8 +3,8 @@ import { inspect } from "node:util";
 import * as fc from "fast-check";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
-import type { StoredBody } from "../../src/events/codec.ts";
-import { createCodec } from "../../src/events/create-codec.ts";
+import type { StoredBody } from "../../src/events/model/codec.ts";
+import { createCodec } from "../../src/events/model/create-codec.ts";
 import {
   hashedTag,
   isErased,

@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
-import { plainCodec } from "../../src/events/codec.ts";
-import type { EventStore, LogMode } from "../../src/events/event-store.ts";
+import { plainCodec } from "../../src/events/model/codec.ts";
+import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import { nfs, World, type Fault } from "../durable/world.ts";
 import { listOf, numbers, positionsOf } from "./sites.ts";

@@ -13,8 +13,8 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
-import type { EventStore } from "../../src/events/event-store.ts";
-import type { Query } from "../../src/events/query.ts";
+import type { EventStore } from "../../src/events/model/event-store.ts";
+import type { Query } from "../../src/events/model/query.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { Chance } from "../../src/testing/processes/chance.ts";
 import { makeScratch } from "../ports/scratch.ts";

@@ -4,7 +4,7 @@ import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { memoryEvents, openEvents, type EventStore } from "../../src/events/index.ts";
-import { loadNativeLock, lockFileFlags } from "../../src/ports/node/native-lock.ts";
+import { loadNativeLock, lockFileFlags } from "../../src/ports/node/lock/native-lock.ts";
 import { makeScratch } from "../ports/scratch.ts";
 
 function nested(depth: number): unknown {

@@ -1,9 +1,9 @@
 // Thousands of callers in one process: what each of them costs does not grow with their number.
 import { getEventListeners } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { onAbort } from "../../src/durable/on-abort.ts";
+import { onAbort } from "../../src/durable/wait/on-abort.ts";
 import { memoryEvents } from "../../src/events/index.ts";
-import { Hints } from "../../src/events/log/hints.ts";
+import { LogGrowth } from "../../src/events/log/read/growth.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { makeScratch } from "../ports/scratch.ts";
@@ -15,7 +15,7 @@ async function openHints() {
   const ports = createMemoryPorts(await openNodePorts(makeScratch()));
   await ports.disk.mkdir("/log");
   const log = { head: 0, looks: 0 };
-  const hints = new Hints(ports, "/log", async () => {
+  const hints = new LogGrowth(ports, "/log", async () => {
     log.looks++;
     return log.head;
   });
@@ -72,7 +72,7 @@ describe("ten thousand who wait for a log to grow", () => {
 it("a failed look is told to those who wait then, and the next one who waits looks again", async () => {
   const ports = createMemoryPorts(await openNodePorts(makeScratch()));
   let isBroken = true;
-  const hints = new Hints(ports, "/", async () => {
+  const hints = new LogGrowth(ports, "/", async () => {
     if (isBroken) throw new Error("broken");
     return 1;
   });

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { SequencedEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
-import type { EventStore, LogMode } from "../../src/events/event-store.ts";
+import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { verifyEvents } from "../../src/events/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { Chance } from "../../src/testing/processes/chance.ts";

@@ -1,6 +1,6 @@
 // Reading never needs writing: on a full disk, on a read-only mount, as a user who may only read.
 import { describe, expect, it } from "vitest";
-import type { LogMode } from "../../src/events/event-store.ts";
+import type { LogMode } from "../../src/events/model/event-store.ts";
 import type { LogEventStore } from "../../src/events/log-store.ts";
 import type { NewEvent } from "../../src/common.ts";
 import { Upkeep } from "../../src/events/upkeep.ts";

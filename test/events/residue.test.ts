@@ -1,12 +1,12 @@
 // What programs leave behind that open a folder, do little and close it, or die: as much as is alive, not as much as there
 // ever was. In memory, because what is counted are files; and in smaller number on a real disk.
 import { expect, it } from "vitest";
-import { ensureDirectory } from "../../src/durable/directory.ts";
-import { Ground } from "../../src/durable/ground.ts";
+import { ensureDirectory } from "../../src/durable/publish/directory.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
 import { Checkpoints } from "../../src/events/follow/checkpoints.ts";
-import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/line.ts";
-import { LogPlace } from "../../src/events/log/place.ts";
-import { SharePublisher } from "../../src/events/log/share-publisher.ts";
+import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
+import { LogFiles } from "../../src/events/log/log-files.ts";
+import { SharePublisher } from "../../src/events/log/publish/share-publisher.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
@@ -30,7 +30,7 @@ async function countFiles(disk: Disk, path: string): Promise<number> {
 
 /** A writer that opens the log, publishes once, and closes: two slots of the chain of tenures. */
 async function publishOnce(ground: Ground, directory: string): Promise<void> {
-  const publisher = await SharePublisher.open(new LogPlace(ground, directory, "log", { isSynced: true }));
+  const publisher = await SharePublisher.open(new LogFiles(ground, directory, "log", { isSynced: true }));
   const tenure = await publisher.begin();
   const { end } = tenure;
   const events = [{ type: "Sold", tags: [], id: "a" }];

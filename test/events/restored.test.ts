@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { EventStore, LogMode } from "../../src/events/event-store.ts";
+import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { verifyEvents } from "../../src/events/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { makeScratch } from "../ports/scratch.ts";

@@ -3,7 +3,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SequencedEvent } from "../../src/common.ts";
-import type { LogMode } from "../../src/events/event-store.ts";
+import type { LogMode } from "../../src/events/model/event-store.ts";
 import {
   exportEvents,
   importEvents,

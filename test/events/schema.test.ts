@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
-import { plainCodec } from "../../src/events/codec.ts";
-import { createCodec } from "../../src/events/create-codec.ts";
+import { plainCodec } from "../../src/events/model/codec.ts";
+import { createCodec } from "../../src/events/model/create-codec.ts";
 import type { EventSchemas, NewEvent, StandardSchema } from "../../src/events/index.ts";
 import { allOf, CodecWorld, kinds } from "./codec-world.ts";
 

@@ -1,8 +1,8 @@
 // Who makes the index of a segment, and who answers until it is there.
 import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
-import { plainCodec } from "../../src/events/codec.ts";
-import { encodeContent } from "../../src/events/log/line.ts";
+import { plainCodec } from "../../src/events/model/codec.ts";
+import { encodeContent } from "../../src/events/log/format/line.ts";
 import { OpenedLog } from "../../src/events/opened-log.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";

@@ -2,9 +2,9 @@
 import { tmpdir } from "node:os";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { AppendRequest } from "../../src/events/append/call.ts";
-import type { Items } from "../../src/events/query.ts";
-import { plainCodec } from "../../src/events/codec.ts";
-import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/line.ts";
+import type { Items } from "../../src/events/model/query.ts";
+import { plainCodec } from "../../src/events/model/codec.ts";
+import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
 import { OpenedLog } from "../../src/events/opened-log.ts";
 import { importInto } from "../../src/events/transfer/import.ts";
 import type { IncomingLine } from "../../src/events/transfer/incoming.ts";

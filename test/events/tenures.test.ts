@@ -2,8 +2,8 @@
 import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
-import { plainCodec } from "../../src/events/codec.ts";
-import { createCodec } from "../../src/events/create-codec.ts";
+import { plainCodec } from "../../src/events/model/codec.ts";
+import { createCodec } from "../../src/events/model/create-codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import type { DiskFile } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";

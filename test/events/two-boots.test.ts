@@ -2,11 +2,11 @@
 // a restart, so that everything beyond it was taken for durable, also what a living writer had not published yet.
 import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { plainCodec } from "../../src/events/codec.ts";
-import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/line.ts";
-import { LocalPublisher } from "../../src/events/log/local-publisher.ts";
+import { plainCodec } from "../../src/events/model/codec.ts";
+import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
+import { LocalPublisher } from "../../src/events/log/publish/local-publisher.ts";
 import { OpenedLog } from "../../src/events/opened-log.ts";
-import type { StoreHold } from "../../src/locks/store-lock.ts";
+import type { StoreHold } from "../../src/locks/store/store-lock.ts";
 import { unknownBootId } from "../../src/ports/host.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { makeScratch } from "../ports/scratch.ts";

@@ -1,7 +1,7 @@
 // `verify`: every kind of damage is reported with its file, line and byte; what is harmless is told apart; repairing moves aside and never deletes.
 import { describe, expect, test } from "vitest";
-import type { LogMode } from "../../src/events/event-store.ts";
-import { encodeHeader, readHeader } from "../../src/events/log/segment.ts";
+import type { LogMode } from "../../src/events/model/event-store.ts";
+import { encodeHeader, readHeader } from "../../src/events/log/format/segment.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { DamagedLog, directory } from "./verify-world.ts";
 
@@ -521,7 +521,7 @@ describe("what crashes leave behind is no damage:", () => {
 /** Names a writer, makes its segment, and dies. */
 async function abandonTenure(log: DamagedLog): Promise<void> {
   const { OpenedLog } = await import("../../src/events/opened-log.ts");
-  const { plainCodec } = await import("../../src/events/codec.ts");
+  const { plainCodec } = await import("../../src/events/model/codec.ts");
   const opened = await OpenedLog.open(log.ports, directory, plainCodec, { segmentBytesMax: 1 });
   const hold = await opened.lock.acquire();
   await opened.publisher.begin(hold);
@@ -531,7 +531,7 @@ async function abandonTenure(log: DamagedLog): Promise<void> {
 
 /** What the head says is then of another boot. */
 async function restart(log: DamagedLog): Promise<void> {
-  const { HeadFile } = await import("../../src/events/log/head-file.ts");
+  const { HeadFile } = await import("../../src/events/log/publish/head-file.ts");
   const file = new HeadFile(log.ports.disk, `${directory}/head`);
   const head = await file.find();
   if (head !== undefined) await file.write({ ...head, boot: "the one before" });

@@ -1,7 +1,7 @@
 // What a process knows of the log after its disk has failed once: no line is missing, none is there twice.
 import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
-import { plainCodec } from "../../src/events/codec.ts";
+import { plainCodec } from "../../src/events/model/codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import { OpenedLog } from "../../src/events/opened-log.ts";
 import { diskError } from "../../src/ports/disk-error.ts";

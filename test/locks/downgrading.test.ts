@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
-import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { LocksWorld, withDisk } from "./locks-world.ts";
 

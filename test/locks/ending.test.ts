@@ -1,7 +1,7 @@
 // The end of a hold: it ends once, whatever is said twice or fails on the way, and nobody else's hold ends with it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";

@@ -2,9 +2,9 @@
 // no fence among them falls.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { PathHold } from "../../src/locks/path-hold.ts";
-import type { LockRequest } from "../../src/locks/path-locks.ts";
-import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import type { PathHold } from "../../src/locks/path/path-hold.ts";
+import type { LockRequest } from "../../src/locks/path/path-locks.ts";
+import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;

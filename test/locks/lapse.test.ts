@@ -1,6 +1,6 @@
 // When an offer of a hold has lapsed: by the stamps of files that are opened, because a share answers a stat from what it remembers.
 import { expect, it } from "vitest";
-import { isLapsed } from "../../src/locks/lapse.ts";
+import { isLapsed } from "../../src/locks/table/lapse.ts";
 import { changedDisk } from "../durable/places.ts";
 import { nfs, World } from "../durable/world.ts";
 

@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Ground } from "../../src/durable/ground.ts";
-import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
+import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";

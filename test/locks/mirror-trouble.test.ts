@@ -2,9 +2,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, symlink, utimes } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Ground } from "../../src/durable/ground.ts";
-import { MirrorTree } from "../../src/locks/mirror-tree.ts";
-import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
+import { InteropTree } from "../../src/locks/interop/tree.ts";
+import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { foreignLock, MirrorSite, tokenAt } from "./mirror-site.ts";
@@ -140,7 +140,7 @@ describe("a look below a tree", () => {
     const list = async (): Promise<string[]> => Array.from({ length: 200_001 }, () => "nothing");
     const stat = await ports.disk.stat(site.root);
     const disk = changed(ports.disk, { list, stat: async () => ({ ...stat, kind: "file" }) });
-    const tree = await MirrorTree.open({ ...ports, disk }, { root: site.root, skipped: site.root });
+    const tree = await InteropTree.open({ ...ports, disk }, { root: site.root, skipped: site.root });
     const below = tree.lockFilesBelow(site.root);
     await expect(below.next()).rejects.toMatchObject({ code: "TOO_LARGE", limit: 200_000 });
   });

@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Ground } from "../../src/durable/ground.ts";
+import { Ground } from "../../src/durable/liveness/ground.ts";
 import { holdfastError } from "../../src/errors.ts";
-import { LockTable } from "../../src/locks/lock-table.ts";
-import { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import { LockTable } from "../../src/locks/table/lock-table.ts";
+import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { World } from "../durable/world.ts";

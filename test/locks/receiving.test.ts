@@ -1,6 +1,6 @@
 // Taking over what was handed over: whatever fails on the way, it is had or it is free, and it is what it was.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { changedDisk } from "../durable/places.ts";

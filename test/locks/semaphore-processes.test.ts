@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { canStop } from "../../src/testing/processes/child.ts";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
-import { torture } from "../../src/testing/torture.ts";
+import { torture } from "../../src/testing/torture/torture.ts";
 import { makeScratch } from "../ports/scratch.ts";
 
 const processes = 8;
@@ -39,8 +39,8 @@ const moduleUrl = (path: string): string =>
 /** In each round all begin at the same moment, and whoever has the lock keeps it: there may be one. */
 const racer = `
 import { setTimeout as sleep } from "node:timers/promises";
-import { LockName } from ${moduleUrl("locks/semaphore/lock-name.ts")};
-import { Places } from ${moduleUrl("locks/semaphore/place.ts")};
+import { LockName } from ${moduleUrl("locks/semaphore/protocol.ts")};
+import { Places } from ${moduleUrl("locks/semaphore/in-process.ts")};
 import { PortsSemaphore } from ${moduleUrl("locks/semaphore/semaphore.ts")};
 import { openNodePorts } from ${moduleUrl("ports/node/ports.ts")};
 import * as mutants from ${moduleUrl("testing/mutants/semaphore.ts")};

@@ -1,6 +1,6 @@
 // Semaphores of several simulated processes on one disk, whose time passes only by hand.
 import type { SemaphoreOptions } from "../../src/locks/semaphore/options.ts";
-import { Places } from "../../src/locks/semaphore/place.ts";
+import { InProcessLocks } from "../../src/locks/semaphore/in-process.ts";
 import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import type { Host } from "../../src/ports/host.ts";
 import type { Ports } from "../../src/ports/ports.ts";
@@ -32,7 +32,7 @@ export class SemaphoreWorld extends World {
     const processState: Host["processState"] = (pid, startMark) =>
       this.#gone.has(`${pid}:${startMark}`) ? "dead" : "alive";
     const ports = { ...base, ...others, host: { ...base.host, processState, ...host } };
-    return new PortsSemaphore({ openPorts: async () => ports, places: new Places() }, lockPath, options);
+    return new PortsSemaphore({ openPorts: async () => ports, places: new InProcessLocks() }, lockPath, options);
   }
 
   /** As seen by everybody: this process has ended. */

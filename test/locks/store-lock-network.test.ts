@@ -1,7 +1,7 @@
 // The store lock between machines, on a simulated network mount: excluded by a lock in a table, held as long as its holder shows that it lives.
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Hold } from "../../src/common.ts";
-import { createStoreLock, type StoreLock } from "../../src/locks/store-lock.ts";
+import { createStoreLock, type StoreLock } from "../../src/locks/store/store-lock.ts";
 import { nfs, World } from "../durable/world.ts";
 import { keep } from "./keep.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
 import { openStoreLock } from "../../src/locks/index.ts";
-import { createStoreLock } from "../../src/locks/store-lock.ts";
+import { createStoreLock } from "../../src/locks/store/store-lock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { asNewerFormat } from "../durable/newer-format.ts";
 import { changedDisk } from "../durable/places.ts";

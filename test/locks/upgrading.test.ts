@@ -1,7 +1,7 @@
 // An upgrade and what it leaves in the list: the wish to become wider, which others take for a reason not to wait.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { changedDisk } from "../durable/places.ts";
 import { until } from "../waiting.ts";

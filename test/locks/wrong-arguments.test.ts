@@ -1,7 +1,7 @@
 // What a JavaScript program may pass by mistake, without a compiler to tell it: each answer says which argument of which call is wrong, and what is expected.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findLockRoot, openPathLocks, openStoreLock } from "../../src/locks/index.ts";
-import type { TablePathLocks } from "../../src/locks/table-path-locks.ts";
+import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;

@@ -14,9 +14,9 @@ import { chmod } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
-import { NodeDisk, openNodeDisk } from "../../src/ports/node/disk.ts";
-import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/file-calls.ts";
-import { NodeFile } from "../../src/ports/node/file.ts";
+import { NodeDisk, openNodeDisk } from "../../src/ports/node/disk/disk.ts";
+import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
+import { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { describeDiskContract } from "./disk-contract.ts";
 import { asOrdinaryUser, makeScratch } from "./scratch.ts";
 

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
 import { diskError, errnoOf, isOutcomeUnknown } from "../../src/ports/disk-error.ts";
-import { findErrno, toDiskError } from "../../src/ports/node/errno.ts";
+import { findErrno, toDiskError } from "../../src/ports/node/disk/errno.ts";
 
 const withCode = (code: string): Error => Object.assign(new Error("failed"), { code });
 const unnamed = (name: "ESTALE" | "EDQUOT"): Error => withCode(`Unknown system error -${constants.errno[name]}`);

@@ -2,10 +2,10 @@
 import { openSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/file-calls.ts";
-import { FileSync } from "../../src/ports/node/file-sync.ts";
-import { NodeFile } from "../../src/ports/node/file.ts";
-import { nfsCalls } from "../../src/ports/node/nfs-calls.ts";
+import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
+import { FileSync } from "../../src/ports/node/disk/file-sync.ts";
+import { NodeFile } from "../../src/ports/node/disk/file.ts";
+import { nfsCalls } from "../../src/ports/node/disk/nfs-calls.ts";
 import { makeScratch } from "./scratch.ts";
 
 const alone = (): boolean => true;

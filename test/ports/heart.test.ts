@@ -6,9 +6,9 @@ import { decodeBeat, encodeBeat } from "../../src/format/beat.ts";
 import type { DiskFile, Volume } from "../../src/ports/disk.ts";
 import type { Beating, BeatTimes, HeartOptions } from "../../src/ports/heart.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
-import { openNodeDisk } from "../../src/ports/node/disk.ts";
-import { blockingCalls } from "../../src/ports/node/file-calls.ts";
-import { NodeFile } from "../../src/ports/node/file.ts";
+import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
+import { blockingCalls } from "../../src/ports/node/disk/file-calls.ts";
+import { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { createNodeHeart } from "../../src/ports/node/heart.ts";
 import { makeScratch } from "./scratch.ts";
 

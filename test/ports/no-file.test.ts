@@ -12,9 +12,9 @@ const moduleUrl = (path: string): string =>
 /** In a process of its own: what it must not do is hang. */
 const asker = `
 import { errnoOf } from ${moduleUrl("ports/disk-error.ts")};
-import { openNodeDisk } from ${moduleUrl("ports/node/disk.ts")};
-import { pooledCalls } from ${moduleUrl("ports/node/file-calls.ts")};
-import { nfsCalls } from ${moduleUrl("ports/node/nfs-calls.ts")};
+import { openNodeDisk } from ${moduleUrl("ports/node/disk/disk.ts")};
+import { pooledCalls } from ${moduleUrl("ports/node/disk/file-calls.ts")};
+import { nfsCalls } from ${moduleUrl("ports/node/disk/nfs-calls.ts")};
 const [root, path] = process.argv.slice(1);
 const disk = await openNodeDisk(root);
 const said = [await disk.readFile(path, 100).catch((error) => errnoOf(error) + " " + error.code), await disk.canOpen(path)];

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { Disk, Volume } from "../../src/ports/disk.ts";
-import { NodeDisk } from "../../src/ports/node/disk.ts";
-import { pooledCalls, type FileCalls } from "../../src/ports/node/file-calls.ts";
+import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
+import { pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { patientDisk } from "../../src/ports/patient-disk.ts";
 import { makeScratch } from "./scratch.ts";
 

@@ -3,11 +3,11 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
-import { pooledCalls, type FileCalls } from "../../src/ports/node/file-calls.ts";
-import { nfsCalls, openingDirectories } from "../../src/ports/node/nfs-calls.ts";
-import { callsFor, otherCalls } from "../../src/ports/node/share-calls.ts";
-import { believingListings, smbCalls } from "../../src/ports/node/smb-calls.ts";
-import { NodeDisk } from "../../src/ports/node/disk.ts";
+import { pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
+import { nfsCalls, openingDirectories } from "../../src/ports/node/disk/nfs-calls.ts";
+import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
+import { believingListings, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
+import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { asOrdinaryUser, makeScratch } from "./scratch.ts";
 
 const share = (type: string, ...mountOptions: string[]): Volume => ({ kind: "network", type, mountOptions });

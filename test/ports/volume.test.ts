@@ -1,8 +1,8 @@
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { kindOfType, parseMountinfo, parseMountOutput, volumeAt } from "../../src/ports/node/mount-table.ts";
-import { findVolume, volumeOfWindowsPath } from "../../src/ports/node/volume.ts";
+import { kindOfType, parseMountinfo, parseMountOutput, volumeAt } from "../../src/ports/node/disk/mount-table.ts";
+import { findVolume, volumeOfWindowsPath } from "../../src/ports/node/disk/volume.ts";
 import { makeScratch } from "./scratch.ts";
 
 const mountinfo = `22 27 0:21 / /proc rw,relatime - proc proc rw

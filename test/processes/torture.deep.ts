@@ -1,7 +1,12 @@
 // Real processes on one folder, killed and stopped at any moment, each part by itself; and the proof that the audit would notice.
 import { describe, expect, test } from "vitest";
 import { canStop } from "../../src/testing/processes/child.ts";
-import { torture, type TortureFigures, type TortureOptions, type TortureResult } from "../../src/testing/torture.ts";
+import {
+  torture,
+  type TortureFigures,
+  type TortureOptions,
+  type TortureResult,
+} from "../../src/testing/torture/torture.ts";
 
 const processes = 8;
 /** It lasts until enough has happened, and each wait in it has its own limit. */

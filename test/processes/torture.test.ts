@@ -1,8 +1,8 @@
 // Real processes on one folder, killed and stopped at any moment: all parts at once, for as long as a person waits. Longer ones are in torture.deep.ts.
 import { expect, test } from "vitest";
 import { canStop } from "../../src/testing/processes/child.ts";
-import { tortureParts } from "../../src/testing/torture-parts.ts";
-import { torture } from "../../src/testing/torture.ts";
+import { tortureParts } from "../../src/testing/torture/parts.ts";
+import { torture } from "../../src/testing/torture/torture.ts";
 
 const seconds = 25;
 /** An even one and an odd one for each: the event log takes the mode of one machine, or that of shares. */

@@ -1,7 +1,7 @@
 // The processes that work on one folder, some in each guest, and the ledgers of what they were told: the torture of src/testing, spread over machines.
-import { Ledger } from "../../src/testing/torture-ledger.ts";
-import type { WorkerOrders, WorkerReport } from "../../src/testing/torture-report.ts";
-import { VisitLedger, type ConfirmedVisit } from "../../src/testing/visit-ledger.ts";
+import { Ledger } from "../../src/testing/torture/ledger.ts";
+import type { WorkerOrders, WorkerReport } from "../../src/testing/torture/report.ts";
+import { VisitLedger, type ConfirmedVisit } from "../../src/testing/torture/visit-ledger.ts";
 import type { Bed } from "./bed.ts";
 import { until } from "./command.ts";
 import type { Guest } from "./guest.ts";
@@ -168,7 +168,7 @@ export class WorkCrew {
     onMessage: (report: WorkerReport) => void,
   ): Script<WorkerReport> {
     const orders: WorkerOrders = { ...this.#options, role, name, seed: 1 };
-    const module = this.#bed.module("src/testing/torture-worker.ts");
+    const module = this.#bed.module("src/testing/torture/worker.ts");
     return guest.run<WorkerReport>(module, [JSON.stringify(orders)], { onMessage });
   }
 }

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { judgeMutant, mutants, mutantStatesMax, type BenchResult } from "../../src/testing/bug-bench.ts";
-import { ExplorerPool } from "../../src/testing/explorer-pool.ts";
+import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
 import { poolSize } from "./exploring.ts";
 
 describe.concurrent("the harness catches every known-wrong variant, by what it breaks", () => {

@@ -1,7 +1,7 @@
 // Explores scenarios as tests, in compiled threads with one queue, and prints what that took.
 import { afterAll, describe, expect, it } from "vitest";
 import type { Exploration, ExploreOptions } from "../../src/testing/explorer/explore.ts";
-import { ExplorerPool } from "../../src/testing/explorer-pool.ts";
+import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
 import { allScenarios, type ListedScenario } from "../../src/testing/scenarios/index.ts";
 
 export interface ExploringOptions {

@@ -1,6 +1,6 @@
 // Histories for the tests of the linearizability check: runs of one operation at a time, blurred into calls that overlap, and an oracle that tries every order.
 import * as fc from "fast-check";
-import type { Model, Operation } from "../../src/testing/linearizability.ts";
+import type { Model, Operation } from "../../src/testing/history/linearizability.ts";
 
 /** One step of a sequential run. `fate`: whether its caller heard of it; one that is "lost" did not even happen. */
 export interface Step<Input> {

@@ -1,10 +1,15 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { checkLinearizability, mustBeLinearizable, type Operation } from "../../src/testing/linearizability.ts";
-import { lockModel, type LockInput, type LockOutput } from "../../src/testing/lock-model.ts";
-import { counterModel, registerModel } from "../../src/testing/register-model.ts";
-import type { CounterInput, CounterOutput, RegisterInput, RegisterOutput } from "../../src/testing/register-model.ts";
-import type { RegisterValue } from "../../src/testing/register-model.ts";
+import { checkLinearizability, mustBeLinearizable, type Operation } from "../../src/testing/history/linearizability.ts";
+import { lockModel, type LockInput, type LockOutput } from "../../src/testing/history/lock-model.ts";
+import { counterModel, registerModel } from "../../src/testing/history/register-model.ts";
+import type {
+  CounterInput,
+  CounterOutput,
+  RegisterInput,
+  RegisterOutput,
+} from "../../src/testing/history/register-model.ts";
+import type { RegisterValue } from "../../src/testing/history/register-model.ts";
 import { blurred, isLinearizableByForce, stepOf, stepsOf } from "./history-bench.ts";
 
 type Times = readonly [calledAt: number, returnedAt: number | "never"];

@@ -2,9 +2,9 @@
 import type { Command } from "commander";
 import { findLockRoot, findStoreHolder, listPathLocks, openPathLocks, type HeldLock } from "../../locks/index.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { formatHeldLocks, formatStoreLock } from "../held-locks.ts";
+import { formatHeldLocks, formatStoreLock } from "../locking/held-locks.ts";
 import { endHelp } from "../help.ts";
-import { meantBelow } from "../meant-path.ts";
+import { meantBelow } from "../locking/meant-path.ts";
 import type { Run } from "../run.ts";
 
 const failed = "failed: no permission, disk full";

@@ -2,12 +2,12 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { isHoldfastError } from "../../index.ts";
 import { findLockRoot } from "../../locks/index.ts";
-import { findPathLock, semaphoreLock, storelessLock, type ChosenLock, type LockWish } from "../chosen-lock.ts";
+import { findPathLock, semaphoreLock, storelessLock, type ChosenLock, type LockWish } from "../locking/chosen-lock.ts";
 import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { explain } from "../explained-wait.ts";
+import { explain } from "../locking/explained-wait.ts";
 import { reportFailure } from "../failure.ts";
-import { NotStarted, runGuarded } from "../guarded-command.ts";
+import { NotStarted, runGuarded } from "../locking/guarded-command.ts";
 import { endHelp } from "../help.ts";
 import type { Run } from "../run.ts";
 

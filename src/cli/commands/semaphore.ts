@@ -1,11 +1,11 @@
 // The command `holdfast semaphore`: a lock file that a shell script takes, holds and releases, and that ends with the script.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { Semaphore, type SemaphoreStatus } from "../../locks/index.ts";
-import { findProcessName, findWrapper } from "../calling-process.ts";
+import { findProcessName, findWrapper } from "../locking/calling-process.ts";
 import { parseDuration } from "../duration.ts";
-import { findSemaphoreHolder } from "../chosen-lock.ts";
+import { findSemaphoreHolder } from "../locking/chosen-lock.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { explain } from "../explained-wait.ts";
+import { explain } from "../locking/explained-wait.ts";
 import { endHelp, type HelpEnd } from "../help.ts";
 import { printable } from "../output.ts";
 import type { Run } from "../run.ts";

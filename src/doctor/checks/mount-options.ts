@@ -1,5 +1,5 @@
 // Whether an option of the mount weakens what Holdfast rests on.
-import { findMountRisks } from "../../durable/mount-risks.ts";
+import { findMountRisks } from "../../durable/mount/mount-risks.ts";
 import type { Volume } from "../../ports/disk.ts";
 import type { DoctorCheck } from "../report.ts";
 

@@ -1,5 +1,5 @@
 // How those who look for a peer know of each other: one file name each in a shared directory, renewed all the time, read by listing alone.
-import { isLink, removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
+import { isLink, removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";

@@ -1,18 +1,18 @@
 // Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
 import type { BlockingLock } from "../../common.ts";
-import { onAbort } from "../../durable/on-abort.ts";
+import { onAbort } from "../../durable/wait/on-abort.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import type { StoreHold, StoreLock } from "../../locks/store-lock.ts";
+import type { StoreHold, StoreLock } from "../../locks/store/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { Appended } from "../event-store.ts";
-import type { EventReader } from "../log/event-reader.ts";
-import { TenureLost, type Publisher, type Tenure } from "../log/publisher.ts";
-import { isSameTip } from "../log/tip.ts";
-import type { LogView } from "../log/view.ts";
+import type { Appended } from "../model/event-store.ts";
+import type { EventReader } from "../log/read/event-reader.ts";
+import { TenureLost, type Publisher, type Tenure } from "../log/publish/publisher.ts";
+import { isSameTip } from "../log/format/tip.ts";
+import type { LogView } from "../log/read/view.ts";
 import { answer, encode, failed, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
 import type { AppendRequest, Call } from "./call.ts";
 import { Judge, type Verdict } from "./judge.ts";
-import { nobodyWaits, Patience } from "./patience.ts";
+import { nobodyWaits, GateDeadline } from "./gate-deadline.ts";
 
 /** How long the gate is kept while others wait for it: a hand-over costs more than a batch. */
 const quantumMs = 20;
@@ -44,7 +44,7 @@ export class Appender {
   /** The last batch was not published. */
   #hasFailed = false;
   /** While the gate is waited for. */
-  #patience: Patience | undefined;
+  #patience: GateDeadline | undefined;
 
   constructor(parts: AppenderParts) {
     this.#parts = parts;
@@ -109,7 +109,7 @@ export class Appender {
     const hasHurry = [...this.#queue].some(({ timeoutMs }) => timeoutMs <= 0);
     const atOnce = hasHurry ? await lock.tryAcquire() : undefined;
     if (atOnce !== undefined) return atOnce;
-    const patience = new Patience(ports.clock, () => this.#dismissLate(patience));
+    const patience = new GateDeadline(ports.clock, () => this.#dismissLate(patience));
     this.#patience = patience;
     for (const { deadlineMs } of this.#queue) patience.expect(deadlineMs);
     try {
@@ -123,7 +123,7 @@ export class Appender {
     }
   }
 
-  #dismissLate(patience: Patience): number {
+  #dismissLate(patience: GateDeadline): number {
     const nowMs = this.#parts.ports.clock.monotonicMs();
     let next = Infinity;
     const late: Call[] = [];

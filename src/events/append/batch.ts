@@ -1,9 +1,9 @@
 // One batch: its calls with what was judged of them, its lines, and its answers.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import type { IndexedLine } from "../find/indexed-line.ts";
-import { keysOf } from "../find/key-hash.ts";
-import { encodeLine, tipAfter } from "../log/line.ts";
-import type { Tip } from "../log/tip.ts";
+import type { IndexedLine } from "../index/indexed-line.ts";
+import { keysOf } from "../index/key-hash.ts";
+import { encodeLine, tipAfter } from "../log/format/line.ts";
+import type { Tip } from "../log/format/tip.ts";
 import type { Call } from "./call.ts";
 import type { Verdict } from "./judge.ts";
 

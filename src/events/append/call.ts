@@ -1,7 +1,7 @@
 // One append call on its way: what it wants to write, under which condition, and who waits for the answer.
-import type { Appended } from "../event-store.ts";
-import type { EventHead, Retag } from "../log/line.ts";
-import type { Items } from "../query.ts";
+import type { Appended } from "../model/event-store.ts";
+import type { EventHead, Retag } from "../log/format/line.ts";
+import type { Items } from "../model/query.ts";
 
 export interface AppendRequest {
   /** All of its line that does not depend on its place. */

@@ -2,10 +2,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SequencedEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
-import type { Appended } from "../event-store.ts";
-import type { EventReader, StoredEvent } from "../log/event-reader.ts";
-import type { EventBody, EventHead } from "../log/line.ts";
-import type { LogView } from "../log/view.ts";
+import type { Appended } from "../model/event-store.ts";
+import type { EventReader, StoredEvent } from "../log/read/event-reader.ts";
+import type { EventBody, EventHead } from "../log/format/line.ts";
+import type { LogView } from "../log/read/view.ts";
 import type { Call } from "./call.ts";
 import { PendingEvents } from "./pending.ts";
 

@@ -1,7 +1,7 @@
 // The events of a batch that are accepted and not yet written: the calls after them are judged as if they were there.
-import type { EventBody, EventHead } from "../log/line.ts";
-import type { StoredEvent } from "../log/event-reader.ts";
-import { matchesItem, type Items } from "../query.ts";
+import type { EventBody, EventHead } from "../log/format/line.ts";
+import type { StoredEvent } from "../log/read/event-reader.ts";
+import { matchesItem, type Items } from "../model/query.ts";
 
 const none: readonly StoredEvent[] = [];
 

@@ -1,12 +1,12 @@
 // Decide: read what a decision rests on, decide, and append under the condition that nothing of it has changed; again if it
 // has, until its time is up.
 import type { Cancel, NewEvent } from "../../common.ts";
-import { checkTimeout } from "../../durable/deadline.ts";
+import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
-import type { AppendCondition, Appended, EventStore } from "../event-store.ts";
+import type { AppendCondition, Appended, EventStore } from "../model/event-store.ts";
 import { accessOf } from "../log-access.ts";
 import type { Models, StatesOf } from "./model.ts";
-import { Perseverance } from "./perseverance.ts";
+import { DecisionRetry } from "./retry.ts";
 import { StatesReader } from "./states.ts";
 
 /** Events to append (none: nothing is written), or events and a result for the caller. Throw to refuse. */
@@ -61,7 +61,7 @@ export async function decide<
   if (!(retries >= 0)) throw new RangeError(`retries must be 0 or more, not ${retries}.`);
   checkTimeout(timeoutMs);
   const reader = new StatesReader(store, models);
-  const perseverance = new Perseverance(accessOf(store), reader.query, { timeoutMs, retries, signal });
+  const perseverance = new DecisionRetry(accessOf(store), reader.query, { timeoutMs, retries, signal });
   try {
     await perseverance.begin();
     for (let attempt = 1; ; attempt++) {

@@ -1,6 +1,6 @@
 // Given, when, then: tests of decisions in a few lines, in memory, with any test runner.
 import type { NewEvent } from "../../common.ts";
-import type { EventStore } from "../event-store.ts";
+import type { EventStore } from "../model/event-store.ts";
 import type { Decided } from "./decide.ts";
 import { checkEqual, factsOf, refusalFits, shown, told, unexpected, type Facts, type Refusal } from "./expectation.ts";
 

@@ -1,6 +1,6 @@
 // Decision models: which events a decision rests on, and what they fold to.
 import type { NewEvent, SequencedEvent } from "../../common.ts";
-import { itemsOf, type Matching, type Query } from "../query.ts";
+import { itemsOf, type Matching, type Query } from "../model/query.ts";
 import { checkSnapshot, type SnapshotDefinition } from "./snapshot.ts";
 import { findCopy } from "./state-copy.ts";
 

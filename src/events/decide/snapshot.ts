@@ -2,13 +2,13 @@
 // at any time, and one that does not fit the log, the query or the version to the letter counts as absent.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { ensureDirectory } from "../../durable/directory.ts";
-import { replace } from "../../durable/publish.ts";
+import { ensureDirectory } from "../../durable/publish/directory.ts";
+import { replace } from "../../durable/publish/publish.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import type { LogAccess } from "../log-access.ts";
-import { itemsOf, type Items, type Query } from "../query.ts";
+import { itemsOf, type Items, type Query } from "../model/query.ts";
 import { survivesJson } from "./state-copy.ts";
 
 const everyDefault = 500;

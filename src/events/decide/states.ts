@@ -1,9 +1,9 @@
 // The states of a decision's models at one head: found by one read for all of them, and carried on from attempt to attempt.
 import type { Cancel } from "../../common.ts";
-import type { EventStore } from "../event-store.ts";
-import { mustBeState } from "../folded.ts";
+import type { EventStore } from "../model/event-store.ts";
+import { mustBeState } from "../model/folded.ts";
 import { accessOf, type LogAccess } from "../log-access.ts";
-import { itemsOf, matches, type Items, type Query, type QueryItem } from "../query.ts";
+import { itemsOf, matches, type Items, type Query, type QueryItem } from "../model/query.ts";
 import type { DecisionModel, Models } from "./model.ts";
 import { Snapshot } from "./snapshot.ts";
 import { findCopy } from "./state-copy.ts";

@@ -1,8 +1,8 @@
 // Subject keys in a directory: one small file per subject, decided once between all processes, and replaced by a tombstone when the subject is forgotten.
 import { createHash } from "node:crypto";
-import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../durable/directory.ts";
-import { linkOnce, replace } from "../../durable/publish.ts";
-import { findRecord } from "../../durable/record-file.ts";
+import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { linkOnce, replace } from "../../durable/publish/publish.ts";
+import { findRecord } from "../../durable/publish/record-file.ts";
 import { holdfastError } from "../../errors.ts";
 import { objectOf, textOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
@@ -10,7 +10,7 @@ import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { SubjectKeys } from "../subject-keys.ts";
+import type { SubjectKeys } from "../model/subject-keys.ts";
 import { forgotten } from "./forgotten.ts";
 import { checkSubject } from "./personal.ts";
 

@@ -1,14 +1,14 @@
 // The codec that knows keys: personal values are sealed before they are stored, and opened for readers as long as the key of their subject is there.
 import type { NewEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
-import type { DecodedBody, EventCodec, StoredBody } from "../codec.ts";
-import type { EventHead } from "../log/line.ts";
-import { jsonOf, invalid } from "../new-event.ts";
-import type { SubjectKeys } from "../subject-keys.ts";
-import { unreadable } from "../unreadable.ts";
+import type { DecodedBody, EventCodec, StoredBody } from "../model/codec.ts";
+import type { EventHead } from "../log/format/line.ts";
+import { jsonOf, invalid } from "../model/new-event.ts";
+import type { SubjectKeys } from "../model/subject-keys.ts";
+import { unreadable } from "../model/unreadable.ts";
 import { KeyDemand } from "./key-demand.ts";
 import { takeMarks, type Marks } from "./marks.ts";
-import { openTree, sealTree, subjectsIn, type Keys } from "./sealed-body.ts";
+import { openTree, sealTree, subjectsIn, type SubjectKeyMap } from "./sealed-body.ts";
 
 export class ErasureCodec implements EventCodec {
   readonly #inner: EventCodec;
@@ -61,7 +61,7 @@ export class ErasureCodec implements EventCodec {
     ]);
   }
 
-  async #getKeys(type: string, marks: Marks): Promise<Keys> {
+  async #getKeys(type: string, marks: Marks): Promise<SubjectKeyMap> {
     const subjects = [...new Set([...marks.values()].map(({ subject }) => subject))];
     try {
       return new Map(

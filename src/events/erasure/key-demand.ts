@@ -1,5 +1,5 @@
 // Keys for what is being appended: each subject is asked for once by all who need it at the time, and few at once, because one append may have thousands.
-import type { SubjectKeys } from "../subject-keys.ts";
+import type { SubjectKeys } from "../model/subject-keys.ts";
 import { DirectorySubjectKeys } from "./directory-keys.ts";
 
 const atOnceMax = 16;

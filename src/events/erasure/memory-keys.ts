@@ -1,6 +1,6 @@
 // Subject keys that live as long as the process, for tests.
 import type { Random } from "../../ports/random.ts";
-import type { SubjectKeys } from "../subject-keys.ts";
+import type { SubjectKeys } from "../model/subject-keys.ts";
 import { forgotten } from "./forgotten.ts";
 import { checkSubject } from "./personal.ts";
 

@@ -8,11 +8,17 @@ const mark = "$personal";
 const lookalike = /^\$+personal$/;
 const escaped = /^\$\$+personal$/;
 
-export type Keys = ReadonlyMap<string, Uint8Array>;
+export type SubjectKeyMap = ReadonlyMap<string, Uint8Array>;
 type EventPlace = Pick<ValuePlace, "type" | "id">;
 
 /** `json` has nothing but JSON in it. Removes from `marks` what it has found; what is left was not there, and then the result must not be stored. */
-export function sealTree(json: unknown, place: EventPlace, path: readonly string[], marks: Marks, keys: Keys): unknown {
+export function sealTree(
+  json: unknown,
+  place: EventPlace,
+  path: readonly string[],
+  marks: Marks,
+  keys: SubjectKeyMap,
+): unknown {
   const found = marks.get(placeKey(path));
   if (found !== undefined && isMarked(found, json)) {
     const key = keys.get(found.subject);
@@ -32,7 +38,7 @@ export function subjectsIn(json: unknown, subjects: Set<string> = new Set()): Se
 }
 
 /** With what the keys open, and `Erased` for the rest. Throws for what was altered. */
-export function openTree(json: unknown, place: EventPlace, path: readonly string[], keys: Keys): unknown {
+export function openTree(json: unknown, place: EventPlace, path: readonly string[], keys: SubjectKeyMap): unknown {
   const sealed = findSealed(json);
   if (sealed === undefined)
     return mapTree(json, (each, key) => openTree(each, place, [...path, unescapeKey(key)], keys), unescapeKey);

@@ -2,14 +2,14 @@
 //
 // Whoever gets the lease first takes the chain over by an append that carries his fence. From then on every append with an older fence is refused, so what he
 // resumes from cannot change under him: the late checkpoint of one who slept past his lease never counts.
-import { RollingChain } from "../../durable/rolling-chain.ts";
-import { growingEpochs } from "../../durable/succession.ts";
-import type { Staging } from "../../durable/staging.ts";
+import { RollingChain } from "../../durable/chain/rolling-chain.ts";
+import { growingEpochs } from "../../durable/chain/epoch-rollover.ts";
+import type { Staging } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
-import { despiteSleep } from "../despite-sleep.ts";
+import { despiteSleep } from "../../durable/liveness/despite-sleep.ts";
 import { checkpointKind, counts, unbegun, type Checkpoint } from "./checkpoint.ts";
-import { Tenure } from "./tenure.ts";
+import { LeasedWork } from "./tenure.ts";
 
 /** A log may have many consumers, most of them with few events. */
 const slotsPerEpoch = growingEpochs(64);
@@ -70,7 +70,7 @@ export class Checkpoints {
    * Takes over with this fence; undefined when somebody with a newer one has, or when it is closed. LOG_REWOUND when the log is not the one that was worked on: then
    * the position means something else.
    */
-  async take(fence: number): Promise<Tenure | undefined> {
+  async take(fence: number): Promise<LeasedWork | undefined> {
     const { ground } = this.#options;
     const taken = await this.#append(`${fence}.take.0`, (newest) => {
       if (newest.isClosed || (newest.ground === ground && this.isSuperseded(newest, fence))) return undefined;
@@ -79,7 +79,7 @@ export class Checkpoints {
     });
     if (taken === undefined) return undefined;
     await this.verify(taken);
-    return new Tenure(this, taken);
+    return new LeasedWork(this, taken);
   }
 
   /** Everything up to `position` is done. Undefined when it does not count: somebody else has taken over. */

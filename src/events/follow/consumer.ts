@@ -1,11 +1,11 @@
 // A consumer: one of all processes that use its name hands the events of a log to a handler, and what it has done outlives it.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import { fileNameOf } from "../../format/name.ts";
-import type { PathHold } from "../../locks/path-hold.ts";
-import type { ConsumerOptions, EventConsumer, EventStore } from "../event-store.ts";
+import type { PathHold } from "../../locks/path/path-hold.ts";
+import type { ConsumerOptions, EventConsumer, EventStore } from "../model/event-store.ts";
 import type { LogAccess } from "../log-access.ts";
-import { itemsOf, type Matching, type Query } from "../query.ts";
-import { Audience } from "./audience.ts";
+import { itemsOf, type Matching, type Query } from "../model/query.ts";
+import { ProgressWaiters } from "./progress-waiters.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { followingOf, type Following } from "./following.ts";
@@ -48,7 +48,7 @@ class LogConsumer implements EventConsumer {
   readonly #batch: number;
   readonly #following: Following;
   readonly #checkpoints: Promise<Checkpoints>;
-  readonly #audience = new Audience();
+  readonly #audience = new ProgressWaiters();
   readonly #loop: Loop;
 
   constructor(

@@ -1,8 +1,8 @@
 // What follows a log in this process: the locks that decide who of all processes may, the loops, and who wants to hear of progress. It ends with the log.
-import { parentOf } from "../../durable/directory.ts";
+import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
-import type { PathHold } from "../../locks/path-hold.ts";
-import { TablePathLocks } from "../../locks/table-path-locks.ts";
+import type { PathHold } from "../../locks/path/path-hold.ts";
+import { TablePathLocks } from "../../locks/path/service.ts";
 import type { LogAccess } from "../log-access.ts";
 
 export interface Stoppable {

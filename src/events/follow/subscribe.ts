@@ -1,8 +1,8 @@
 // A subscription: all matching events from a position on, in order, each once, and then those that come.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
-import type { EventStore } from "../event-store.ts";
+import type { EventStore } from "../model/event-store.ts";
 import type { LogAccess } from "../log-access.ts";
-import { itemsOf, type Matching, type Query } from "../query.ts";
+import { itemsOf, type Matching, type Query } from "../model/query.ts";
 
 export interface SubscribeOptions extends Cancel {
   /** Exclusive. Default 0. */

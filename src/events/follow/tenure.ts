@@ -2,7 +2,7 @@
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 
-export class Tenure {
+export class LeasedWork {
   readonly fence: number;
   readonly #checkpoints: Checkpoints;
   #saved: Checkpoint;

@@ -1,12 +1,12 @@
 // Working through the events of a log under a lease: batch after batch from the checkpoint on, then whatever comes.
 import type { SequencedEvent } from "../../common.ts";
-import { Deadline } from "../../durable/deadline.ts";
+import { Deadline } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
-import type { PathHold } from "../../locks/path-hold.ts";
-import type { EventStore } from "../event-store.ts";
+import type { PathHold } from "../../locks/path/path-hold.ts";
+import type { EventStore } from "../model/event-store.ts";
 import type { LogAccess } from "../log-access.ts";
-import type { Query } from "../query.ts";
-import type { Tenure } from "./tenure.ts";
+import type { Query } from "../model/query.ts";
+import type { LeasedWork } from "./tenure.ts";
 import type { Following } from "./following.ts";
 import { inHand, type LoopSignals } from "./loop.ts";
 
@@ -40,7 +40,7 @@ const idle: unique symbol = Symbol("idle");
 
 export async function workThrough(
   work: Work,
-  tenure: Tenure,
+  tenure: LeasedWork,
   hold: PathHold,
   { stopping, lettingGo }: LoopSignals,
 ): Promise<Outcome> {

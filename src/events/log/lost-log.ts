@@ -3,9 +3,9 @@ import { holdfastError } from "../../errors.ts";
 import { findSlotNumber } from "../../format/name.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { isIndexName } from "../find/index-file.ts";
-import { findLog, type LogRecord } from "./log-record.ts";
-import { listSegments } from "./segment.ts";
+import { isIndexName } from "../index/file/index-file.ts";
+import { findLog, type LogRecord } from "./format/log-record.ts";
+import { listSegments } from "./format/segment.ts";
 
 /** The record of the log, undefined where there is no log yet. CORRUPT when it is missing beside what is made only after it. */
 export async function findWholeLog(disk: Disk, directory: string): Promise<LogRecord | undefined> {

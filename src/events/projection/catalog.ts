@@ -1,10 +1,10 @@
 // The catalog of a projection: which generation of its documents is read, and which one is being built to replace it. A rolling chain, so that it never goes back.
-import { RollingChain } from "../../durable/rolling-chain.ts";
-import type { Staging } from "../../durable/staging.ts";
+import { RollingChain } from "../../durable/chain/rolling-chain.ts";
+import type { Staging } from "../../durable/publish/staging.ts";
 import { countOf, objectOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
-import { despiteSleep } from "../despite-sleep.ts";
+import { despiteSleep } from "../../durable/liveness/despite-sleep.ts";
 
 export interface GenerationFacts {
   /** Also the name of its directory. Never used again. */

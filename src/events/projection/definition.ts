@@ -1,9 +1,9 @@
 // What a user says of a read model, and what he gets: documents by key, folded from the events that concern them.
 import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
-import { mustBeState } from "../folded.ts";
-import { findJsonLoss } from "../json-loss.ts";
-import { itemsOf, type Matching, type Query } from "../query.ts";
+import { mustBeState } from "../model/folded.ts";
+import { findJsonLoss } from "../model/json-loss.ts";
+import { itemsOf, type Matching, type Query } from "../model/query.ts";
 
 /**
  * `key`, `apply`, `tags` and `related` are functions of their arguments alone, and give no promises: whoever folds the same events gets the same documents. A state is plain

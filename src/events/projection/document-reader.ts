@@ -2,7 +2,7 @@
 //
 // An absence is believed only if neither the checkpoint nor the generation changed during the look: a listing may miss a document whose new file was made behind its back
 // and whose old file was removed before it came there. Then a checkpoint lies between the two.
-import { getRecord } from "../../durable/record-file.ts";
+import { getRecord } from "../../durable/publish/record-file.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Checkpoint } from "../follow/checkpoint.ts";
@@ -10,7 +10,7 @@ import type { Catalog } from "./catalog.ts";
 import { documentKind, documentName, hashOf, isShard, newestOf, shardOf } from "./document.ts";
 import type { Document, DocumentName } from "./document.ts";
 import { listShard } from "./document-writer.ts";
-import { openGeneration, type Generation, type ProjectionPlace } from "./generation.ts";
+import { openGeneration, type Generation, type ProjectionFiles } from "./generation.ts";
 
 /** Something that is never still for so long is no state. */
 const looksMax = 1000;
@@ -27,11 +27,11 @@ export interface FoundNames {
 }
 
 export class DocumentReader {
-  readonly #place: ProjectionPlace;
+  readonly #place: ProjectionFiles;
   readonly #catalog: Catalog;
   #generation: Generation | undefined;
 
-  constructor(place: ProjectionPlace, catalog: Catalog) {
+  constructor(place: ProjectionFiles, catalog: Catalog) {
     this.#place = place;
     this.#catalog = catalog;
   }

@@ -1,10 +1,10 @@
 // Writes documents: a batch of them first, then the checkpoint that makes them count, then what they have replaced is removed.
-import { syncNames, unlinkIfThere } from "../../durable/directory.ts";
-import { getRecord } from "../../durable/record-file.ts";
+import { syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { getRecord } from "../../durable/publish/record-file.ts";
 import { encodeRecord } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import type { Tenure } from "../follow/tenure.ts";
+import type { LeasedWork } from "../follow/tenure.ts";
 import {
   documentKind,
   documentName,
@@ -23,7 +23,7 @@ const namesMax = 200_000;
 
 export class DocumentWriter {
   protected readonly disk: Disk;
-  protected readonly tenure: Tenure;
+  protected readonly tenure: LeasedWork;
   readonly #directory: string;
   /** Per shard and hash, the newest that counts. Nobody else can make one that counts while this tenure lasts. */
   readonly #shards = new Map<string, Map<string, DocumentName>>();
@@ -33,7 +33,7 @@ export class DocumentWriter {
   #isDone = true;
 
   /** `directory` is that of the generation. */
-  constructor(disk: Disk, directory: string, tenure: Tenure) {
+  constructor(disk: Disk, directory: string, tenure: LeasedWork) {
     this.disk = disk;
     this.#directory = directory;
     this.tenure = tenure;

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { Checkpoint } from "../follow/checkpoint.ts";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
-import { itemsOf, type Items } from "../query.ts";
+import { itemsOf, type Items } from "../model/query.ts";
 
 /** A query of `related` that a document has seen, up to a position. */
 export interface SeenQuery {

@@ -1,7 +1,7 @@
 // Folds events into the documents that they touch, in memory; each document is loaded and given back once.
 import type { SequencedEvent } from "../../common.ts";
 import type { EventSource } from "../follow/work-through.ts";
-import { itemsOf, matches, type Items } from "../query.ts";
+import { itemsOf, matches, type Items } from "../model/query.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import type { Document, SeenQuery } from "./document.ts";
 

@@ -1,5 +1,5 @@
 // One generation of a projection's documents: its directory, and how far it has come.
-import { removeTree } from "../../durable/directory.ts";
+import { removeTree } from "../../durable/publish/directory.ts";
 import { fileNameOf, findSlotNumber, slotName } from "../../format/name.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { Checkpoints } from "../follow/checkpoints.ts";
@@ -7,7 +7,7 @@ import { followingOf, type Following } from "../follow/following.ts";
 import type { LogAccess } from "../log-access.ts";
 
 /** Where a projection lies, and what it hangs on. */
-export class ProjectionPlace {
+export class ProjectionFiles {
   readonly name: string;
   readonly access: LogAccess;
   readonly following: Following;
@@ -52,7 +52,7 @@ export interface Generation {
  * Makes it if it is not there. One that was removed is made again by whoever comes late: it has not begun, so nobody takes it for the real one, and it goes with the
  * next removal.
  */
-export async function openGeneration(place: ProjectionPlace, number: number): Promise<Generation> {
+export async function openGeneration(place: ProjectionFiles, number: number): Promise<Generation> {
   const { access, following } = place;
   const directory = place.directoryOf(number);
   const { staging, ports, id } = access.ground;

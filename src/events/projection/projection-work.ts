@@ -1,7 +1,7 @@
 // The work on a projection: one of all processes keeps the generation that is read up to date, and one builds its successor beside it.
 import type { SequencedEvent } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import type { PathHold } from "../../locks/path-hold.ts";
+import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { Checkpoint } from "../follow/checkpoint.ts";
 import type { LoopSignals } from "../follow/loop.ts";
 import { underLease, workThrough, type EventSource, type Outcome, type Work } from "../follow/work-through.ts";
@@ -9,7 +9,7 @@ import type { Catalog, GenerationFacts } from "./catalog.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import { DocumentWriter } from "./document-writer.ts";
 import { Fold } from "./fold.ts";
-import { openGeneration, type Generation, type ProjectionPlace } from "./generation.ts";
+import { openGeneration, type Generation, type ProjectionFiles } from "./generation.ts";
 
 /** Events that are read and folded at a time. */
 const batch = 1000;
@@ -20,7 +20,7 @@ const foldMsMax = 5000;
 const cutOffMax = 1000;
 
 export interface ProjectionWorkOptions {
-  readonly place: ProjectionPlace;
+  readonly place: ProjectionFiles;
   readonly catalog: Catalog;
   readonly definition: CheckedDefinition;
   readonly source: EventSource;
@@ -29,7 +29,7 @@ export interface ProjectionWorkOptions {
 type Progress = (position: number, head: number) => void;
 
 export class ProjectionWork {
-  readonly #place: ProjectionPlace;
+  readonly #place: ProjectionFiles;
   readonly #catalog: Catalog;
   readonly #definition: CheckedDefinition;
   readonly #source: EventSource;

@@ -1,8 +1,8 @@
 // A read model of a log: the door to its documents and to the work on them.
 import type { Cancel, NewEvent, Running } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
-import type { EventStore } from "../event-store.ts";
-import { Audience } from "../follow/audience.ts";
+import type { EventStore } from "../model/event-store.ts";
+import { ProgressWaiters } from "../follow/progress-waiters.ts";
 import { Loop, type Failure, type LoopOptions, type LoopSignals } from "../follow/loop.ts";
 import { waitUntilProcessed } from "../follow/progress.ts";
 import type { EventSource } from "../follow/work-through.ts";
@@ -11,9 +11,9 @@ import { Catalog } from "./catalog.ts";
 import { checkDefinition, type Projection, type ProjectionDefinition, type RebuildOptions } from "./definition.ts";
 import type { Document } from "./document.ts";
 import { DocumentReader } from "./document-reader.ts";
-import { ProjectionPlace } from "./generation.ts";
+import { ProjectionFiles } from "./generation.ts";
 import { ProjectionWork } from "./projection-work.ts";
-import type { Query } from "../query.ts";
+import type { Query } from "../model/query.ts";
 import { TagIndex } from "./tag-index.ts";
 
 /**
@@ -26,7 +26,7 @@ export async function openProjection<S, E extends NewEvent, const Q extends Quer
 ): Promise<Projection<S>> {
   const access = accessOf(store);
   const checked = checkDefinition(definition);
-  const place = new ProjectionPlace(access, checked.name);
+  const place = new ProjectionFiles(access, checked.name);
   await access.opened();
   const { staging, ports } = access.ground;
   const catalog = await Catalog.open(staging, `${place.directory}/catalog`, ports.host.bootId);
@@ -38,16 +38,16 @@ export async function openProjection<S, E extends NewEvent, const Q extends Quer
 
 class LogProjection<S> implements Projection<S> {
   readonly name: string;
-  readonly #place: ProjectionPlace;
+  readonly #place: ProjectionFiles;
   readonly #version: number;
   readonly #reader: DocumentReader;
   readonly #work: ProjectionWork;
   readonly #index: TagIndex;
   readonly #loops = new Set<Running>();
-  readonly #audience = new Audience();
+  readonly #audience = new ProgressWaiters();
   #lastRun: Loop | undefined;
 
-  constructor(place: ProjectionPlace, version: number, reader: DocumentReader, work: ProjectionWork) {
+  constructor(place: ProjectionFiles, version: number, reader: DocumentReader, work: ProjectionWork) {
     this.name = place.name;
     this.#place = place;
     this.#version = version;

@@ -1,7 +1,7 @@
 // Exporting a log: its lines as they are, with their times, ids and conditions, chained anew so that the export is one whole, however many segments there were.
 import type { Cancel } from "../../common.ts";
-import { encodeLine } from "../log/line.ts";
-import { hexOf } from "../log/tip.ts";
+import { encodeLine } from "../log/format/line.ts";
+import { hexOf } from "../log/format/tip.ts";
 import type { OpenedLog } from "../opened-log.ts";
 import { encodeEnd, encodeStart } from "./export-record.ts";
 import { storedLines, type StoredLine } from "./stored-lines.ts";

@@ -1,8 +1,8 @@
 // Importing an export into a log that is empty, or has the beginning of it: positions, ids, times and conditions stay what they were.
 import { holdfastError } from "../../errors.ts";
 import type { Waiting } from "../../common.ts";
-import { encodeLine, tipAfter } from "../log/line.ts";
-import { TenureLost, type Tenure, type WriterGate } from "../log/publisher.ts";
+import { encodeLine, tipAfter } from "../log/format/line.ts";
+import { TenureLost, type Tenure, type WriterGate } from "../log/publish/publisher.ts";
 import type { OpenedLog } from "../opened-log.ts";
 import type { TransferOptions } from "./export.ts";
 import type { Incoming, IncomingLine } from "./incoming.ts";

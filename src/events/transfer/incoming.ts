@@ -1,7 +1,7 @@
 // An export as it comes in: cut into lines, each checked against the one before, until the end that it was given.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { contentOf, decodeHead, findLineCrc, lineBytesMax, type LineHead } from "../log/line.ts";
-import { hexOf } from "../log/tip.ts";
+import { contentOf, decodeHead, findLineCrc, lineBytesMax, type LineHead } from "../log/format/line.ts";
+import { hexOf } from "../log/format/tip.ts";
 import { decodeStrictly } from "../verify/line-shape.ts";
 import { decodeStart, findEnd } from "./export-record.ts";
 

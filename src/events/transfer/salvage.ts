@@ -1,11 +1,11 @@
 // What can be had of a log that is too damaged to be opened: its events and its lines, up to a position before the damage.
 import type { SequencedEvent } from "../../common.ts";
-import { plainCodec } from "../codec.ts";
-import type { ReadOptions } from "../event-store.ts";
+import { plainCodec } from "../model/codec.ts";
+import type { ReadOptions } from "../model/event-store.ts";
 import { isHoldfastError } from "../../errors.ts";
-import { contentOf, type Line } from "../log/line.ts";
-import { Retags } from "../log/retags.ts";
-import { matches, type Items } from "../query.ts";
+import { contentOf, type Line } from "../log/format/line.ts";
+import { Retags } from "../log/read/retags.ts";
+import { matches, type Items } from "../model/query.ts";
 import { goodLines, type GoodLine } from "../verify/good-lines.ts";
 import type { UnopenedLog } from "../verify/unopened.ts";
 import { exportLines, type TransferOptions } from "./export.ts";

@@ -1,8 +1,8 @@
 // All lines of a log in their order, whichever segments they are in.
-import { contentOf, decodeHead } from "../log/line.ts";
-import { scanPublished } from "../log/scan.ts";
-import { readHeader } from "../log/segment.ts";
-import type { Tip } from "../log/tip.ts";
+import { contentOf, decodeHead } from "../log/format/line.ts";
+import { scanPublished } from "../log/read/scan.ts";
+import { readHeader } from "../log/format/segment.ts";
+import type { Tip } from "../log/format/tip.ts";
 import type { OpenedLog } from "../opened-log.ts";
 
 export interface StoredLine {

@@ -1,10 +1,10 @@
 // Moving what nobody needs out of the way, where a person can look at it. Nothing is ever deleted.
-import { ensureDirectory, parentOf, syncNames } from "../../durable/directory.ts";
-import { moveOnce } from "../../durable/publish.ts";
-import type { LogPlace } from "../log/place.ts";
+import { ensureDirectory, parentOf, syncNames } from "../../durable/publish/directory.ts";
+import { moveOnce } from "../../durable/publish/publish.ts";
+import type { LogFiles } from "../log/log-files.ts";
 
 /** Into `aside/` of the log, under a name that nothing has. False when it is gone already. */
-export async function moveAside(place: LogPlace, path: string): Promise<boolean> {
+export async function moveAside(place: LogFiles, path: string): Promise<boolean> {
   const { disk, directory } = place;
   const aside = `${directory}/aside`;
   await ensureDirectory(disk, aside);

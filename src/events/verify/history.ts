@@ -2,13 +2,13 @@
 //
 // It grows with the log: 220 bytes of memory for an event with two tags, of which one is its own (measured).
 import { isHoldfastError } from "../../errors.ts";
-import { ActiveIndex } from "../find/active-index.ts";
-import type { LinePlace } from "../find/indexed-line.ts";
-import { keysOf } from "../find/key-hash.ts";
-import type { LineReader } from "../log/line-reader.ts";
-import type { EventHead, Line, StoredCondition } from "../log/line.ts";
-import { Retags } from "../log/retags.ts";
-import { matches } from "../query.ts";
+import { ActiveIndex } from "../index/memory/active-index.ts";
+import type { LinePlace } from "../index/indexed-line.ts";
+import { keysOf } from "../index/key-hash.ts";
+import type { LineReader } from "../log/read/line-reader.ts";
+import type { EventHead, Line, StoredCondition } from "../log/format/line.ts";
+import { Retags } from "../log/read/retags.ts";
+import { matches } from "../model/query.ts";
 
 /** What is wrong with a line that is whole and well-formed. */
 export interface Objection {

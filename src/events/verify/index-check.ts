@@ -2,14 +2,14 @@
 import { isHoldfastError } from "../../errors.ts";
 import { findSlotNumber } from "../../format/name.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import { openIndexFile } from "../find/index-file.ts";
-import type { Coverage } from "../find/index-header.ts";
-import type { SealedSegment } from "../find/indexed-line.ts";
-import type { LogPlace } from "../log/place.ts";
-import { hexOf } from "../log/tip.ts";
+import { openIndexFile } from "../index/file/index-file.ts";
+import type { Coverage } from "../index/file/index-header.ts";
+import type { SealedSegment } from "../index/indexed-line.ts";
+import type { LogFiles } from "../log/log-files.ts";
+import { hexOf } from "../log/format/tip.ts";
 import { moveAside } from "./aside.ts";
-import type { Findings } from "./findings.ts";
-import type { Stop } from "./way.ts";
+import type { Findings } from "../../part/findings.ts";
+import type { Stop } from "./segment-order.ts";
 
 const namePattern = /^(\d{10})-(\d{10})\.idx$/;
 
@@ -21,7 +21,7 @@ export interface IndexChecking {
 }
 
 export async function checkIndexes(
-  place: LogPlace,
+  place: LogFiles,
   { logId, way, repair, signal }: IndexChecking,
   findings: Findings,
 ): Promise<void> {
@@ -51,7 +51,7 @@ export async function checkIndexes(
   }
 }
 
-async function indexFiles({ disk, directory }: LogPlace): Promise<string[]> {
+async function indexFiles({ disk, directory }: LogFiles): Promise<string[]> {
   try {
     return (await disk.list(`${directory}/index`)).sort();
   } catch (error) {
@@ -70,7 +70,7 @@ function sealedOf(way: readonly Stop[]): SealedSegment[] {
 }
 
 /** Reads every block of it. */
-async function faultOf({ disk }: LogPlace, path: string, coverage: Coverage): Promise<string | undefined> {
+async function faultOf({ disk }: LogFiles, path: string, coverage: Coverage): Promise<string | undefined> {
   const name = path.slice(path.lastIndexOf("/") + 1, -".idx".length);
   try {
     const index = await openIndexFile(disk, path, name, coverage);

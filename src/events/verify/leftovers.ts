@@ -2,15 +2,15 @@
 import { isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { mustContinue } from "../log/continuation.ts";
-import type { LogPlace } from "../log/place.ts";
-import { isRoomFrom } from "../log/room.ts";
-import { segmentPath } from "../log/segment.ts";
-import { SharePublisher, type Tenures } from "../log/share-publisher.ts";
+import { mustContinue } from "../log/read/continuation.ts";
+import type { LogFiles } from "../log/log-files.ts";
+import { isRoomFrom } from "../log/publish/preallocation.ts";
+import { segmentPath } from "../log/format/segment.ts";
+import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
 import { moveAside } from "./aside.ts";
-import { repairable, type Findings } from "./findings.ts";
+import { repairable, type Findings } from "../../part/findings.ts";
 import { segmentsThere, type Published } from "./published.ts";
-import type { Stop } from "./way.ts";
+import type { Stop } from "./segment-order.ts";
 
 /** Parts of several moments of a log, or of several logs. */
 const mixed = `Restore the whole log into an empty directory. ${repairable}`;
@@ -27,7 +27,7 @@ export interface Leftovers {
   readonly repair: boolean;
 }
 
-export async function reportLeftovers(place: LogPlace, leftovers: Leftovers, findings: Findings): Promise<void> {
+export async function reportLeftovers(place: LogFiles, leftovers: Leftovers, findings: Findings): Promise<void> {
   const { way, length, published, now, isSure, repair } = leftovers;
   const onWay = new Set(way.map(({ number }) => number));
   for (const number of await segmentsThere(place)) {
@@ -65,7 +65,7 @@ export async function reportLeftovers(place: LogPlace, leftovers: Leftovers, fin
 }
 
 /** Whether its maker may be at work, or may have died over it. */
-async function mayBelong(place: LogPlace, number: number, { tip, tenures }: Published): Promise<boolean> {
+async function mayBelong(place: LogFiles, number: number, { tip, tenures }: Published): Promise<boolean> {
   // Asked again: a writer is named before its segment is made.
   if (tenures !== undefined) return number <= (await (await SharePublisher.openAsItIs(place)).state()).segments;
   // Whose log this is was not known, which was reported.
@@ -80,12 +80,12 @@ async function mayBelong(place: LogPlace, number: number, { tip, tenures }: Publ
 }
 
 /** Whether nobody was named, nor has been since. */
-async function isIdle(place: LogPlace, { writer, by }: Tenures): Promise<boolean> {
+async function isIdle(place: LogFiles, { writer, by }: Tenures): Promise<boolean> {
   return writer === undefined && (await (await SharePublisher.openAsItIs(place)).state()).by === by;
 }
 
 async function reportBeyond(
-  place: LogPlace,
+  place: LogFiles,
   path: string,
   length: number | undefined,
   { findings, tenures }: { readonly findings: Findings; readonly tenures: Tenures | undefined },

@@ -8,7 +8,7 @@ import {
   type Line,
   type Retag,
   type StoredCondition,
-} from "../log/line.ts";
+} from "../log/format/line.ts";
 
 const payloadMark = ',"payload":[';
 

@@ -1,6 +1,6 @@
 // Reading a file as lines without believing anything: not that a line ends, not that it is short, not that the file is as long as it should be.
 import type { DiskFile } from "../../ports/disk.ts";
-import { lineBytesMax } from "../log/line.ts";
+import { lineBytesMax } from "../log/format/line.ts";
 
 const chunkBytes = 256 * 1024;
 const newline = 10;

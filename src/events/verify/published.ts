@@ -3,13 +3,13 @@ import { slotNumberMax } from "../../format/name.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { isKnownBoot } from "../../ports/host.ts";
-import type { LogMode } from "../event-store.ts";
-import { HeadFile } from "../log/head-file.ts";
+import type { LogMode } from "../model/event-store.ts";
+import { HeadFile } from "../log/publish/head-file.ts";
 import { findOrphanedIndex, hasEpochs, segmentsIn } from "../log/lost-log.ts";
-import type { LogPlace } from "../log/place.ts";
-import { SharePublisher, type Tenures } from "../log/share-publisher.ts";
-import { decodeTip, type Tip } from "../log/tip.ts";
-import { repairable, type Findings } from "./findings.ts";
+import type { LogFiles } from "../log/log-files.ts";
+import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
+import { decodeTip, type Tip } from "../log/format/tip.ts";
+import { repairable, type Findings } from "../../part/findings.ts";
 
 export interface Published {
   /** The segment in which the log ends; 0 when it has none. */
@@ -24,7 +24,7 @@ export interface Published {
   readonly tenures?: Tenures | undefined;
 }
 
-export async function findPublished(place: LogPlace, mode: LogMode, findings: Findings): Promise<Published> {
+export async function findPublished(place: LogFiles, mode: LogMode, findings: Findings): Promise<Published> {
   const published = mode === "local" ? await findLocal(place, findings) : await findShared(place, findings);
   if (published.segment <= slotNumberMax) return published;
   findings.damage(
@@ -34,7 +34,7 @@ export async function findPublished(place: LogPlace, mode: LogMode, findings: Fi
   return { segment: (await segmentsThere(place)).at(-1) ?? 0 };
 }
 
-async function findLocal(place: LogPlace, findings: Findings): Promise<Published> {
+async function findLocal(place: LogFiles, findings: Findings): Promise<Published> {
   const { disk, directory, bootId } = place;
   const path = `${directory}/head`;
   const file = new HeadFile(disk, path);
@@ -69,14 +69,14 @@ async function reportTorn(disk: Disk, path: string, findings: Findings): Promise
   findings.leftover({ path }, what, "Nothing: the next append writes it anew.");
 }
 
-async function reportLost({ disk, directory }: LogPlace, findings: Findings): Promise<void> {
+async function reportLost({ disk, directory }: LogFiles, findings: Findings): Promise<void> {
   const index = await findOrphanedIndex(disk, directory);
   if (index === undefined) return;
   const what = `There are no segments, and ${index} was made of some: they are gone, and the head too.`;
   findings.damage({ path: `${directory}/segments` }, what, "Restore both from a backup before anything is appended.");
 }
 
-async function findShared(place: LogPlace, findings: Findings): Promise<Published> {
+async function findShared(place: LogFiles, findings: Findings): Promise<Published> {
   const path = `${place.directory}/tenures`;
   const segments = await segmentsThere(place);
   // Before it is opened: to open it where there is none would make an empty one, by which the log is empty.
@@ -95,6 +95,6 @@ async function findShared(place: LogPlace, findings: Findings): Promise<Publishe
   return { segment: tip.segment, tip, tenures };
 }
 
-export async function segmentsThere({ disk, directory }: LogPlace): Promise<number[]> {
+export async function segmentsThere({ disk, directory }: LogFiles): Promise<number[]> {
   return await segmentsIn(disk, directory);
 }

@@ -1,18 +1,18 @@
 // Writing a damaged log anew from the damage on: what is whole keeps its position, and in the place of what is lost stand events that say so.
 import { makeUuid } from "../../format/uuid.ts";
-import { encodeSegment, type CopiedLine } from "../log/copied-lines.ts";
-import { encodeContent } from "../log/line.ts";
-import type { LogPlace } from "../log/place.ts";
-import type { Rewriting } from "../log/publisher.ts";
-import { publishSegment } from "../log/segment.ts";
-import type { Tip } from "../log/tip.ts";
+import { encodeSegment, type CopiedLine } from "../log/format/copied-lines.ts";
+import { encodeContent } from "../log/format/line.ts";
+import type { LogFiles } from "../log/log-files.ts";
+import type { Rewriting } from "../log/publish/publisher.ts";
+import { publishSegment } from "../log/format/segment.ts";
+import type { Tip } from "../log/format/tip.ts";
 
 /** The type of the events that stand for lost ones. */
 export const lostType = "holdfast:lost";
 const lostInLineMax = 1000;
 
 export class Rewriter {
-  readonly #place: LogPlace;
+  readonly #place: LogFiles;
   readonly #rewriting: Rewriting;
   /** The lowest number that is free. */
   readonly #least: number;
@@ -23,7 +23,7 @@ export class Rewriter {
   #position: number;
   lost = 0;
 
-  constructor(place: LogPlace, rewriting: Rewriting, after: Tip, least: number) {
+  constructor(place: LogFiles, rewriting: Rewriting, after: Tip, least: number) {
     this.#place = place;
     this.#rewriting = rewriting;
     this.#tip = after;

@@ -1,18 +1,18 @@
 // Checking one segment: its header against the end of the one before, then line by line, as far as it is published.
 import type { DiskFile } from "../../ports/disk.ts";
-import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "../log/line.ts";
-import type { LogPlace } from "../log/place.ts";
-import type { Tip } from "../log/tip.ts";
-import type { Findings, Spot } from "./findings.ts";
+import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "../log/format/line.ts";
+import type { LogFiles } from "../log/log-files.ts";
+import type { Tip } from "../log/format/tip.ts";
+import type { Findings, Spot } from "../../part/findings.ts";
 import type { History } from "./history.ts";
 import { decodeStrictly } from "./line-shape.ts";
-import { isRoom } from "../log/room.ts";
+import { isRoom } from "../log/publish/preallocation.ts";
 import { piecesOf, type Piece } from "./pieces.ts";
-import { differenceOf, type Standing } from "./standing.ts";
-import type { Stop } from "./way.ts";
+import { differenceOf, type CheckpointState } from "./checkpoint-check.ts";
+import type { Stop } from "./segment-order.ts";
 
 export interface Checking {
-  readonly place: LogPlace;
+  readonly place: LogFiles;
   readonly logId: string;
   readonly findings: Findings;
   /** Where every line is to be judged again. */
@@ -27,7 +27,7 @@ export interface Checking {
 }
 
 /** Where the log stands after `stop`. */
-export async function checkSegment(checking: Checking, stop: Stop, before: Standing): Promise<Standing> {
+export async function checkSegment(checking: Checking, stop: Stop, before: CheckpointState): Promise<CheckpointState> {
   const { findings, place } = checking;
   const { path } = stop;
   const walk = new SegmentWalk(checking, stop, begin(checking, stop, before));
@@ -46,7 +46,11 @@ export async function checkSegment(checking: Checking, stop: Stop, before: Stand
 }
 
 /** Behind the header. */
-function begin({ findings, logId }: Checking, { number, path, header }: Stop, before: Standing): Standing {
+function begin(
+  { findings, logId }: Checking,
+  { number, path, header }: Stop,
+  before: CheckpointState,
+): CheckpointState {
   const spot = { path, line: 1, byte: 0 };
   if (header === undefined)
     return {
@@ -77,22 +81,22 @@ function begin({ findings, logId }: Checking, { number, path, header }: Stop, be
 class SegmentWalk {
   readonly #checking: Checking;
   readonly #stop: Stop;
-  #standing: Standing;
+  #standing: CheckpointState;
   /** Of the line that was read last; the header is 1. */
   #line = 1;
 
-  constructor(checking: Checking, stop: Stop, standing: Standing) {
+  constructor(checking: Checking, stop: Stop, standing: CheckpointState) {
     this.#checking = checking;
     this.#stop = stop;
     this.#standing = standing;
   }
 
-  get standing(): Standing {
+  get standing(): CheckpointState {
     return this.#standing;
   }
 
   /** When nothing can be said about its end. */
-  get lost(): Standing {
+  get lost(): CheckpointState {
     const unknown = { length: undefined, position: undefined, crc: undefined, retagged: undefined };
     return { ...this.#standing, ...unknown, isGood: false };
   }

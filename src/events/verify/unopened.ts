@@ -1,17 +1,17 @@
 // A log as its files tell of it, for those who must not open it: it may be too damaged for that.
-import { Ground } from "../../durable/ground.ts";
+import { Ground } from "../../durable/liveness/ground.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { LogMode } from "../event-store.ts";
-import { joinOrLook } from "../log/joining.ts";
-import { findLog, type LogRecord } from "../log/log-record.ts";
-import { LogPlace } from "../log/place.ts";
-import { readHeader } from "../log/segment.ts";
-import { Findings } from "./findings.ts";
+import type { LogMode } from "../model/event-store.ts";
+import { joinOrLook } from "../log/open-permission.ts";
+import { findLog, type LogRecord } from "../log/format/log-record.ts";
+import { LogFiles } from "../log/log-files.ts";
+import { readHeader } from "../log/format/segment.ts";
+import { Findings } from "../../part/findings.ts";
 import { segmentsThere } from "./published.ts";
 
 export interface UnopenedLog {
   /** Without an id where nothing tells it. */
-  readonly place: LogPlace;
+  readonly place: LogFiles;
   readonly mode: LogMode;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export async function findUnopened(ports: Ports, directory: string): Promise<Uno
   try {
     // That it cannot be read is told by those who verify.
     const record = await unlessDamaged(() => findLog(ports.disk, directory));
-    const placed = (id: string): LogPlace => new LogPlace(ground, directory, id, { isSynced: true });
+    const placed = (id: string): LogFiles => new LogFiles(ground, directory, id, { isSynced: true });
     const place = placed(record?.id ?? (await findId(placed(""))) ?? "");
     return { place, mode: await modeOf(place, record), close: () => ground.close() };
   } catch (error) {
@@ -32,12 +32,12 @@ export async function findUnopened(ports: Ports, directory: string): Promise<Uno
   }
 }
 
-export async function modeOf({ disk, directory }: LogPlace, record: LogRecord | undefined): Promise<LogMode> {
+export async function modeOf({ disk, directory }: LogFiles, record: LogRecord | undefined): Promise<LogMode> {
   return record?.mode ?? ((await disk.canOpen(`${directory}/tenures`)) ? "share" : "local");
 }
 
 /** Of the first segment that tells it: then it is at least one log. */
-async function findId(place: LogPlace): Promise<string | undefined> {
+async function findId(place: LogFiles): Promise<string | undefined> {
   for (const number of await segmentsThere(place)) {
     const header = await unlessDamaged(() => readHeader(place.disk, place.directory, number));
     if (header !== undefined) return header.log;

@@ -4,7 +4,7 @@ import type { BeatTimes } from "../../ports/heart.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
 import { newRecord } from "./owner.ts";
-import { isSame, takenBy, type LockForm, type Sight } from "./sight.ts";
+import { isSame, takenBy, type LockForm, type Observation } from "./observe.ts";
 
 export interface ClaimOptions {
   readonly form: LockForm;
@@ -13,7 +13,7 @@ export interface ClaimOptions {
 }
 
 /** One acquisition: a record of ours that stands under the name, until it is given up or lost. */
-export interface Claim {
+export interface SemaphoreClaim {
   readonly record: LockRecord;
   readonly bytes: Uint8Array;
   readonly form: LockForm;
@@ -28,7 +28,7 @@ export function newClaim(
   ports: Ports,
   { form, ownerPid = ports.host.pid }: ClaimOptions,
   tag: string | undefined,
-): Claim {
+): SemaphoreClaim {
   const { clock, host, random } = ports;
   if (ownerPid !== host.pid && host.processState(ownerPid, "") === "dead")
     throw new RangeError(`owner.pid ${ownerPid} is no running process: its lock would be stale at once.`);
@@ -42,6 +42,6 @@ export function newClaim(
   return { record, bytes, form, since, isForAnother: ownerPid !== host.pid };
 }
 
-export function isSightOf({ form, bytes }: Claim, sight: Sight): boolean {
+export function isSightOf({ form, bytes }: SemaphoreClaim, sight: Observation): boolean {
   return isSame(takenBy(form, bytes), sight);
 }

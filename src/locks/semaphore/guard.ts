@@ -1,6 +1,6 @@
 // The guard of a lock: whoever removes or replaces what is under the lock's name holds an OS lock meanwhile, which nobody can steal and no crash can leave behind.
-import { Deadline } from "../../durable/deadline.ts";
-import { createOwnFile } from "../../durable/own-name.ts";
+import { Deadline } from "../../durable/wait/deadline.ts";
+import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk } from "../../ports/disk.ts";
@@ -94,7 +94,7 @@ export class Guard {
     const { disk, random } = this.#ports;
     const options = { sync: false, isForDirectory: true };
     const temp = tempPathOf(this.#lockPath, random);
-    await createOwnFile(disk, temp, new Uint8Array(), options);
+    await createUniqueFile(disk, temp, new Uint8Array(), options);
     try {
       await disk.link(temp, this.#path);
     } catch (error) {

@@ -2,9 +2,9 @@
 import type { Hold } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Claim } from "./claim.ts";
+import type { SemaphoreClaim } from "./claim.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
-import type { LockName } from "./lock-name.ts";
+import type { SemaphoreProtocol } from "./protocol.ts";
 
 /** Between two tries of a release that failed, at first and at most. */
 const againMs = { first: 100, max: 5000 };
@@ -15,8 +15,8 @@ export interface SemaphoreHold extends Hold {
 
 export interface ClaimHoldOptions {
   readonly clock: Clock;
-  readonly name: LockName;
-  readonly claim: Claim;
+  readonly name: SemaphoreProtocol;
+  readonly claim: SemaphoreClaim;
   /** How often it is looked whether the lock still stands. Infinity: never. */
   readonly watchMs: number;
   /** Called once, when it is over. */

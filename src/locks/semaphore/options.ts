@@ -1,5 +1,5 @@
 // The options of a semaphore: what a user may give, what is refused, and what holds otherwise.
-import type { LockForm } from "./sight.ts";
+import type { LockForm } from "./observe.ts";
 
 export interface SemaphoreOptions {
   /** Default 3_600_000; null: never stale by age. The same for all who use one lock. */

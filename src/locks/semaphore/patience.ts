@@ -4,7 +4,7 @@ import type { Ports } from "../../ports/ports.ts";
 /** Attempts are never closer together: a directory in which much happens hints all the time. */
 const spacingMs = 5;
 
-export class Patience {
+export class RetryPause {
   readonly #ports: Ports;
   readonly #retryMs: number;
   readonly #stopWatching: () => void;

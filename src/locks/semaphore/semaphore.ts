@@ -1,24 +1,24 @@
 // Semaphore: a lock file at any path that every program can honour (protocol 1.0), taken over only when that is safe.
 import type { Waiting } from "../../common.ts";
-import { checkTimeout, Deadline } from "../../durable/deadline.ts";
-import { parentOf } from "../../durable/directory.ts";
-import { mustTrustMount } from "../../durable/trusted-mount.ts";
+import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
+import { parentOf } from "../../durable/publish/directory.ts";
+import { checkMount } from "../../durable/mount/mount-check.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { diskError, errnoOf } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { notHeld, timedOut } from "./blocker.ts";
-import type { Claim } from "./claim.ts";
+import { notHeld, timedOut } from "./errors.ts";
+import type { SemaphoreClaim } from "./claim.ts";
 import { ClaimHold, type SemaphoreHold } from "./hold.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
-import { LockName, type Obstacle, type Won } from "./lock-name.ts";
-import { checkLockPath, explainPath, resolveLockPath } from "./lock-path.ts";
+import { SemaphoreProtocol, type Obstacle, type Won } from "./protocol.ts";
+import { checkLockPath, explainPath, resolveLockPath } from "./path.ts";
 import { checkTag, settingsOf, type SemaphoreOptions, type SemaphoreSettings } from "./options.ts";
 import { isOwnedBy, ownerOf } from "./owner.ts";
-import { Patience } from "./patience.ts";
-import type { OwnHold, Place, Places } from "./place.ts";
-import type { Taken } from "./sight.ts";
+import { RetryPause } from "./patience.ts";
+import type { OwnHold, LocalLock, InProcessLocks } from "./in-process.ts";
+import type { Taken } from "./observe.ts";
 import { sweepTemps } from "./temp.ts";
-import { workUnder } from "../work-under.ts";
+import { workUnder } from "../path/work-under.ts";
 
 export interface SemaphoreStatus {
   /** Something is there, stale or not. */
@@ -33,16 +33,16 @@ export interface SemaphoreWorld {
   /** The ports for a directory: asked for at the first use, and again if the lock turns out to lie elsewhere. */
   readonly openPorts: (directory: string) => Promise<Ports>;
   /** One for the whole process. */
-  readonly places: Places;
+  readonly places: InProcessLocks;
   /** How the name is treated; tests hand in known-wrong ones. */
-  readonly LockName?: typeof LockName;
+  readonly LockName?: typeof SemaphoreProtocol;
   /** How often a holder looks whether it still holds. Default 5_000. */
   readonly watchMs?: number;
 }
 
 interface Site {
   readonly ports: Ports;
-  readonly name: LockName;
+  readonly name: SemaphoreProtocol;
 }
 
 type Acquiring = Waiting & { tag?: string | undefined };
@@ -179,7 +179,7 @@ export class PortsSemaphore {
     until: AbortSignal,
     onObstacle: (obstacle: Obstacle) => void,
   ): Promise<Won> {
-    let patience: Patience | undefined;
+    let patience: RetryPause | undefined;
     try {
       for (;;) {
         patience?.begin();
@@ -189,7 +189,7 @@ export class PortsSemaphore {
         until.throwIfAborted();
         if (patience === undefined) {
           // First the watch, then another look, then the pause: what was released before the watch began would be noticed by nobody.
-          patience = new Patience(ports, parentOf(name.path), this.#settings.retryMs);
+          patience = new RetryPause(ports, parentOf(name.path), this.#settings.retryMs);
           continue;
         }
         await patience.pause(until);
@@ -200,7 +200,7 @@ export class PortsSemaphore {
   }
 
   /** Whoever fails before there is a hold leaves the place to the next; a hold leaves it when it ends. */
-  async #orLeave<T>({ name }: Site, place: Place, action: () => Promise<T>): Promise<T> {
+  async #orLeave<T>({ name }: Site, place: LocalLock, action: () => Promise<T>): Promise<T> {
     try {
       return await action();
     } catch (error) {
@@ -209,7 +209,7 @@ export class PortsSemaphore {
     }
   }
 
-  async #holdOf(site: Site, place: Place, { claim, doubt }: Won, signal?: AbortSignal): Promise<ClaimHold> {
+  async #holdOf(site: Site, place: LocalLock, { claim, doubt }: Won, signal?: AbortSignal): Promise<ClaimHold> {
     const hold = this.#newHold(site, place, claim);
     if (doubt === undefined && !signal?.aborted) return hold;
     // Nobody wants it any more, or nobody can be told that it is his. If it cannot be given up now, the hold tries again until it is: as long as this process
@@ -220,14 +220,14 @@ export class PortsSemaphore {
   }
 
   /** In the background: nobody waits for it, and until it is done the place is taken. */
-  #giveUp(site: Site, place: Place, claim: Claim): void {
+  #giveUp(site: Site, place: LocalLock, claim: SemaphoreClaim): void {
     // What fails is tried again by the hold itself.
     this.#newHold(site, place, claim)
       .end()
       .catch(() => undefined);
   }
 
-  #newHold({ ports, name }: Site, place: Place, claim: Claim): ClaimHold {
+  #newHold({ ports, name }: Site, place: LocalLock, claim: SemaphoreClaim): ClaimHold {
     const { places, watchMs = 5_000 } = this.#world;
     const onEnd = (): void => {
       place.hold = undefined;
@@ -238,7 +238,7 @@ export class PortsSemaphore {
     return hold;
   }
 
-  #findOwnHold({ path }: LockName): OwnHold | undefined {
+  #findOwnHold({ path }: SemaphoreProtocol): OwnHold | undefined {
     const hold = this.#world.places.find(path)?.hold;
     return hold?.ownerPid === this.#settings.ownerPid ? hold : undefined;
   }
@@ -269,13 +269,13 @@ export class PortsSemaphore {
 
   async #open(): Promise<Site> {
     try {
-      const { openPorts, LockName: Name = LockName } = this.#world;
+      const { openPorts, LockName: Name = SemaphoreProtocol } = this.#world;
       const directory = parentOf(this.path);
       const nearby = await openPorts(directory);
       const path = await resolveLockPath(nearby.disk, this.path);
       // A symbolic link may lead to another file system, with other properties.
       const ports = parentOf(path) === directory ? nearby : await openPorts(parentOf(path));
-      mustTrustMount(ports, parentOf(path));
+      checkMount(ports, parentOf(path));
       return { ports, name: new Name(ports, path, this.#settings) };
     } catch (error) {
       // What is missing now may be there next time.

@@ -1,8 +1,8 @@
 // Staleness: which locks may be taken from their holders, and on what evidence.
 import type { Ports } from "../../ports/ports.ts";
-import { notALock } from "./lock-path.ts";
+import { notALock } from "./path.ts";
 import { findFate, isForeignAlive } from "./owner.ts";
-import type { LockForm, Sight, Taken } from "./sight.ts";
+import type { LockForm, Observation, Taken } from "./observe.ts";
 import { findAgeMs } from "./temp.ts";
 
 export interface StalenessOptions {
@@ -42,7 +42,7 @@ export class Staleness {
   }
 
   /** To be told of every look: a watch is over when something else was there meanwhile, or nothing. */
-  saw(sight: Sight): void {
+  saw(sight: Observation): void {
     if (sight.kind === "free" || sight.signature !== this.#watched?.signature) this.#watched = undefined;
   }
 

@@ -2,7 +2,7 @@
 import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { isSame, look, type Sight, type Taken } from "./sight.ts";
+import { isSame, observe, type Observation, type Taken } from "./observe.ts";
 import { removeLockDirectory, tempPathOf } from "./temp.ts";
 
 /** How often a lock is put back that was moved by mistake, when its name is taken and free again meanwhile. */
@@ -35,7 +35,7 @@ export async function takeAway<T>(
 }
 
 /** What was moved. */
-async function move(disk: Disk, path: string, away: string): Promise<Sight> {
+async function move(disk: Disk, path: string, away: string): Promise<Observation> {
   let failure: unknown;
   try {
     await disk.rename(path, away);
@@ -44,9 +44,9 @@ async function move(disk: Disk, path: string, away: string): Promise<Sight> {
     // A repeated request fails although the first one was done; what is there tells.
     failure = error;
   }
-  let moved: Sight;
+  let moved: Observation;
   try {
-    moved = await look(disk, away);
+    moved = await observe(disk, away);
   } catch (error) {
     // It is not known what was moved, and so it may not stay away. The first error tells more.
     await putBack(disk, away, path).catch(() => undefined);
@@ -71,7 +71,7 @@ async function putBack(disk: Disk, away: string, path: string, moved?: Taken): P
       if (hasErrno(error, "ENOENT")) return;
       failure = error;
     }
-    const now = await look(disk, path);
+    const now = await observe(disk, path);
     if (now.kind === "free") {
       // No hard links here, or not for this user, or it is a directory: then what is moved back may overwrite, within a moment.
       if (hasErrno(failure, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) return await disk.rename(away, path);

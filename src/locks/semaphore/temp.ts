@@ -1,12 +1,12 @@
 // What lies beside a lock for a moment: a record that is not yet under the lock's name, a probe, a directory on its way out.
-import { parentOf, unlinkIfThere } from "../../durable/directory.ts";
+import { parentOf, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Random } from "../../ports/random.ts";
 import { findFate } from "./owner.ts";
-import { look, recordPathOf } from "./sight.ts";
+import { observe, recordPathOf } from "./observe.ts";
 
 /** 128 random bits: nobody can put something there before us, and two containers with one pid do not meet. */
 export function tempPathOf(lockPath: string, random: Random): string {
@@ -53,7 +53,7 @@ async function findTemps(disk: Disk, lockPath: string): Promise<string[]> {
 }
 
 async function isOrphan(ports: Ports, path: string, lockPath: string): Promise<boolean> {
-  const sight = await look(ports.disk, path);
+  const sight = await observe(ports.disk, path);
   if (sight.kind === "free") return false;
   const fate = sight.record && findFate(ports, sight.record);
   if (fate !== undefined) return fate === "dead";

@@ -1,6 +1,6 @@
 // Gives a new file the rights of its directory: each user who may write there may open the file, and no other.
-import { findErrno } from "./errno.ts";
-import type { FileCalls } from "./file-calls.ts";
+import { findErrno } from "./disk/errno.ts";
+import type { FileCalls } from "./disk/file-calls.ts";
 
 /** Of a user who may not give a file away, of a container that does not know the user, of a file system without users. */
 const refusals: readonly (string | undefined)[] = ["EPERM", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];

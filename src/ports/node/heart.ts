@@ -2,8 +2,8 @@
 import { Worker } from "node:worker_threads";
 import type { DiskFile, Volume } from "../disk.ts";
 import type { Beating, BeatTimes, Heart, HeartOptions } from "../heart.ts";
-import { toDiskError } from "./errno.ts";
-import { NodeFile } from "./file.ts";
+import { toDiskError } from "./disk/errno.ts";
+import { NodeFile } from "./disk/file.ts";
 import {
   heartProgram,
   monotonicTime,

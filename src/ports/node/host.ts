@@ -5,7 +5,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
 import { promisify } from "node:util";
 import { unknownBootId, type Host } from "../host.ts";
-import { findErrno } from "./errno.ts";
+import { findErrno } from "./disk/errno.ts";
 
 export async function openNodeHost(): Promise<Host> {
   return {

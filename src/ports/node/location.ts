@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { holdfastError } from "../../errors.ts";
-import { findErrno } from "./errno.ts";
+import { findErrno } from "./disk/errno.ts";
 
 /** A directory path (also `\\\\server\\share\\…` and drive letters) or a `file:` URL. INVALID_PATH. */
 export function directoryOf(location: string | URL): string {

@@ -2,10 +2,10 @@
 import { patientDisk } from "../patient-disk.ts";
 import type { Ports } from "../ports.ts";
 import { nodeClock } from "./clock.ts";
-import { openNodeDisk } from "./disk.ts";
+import { openNodeDisk } from "./disk/disk.ts";
 import { createNodeHeart } from "./heart.ts";
 import { openNodeHost, warn as warnNode } from "./host.ts";
-import { createNodeOsLock } from "./os-lock.ts";
+import { createNodeOsLock } from "./lock/os-lock.ts";
 import { nodeRandom } from "./random.ts";
 import { createNodeWatch } from "./watch.ts";
 

@@ -1,6 +1,6 @@
 // Known-wrong variants of what follows a log: each leaves out one of the rules that make a late checkpoint or document harmless.
-import { unlinkIfThere } from "../../durable/directory.ts";
-import { findRecord } from "../../durable/record-file.ts";
+import { unlinkIfThere } from "../../durable/publish/directory.ts";
+import { findRecord } from "../../durable/publish/record-file.ts";
 import { Checkpoints } from "../../events/follow/checkpoints.ts";
 import {
   documentKind,
@@ -12,7 +12,7 @@ import {
 import { DocumentWriter, listShard } from "../../events/projection/document-writer.ts";
 import { encodeRecord } from "../../format/record.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { eventConsumerScenarios, shard, type FollowScenarioOptions } from "../scenarios/event-consumers.ts";
+import { eventConsumerScenarios, shard, type FollowScenarioOptions } from "../scenarios/events/consumers.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Takes every checkpoint, whoever it is of. */

@@ -1,20 +1,20 @@
 // Event logs that are wrong in ways that were proposed, shipped by others, or built by ourselves first.
-import { RollingChain } from "../../durable/rolling-chain.ts";
+import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { Appender } from "../../events/append/appender.ts";
-import type { Head } from "../../events/log/head-file.ts";
-import { LocalPublisher } from "../../events/log/local-publisher.ts";
-import { linesBehind } from "../../events/log/parsed-end.ts";
-import { TenureLost, type Tenure, type WriterGate } from "../../events/log/publisher.ts";
-import { SharePublisher, type Tenures } from "../../events/log/share-publisher.ts";
-import { encodeHeader, segmentPath } from "../../events/log/segment.ts";
-import type { Tip } from "../../events/log/tip.ts";
-import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/event-actors.ts";
-import { localEventScenarios, shareEventScenarios } from "../scenarios/events.ts";
+import type { Head } from "../../events/log/publish/head-file.ts";
+import { LocalPublisher } from "../../events/log/publish/local-publisher.ts";
+import { linesBehind } from "../../events/log/read/parsed-end.ts";
+import { TenureLost, type Tenure, type WriterGate } from "../../events/log/publish/publisher.ts";
+import { SharePublisher, type Tenures } from "../../events/log/publish/share-publisher.ts";
+import { encodeHeader, segmentPath } from "../../events/log/format/segment.ts";
+import type { Tip } from "../../events/log/format/tip.ts";
+import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/events/event-actors.ts";
+import { localEventScenarios, shareEventScenarios } from "../scenarios/events/events.ts";
 import {
   comesBackScenarios,
   mixedDurabilityScenarios,
   shareOnLocalDiskScenarios,
-} from "../scenarios/unsynced-events.ts";
+} from "../scenarios/events/unsynced-events.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes what a dead writer has left where it stands: perhaps only the page cache has it. */

@@ -1,11 +1,11 @@
 // Known-wrong variants of holds within one hold.
-import type { Claim } from "../../locks/claim.ts";
-import { Entrance } from "../../locks/entrance.ts";
-import type { Grant } from "../../locks/grant.ts";
-import { Line } from "../../locks/line.ts";
-import { holdingOf } from "../../locks/listing.ts";
-import { LockTable } from "../../locks/lock-table.ts";
-import { familyScenarios } from "../scenarios/families.ts";
+import type { Claim } from "../../locks/table/claim.ts";
+import { Acquirer } from "../../locks/path/acquire.ts";
+import type { Grant } from "../../locks/path/grant.ts";
+import { LocalQueue } from "../../locks/path/local-queue.ts";
+import { holdingOf } from "../../locks/table/listing.ts";
+import { LockTable } from "../../locks/table/lock-table.ts";
+import { familyScenarios } from "../scenarios/locks/families.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** A request is judged by those that hold: processes that only wait are not asked. */
@@ -19,14 +19,14 @@ class BlindToWaiters extends LockTable {
 }
 
 /** Only what a hold covers stands in the line within it; what it covers in part is left to the table. */
-class LineOfTheCovered extends Entrance {
-  protected override familyLineOf(parent: Grant, claims: readonly Claim[]): Line {
-    return parent.covers(claims) ? super.familyLineOf(parent, claims) : new Line();
+class LineOfTheCovered extends Acquirer {
+  protected override familyLineOf(parent: Grant, claims: readonly Claim[]): LocalQueue {
+    return parent.covers(claims) ? super.familyLineOf(parent, claims) : new LocalQueue();
   }
 }
 
 /** A hold keeps the fence that it had, though one within it has written with a higher one. */
-class OuterFenceStays extends Entrance {
+class OuterFenceStays extends Acquirer {
   protected override raiseOuterFences(): void {
     // None is raised.
   }

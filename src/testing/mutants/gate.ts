@@ -1,12 +1,12 @@
 // A gate that each process has for itself.
-import { Turn } from "../../durable/turn.ts";
-import type { GateHold } from "../../durable/gate.ts";
-import { gateScenarios, type OpenGate } from "../scenarios/gate.ts";
+import { Fifo } from "../../durable/wait/fifo.ts";
+import type { GateHold } from "../../durable/gate/gate.ts";
+import { gateScenarios, type OpenGate } from "../scenarios/durable/gate.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** First come, first served, among the callers of one process; the others have a line of their own. */
 const gatePerProcess: OpenGate = async () => {
-  const turn = new Turn();
+  const turn = new Fifo();
   return {
     acquire: async (): Promise<GateHold> => {
       await turn.take();

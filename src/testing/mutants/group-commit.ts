@@ -1,6 +1,6 @@
 // A group commit that does not take a failed sync for an answer.
 import type { DiskFile } from "../../ports/disk.ts";
-import { groupCommitScenarios, type MakeAppendFile } from "../scenarios/group-commit.ts";
+import { groupCommitScenarios, type MakeAppendFile } from "../scenarios/durable/group-commit.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Syncs again on the same handle, which says "fine" because the kernel has given the data up. */

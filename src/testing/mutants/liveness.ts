@@ -1,23 +1,23 @@
 // Known-wrong ways to tell who is alive.
 import { decodeBeat, encodeBeat } from "../../format/beat.ts";
-import { Ground } from "../../durable/ground.ts";
-import { Remains } from "../../durable/remains.ts";
-import type { GroundLayout, Holder } from "../../durable/holder.ts";
-import type { Life } from "../../durable/life.ts";
-import { Witness, type HolderState } from "../../durable/witness.ts";
-import type { Staging } from "../../durable/staging.ts";
+import { Ground } from "../../durable/liveness/ground.ts";
+import { DeadHolderCleanup } from "../../durable/liveness/dead-holder-cleanup.ts";
+import type { GroundLayout, HolderRecord } from "../../durable/liveness/holder-record.ts";
+import type { HolderSession } from "../../durable/liveness/holder-session.ts";
+import { LivenessJudge, type HolderState } from "../../durable/liveness/liveness-judge.ts";
+import type { Staging } from "../../durable/publish/staging.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { groundScenarios } from "../scenarios/ground.ts";
-import { livenessScenarios, type Judging } from "../scenarios/liveness.ts";
+import { groundScenarios } from "../scenarios/durable/ground.ts";
+import { livenessScenarios, type Judging } from "../scenarios/durable/liveness.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-const realWitness: Judging["makeWitness"] = (ports, layout) => new Witness(ports, layout);
+const realWitness: Judging["makeWitness"] = (ports, layout) => new LivenessJudge(ports, layout);
 const realDeadline: Judging["goesOn"] = async (life) => !life.isOver;
 
 /** A holder that comes late writes its heartbeat again, finds its file in place, and continues. */
-async function continuesLate(life: Life, ports: Ports): Promise<boolean> {
+async function continuesLate(life: HolderSession, ports: Ports): Promise<boolean> {
   const file = await ports.disk.open(life.temp.replace("/temp/", "/holders/").concat(".beat"), "write");
   await file.write(0, encodeBeat(99, ports.clock.wallMs()));
   await file.close();
@@ -31,7 +31,7 @@ function withTirelessHeart(ports: Ports): Ports {
 
 /** Compares the time in the heartbeat with the clock of the machine that judges. */
 const comparesClocks: Judging["makeWitness"] = (ports: Ports, layout: GroundLayout) => ({
-  look: async (holder: Holder): Promise<HolderState> => {
+  look: async (holder: HolderRecord): Promise<HolderState> => {
     const beat = decodeBeat(await ports.disk.readFile(layout.beat(holder.id), 100));
     return ports.clock.wallMs() - (beat?.wallMs ?? 0) > holder.leaseMs ? "dead" : "alive";
   },
@@ -39,17 +39,17 @@ const comparesClocks: Judging["makeWitness"] = (ports: Ports, layout: GroundLayo
 
 /** Looks the holder's pid up in its own process table. */
 const looksUpPids: Judging["makeWitness"] = (ports: Ports) => ({
-  look: async (holder: Holder): Promise<HolderState> => ports.host.processState(holder.pid, ""),
+  look: async (holder: HolderRecord): Promise<HolderState> => ports.host.processState(holder.pid, ""),
 });
 
 /** Takes the stamp of a beat for the time at which it was made. */
 class BelievesStamps extends Ground {
-  protected override newRemains(): Remains {
+  protected override newRemains(): DeadHolderCleanup {
     return new RemainsByStamps(this.ports, this.layout);
   }
 }
 
-class RemainsByStamps extends Remains {
+class RemainsByStamps extends DeadHolderCleanup {
   protected override stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
     return [beat ?? temp].filter((stat) => stat !== undefined);
   }
@@ -57,12 +57,12 @@ class RemainsByStamps extends Remains {
 
 /** Takes away the record of a death before what it stands for. */
 class ForgetsDeathsFirst extends Ground {
-  protected override newRemains(): Remains {
+  protected override newRemains(): DeadHolderCleanup {
     return new RemainsForgettingFirst(this.ports, this.layout);
   }
 }
 
-class RemainsForgettingFirst extends Remains {
+class RemainsForgettingFirst extends DeadHolderCleanup {
   protected override async forget(id: string): Promise<void> {
     await this.ports.disk.unlink(this.layout.deathRecord(id));
     await super.forget(id);

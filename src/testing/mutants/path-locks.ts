@@ -1,20 +1,20 @@
 // Known-wrong variants of the lock table and of what is done to a hold in it: upgrade, transfer, and dropping what others hold.
 import type { Waiting } from "../../common.ts";
-import type { Life } from "../../durable/life.ts";
-import { unlinkIfThere } from "../../durable/directory.ts";
-import { canLinkFrom } from "../../durable/publish.ts";
+import type { HolderSession } from "../../durable/liveness/holder-session.ts";
+import { unlinkIfThere } from "../../durable/publish/directory.ts";
+import { canLinkFrom } from "../../durable/publish/publish.ts";
 import { holdfastError } from "../../errors.ts";
-import { blockersOf } from "../../locks/conflict.ts";
-import type { Grant } from "../../locks/grant.ts";
-import { Ending } from "../../locks/ending.ts";
-import { Entrance } from "../../locks/entrance.ts";
-import { LockTable } from "../../locks/lock-table.ts";
-import type { Request, Table } from "../../locks/request.ts";
-import { TablePathLocks } from "../../locks/table-path-locks.ts";
-import { changed, findOwn, loseIt, type WidthChange } from "../../locks/width.ts";
-import { brokenHolderScenarios } from "../scenarios/broken-holders.ts";
-import { changingHandsScenarios } from "../scenarios/changing-hands.ts";
-import { pathLockScenarios } from "../scenarios/path-locks.ts";
+import { blockersOf } from "../../locks/table/conflict.ts";
+import type { Grant } from "../../locks/path/grant.ts";
+import { Releaser } from "../../locks/path/release.ts";
+import { Acquirer } from "../../locks/path/acquire.ts";
+import { LockTable } from "../../locks/table/lock-table.ts";
+import type { LockRequestRecord, Table } from "../../locks/table/request.ts";
+import { TablePathLocks } from "../../locks/path/service.ts";
+import { changed, findOwn, loseIt, type LockChange } from "../../locks/path/upgrade.ts";
+import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
+import { changingHandsScenarios } from "../scenarios/locks/changing-hands.ts";
+import { pathLockScenarios } from "../scenarios/locks/path-locks.ts";
 import { familyMutants } from "./families.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
@@ -24,7 +24,7 @@ type Judging = Parameters<LockTable["judge"]>[1];
 class JudgementWithoutRecord extends LockTable {
   readonly #buried = new Set<string>();
 
-  override async judge<R extends Request>(requests: readonly R[], options: Judging): Promise<R[]> {
+  override async judge<R extends LockRequestRecord>(requests: readonly R[], options: Judging): Promise<R[]> {
     const left: R[] = [];
     for (const request of await this.standing(requests))
       if ((await this.ground.stateOf(request.holder, options)) === "dead") await this.#bury(request.id);
@@ -50,7 +50,7 @@ class JudgementWithoutRecord extends LockTable {
 
 /** A waiter looks at one of those in its way at a time: the next one's silence counts from when that one is over. */
 class JudgingOneByOne extends LockTable {
-  override async judge<R extends Request>(requests: readonly R[], options: Judging): Promise<R[]> {
+  override async judge<R extends LockRequestRecord>(requests: readonly R[], options: Judging): Promise<R[]> {
     if (options.once) return await super.judge(requests, options);
     return [...requests.slice(0, -1), ...(await super.judge(requests.slice(-1), options))];
   }
@@ -71,7 +71,7 @@ class AskingByLinkAlone extends LockTable {
 }
 
 /** Passes a hold on without a look whether it still stands. */
-class BlindEntrance extends Entrance {
+class BlindEntrance extends Acquirer {
   protected override async stands(): Promise<boolean> {
     return true;
   }
@@ -86,7 +86,7 @@ class ReleaseByRequest extends TablePathLocks {
 }
 
 /** Gives a hold up while something is being appended under it. */
-class HastyEnding extends Ending {
+class HastyEnding extends Releaser {
   protected override async untilQuiet(): Promise<void> {
     // Waits for nothing.
   }
@@ -94,14 +94,14 @@ class HastyEnding extends Ending {
 
 /** Condemns a request for ever, also when it has changed hands since it was judged. */
 class VerdictOnTheId extends LockTable {
-  protected override judgedIn({ id }: Request): string {
+  protected override judgedIn({ id }: LockRequestRecord): string {
     return id;
   }
 }
 
 /** Removes the hold file of what it drops, and then says so in the list. */
 class FileBeforeRecord extends LockTable {
-  override async drop(requests: readonly Request[]): Promise<void> {
+  override async drop(requests: readonly LockRequestRecord[]): Promise<void> {
     for (const { id } of requests) await unlinkIfThere(this.ground.ports.disk, this.holdFile(id));
     await super.drop(requests);
   }
@@ -109,7 +109,7 @@ class FileBeforeRecord extends LockTable {
 
 /** Removes the hold file of what was dropped, and then completes what was committed under it. */
 class FileBeforeRedo extends LockTable {
-  override async finishDropped(request: Request, table: Table): Promise<void> {
+  override async finishDropped(request: LockRequestRecord, table: Table): Promise<void> {
     await unlinkIfThere(this.ground.ports.disk, this.holdFile(request.id));
     await super.finishDropped(request, table);
   }
@@ -117,13 +117,13 @@ class FileBeforeRedo extends LockTable {
 
 /** U1: widens the request where it stands, if those who hold now allow it. Who only waits is not asked. */
 class UpgradeInPlace extends TablePathLocks {
-  override async upgrade(grant: Grant, to: WidthChange): Promise<void> {
+  override async upgrade(grant: Grant, to: LockChange): Promise<void> {
     for (;;) {
-      let blockers: Request[] = [];
+      let blockers: LockRequestRecord[] = [];
       const entry = await this.table.append(({ requests, redos }, { fence, change }) => {
         const mine = findOwn(requests, grant);
         if (mine === undefined) return undefined;
-        const wider: Request = { ...mine, claims: changed(mine.claims, to), fence, change };
+        const wider: LockRequestRecord = { ...mine, claims: changed(mine.claims, to), fence, change };
         const holding = requests.filter((request) => blockersOf(requests, request).length === 0);
         blockers = blockersOf([...holding.filter((request) => request !== mine), wider], wider);
         if (blockers.length > 0) return undefined;
@@ -144,7 +144,7 @@ class UpgradeInPlace extends TablePathLocks {
 
 /** The hold goes on with the fence that it had, though others have come in between. */
 class UpgradeWithOldFence extends TablePathLocks {
-  override async upgrade(grant: Grant, to: WidthChange, options: Waiting): Promise<void> {
+  override async upgrade(grant: Grant, to: LockChange, options: Waiting): Promise<void> {
     const { fence } = grant;
     await super.upgrade(grant, to, options);
     grant.fence = fence;
@@ -153,7 +153,7 @@ class UpgradeWithOldFence extends TablePathLocks {
 
 /** A downgrade that failed changes nothing about the hold, also when its answer was lost. */
 class DowngradeWithoutDoubt extends TablePathLocks {
-  override async downgrade(grant: Grant, to: WidthChange): Promise<void> {
+  override async downgrade(grant: Grant, to: LockChange): Promise<void> {
     const { claims, asked } = grant;
     try {
       await super.downgrade(grant, to);
@@ -178,7 +178,7 @@ class ClosingInSilence extends TablePathLocks {
 
 /** Looks once whether it is offered; takes it then, whoever has it by now. */
 class ReceiveWithoutLookingAgain extends TablePathLocks {
-  protected override async takeOver(token: string, life: Life): Promise<Request> {
+  protected override async takeOver(token: string, life: HolderSession): Promise<LockRequestRecord> {
     const id = token.slice(0, token.lastIndexOf("."));
     const offered = (await this.table.read()).state.requests.find((request) => request.id === id);
     if (offered?.transfer === undefined) throw holdfastError("NO_SUCH_TRANSFER", "It was taken.", { token });

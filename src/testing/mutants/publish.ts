@@ -1,10 +1,10 @@
 // Known-wrong variants of publish.
-import { outcomeUnknown, putIfAbsent, replace } from "../../durable/publish.ts";
-import type { Staging } from "../../durable/staging.ts";
+import { outcomeUnknown, putIfAbsent, replace } from "../../durable/publish/publish.ts";
+import type { Staging } from "../../durable/publish/staging.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { mustHold, type Scenario } from "../explorer/scenario.ts";
-import { publishScenarios, type Publishing } from "../scenarios/publish.ts";
+import { publishScenarios, type Publishing } from "../scenarios/durable/publish.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** A disk that leaves out what it is told to leave out. */

@@ -1,14 +1,14 @@
 // Known-wrong ways to apply a committed change: each lets somebody who comes late touch what the next holder made.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { removeTree } from "../../durable/directory.ts";
-import { findLeftovers } from "../../locks/leftovers.ts";
-import { LockTable } from "../../locks/lock-table.ts";
-import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo-apply.ts";
-import type { Redo, RedoStep } from "../../locks/redo-record.ts";
-import { brokenHolderScenarios, oldText } from "../scenarios/broken-holders.ts";
-import type { LockScenarioOptions } from "../scenarios/lock-actors.ts";
-import { staleRedoScenarios } from "../scenarios/stale-redo.ts";
+import { removeTree } from "../../durable/publish/directory.ts";
+import { findLeftovers } from "../../locks/table/cleanup.ts";
+import { LockTable } from "../../locks/table/lock-table.ts";
+import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo/apply.ts";
+import type { Redo, RedoStep } from "../../locks/redo/record.ts";
+import { brokenHolderScenarios, oldText } from "../scenarios/locks/broken-holders.ts";
+import type { LockScenarioOptions } from "../scenarios/locks/lock-actors.ts";
+import { staleRedoScenarios } from "../scenarios/locks/stale-redo.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Applies each step by `applyStep`, then marks the redo as done: what the variants have in common. */

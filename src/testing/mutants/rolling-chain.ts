@@ -1,11 +1,11 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
-import { removeDirectory, unlinkIfThere } from "../../durable/directory.ts";
-import { Chain } from "../../durable/chain.ts";
-import type { View } from "../../durable/epoch.ts";
-import { RollingChain } from "../../durable/rolling-chain.ts";
-import { Succession, type SuccessionParts } from "../../durable/succession.ts";
+import { removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { Chain } from "../../durable/chain/chain.ts";
+import type { View } from "../../durable/chain/epoch.ts";
+import { RollingChain } from "../../durable/chain/rolling-chain.ts";
+import { EpochRollover, type EpochRolloverParts } from "../../durable/chain/epoch-rollover.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import { chainScenarios } from "../scenarios/chain.ts";
+import { chainScenarios } from "../scenarios/durable/chain.ts";
 import {
   appender,
   collector,
@@ -13,8 +13,8 @@ import {
   rollingChainScenarios,
   rollingScenario,
   type RollingScenarioOptions,
-} from "../scenarios/rolling-chain.ts";
-import { comesBackScenarios, twoBootsScenarios } from "../scenarios/two-boots.ts";
+} from "../scenarios/durable/rolling-chain.ts";
+import { comesBackScenarios, twoBootsScenarios } from "../scenarios/durable/two-boots.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** Believes a link, or what it read, without asking whether the epoch is still open. */
@@ -57,12 +57,12 @@ class ChainTrustingStaleHandles<T> extends RollingChain<T> {
 
 /** Succeeds an epoch of another boot as if all of its holders were dead. */
 class ChainBelievingInRestarts<T> extends RollingChain<T> {
-  protected override newSuccession(parts: SuccessionParts<T>): Succession<T> {
+  protected override newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
     return new SuccessionBelievingInRestarts(parts);
   }
 }
 
-class SuccessionBelievingInRestarts<T> extends Succession<T> {
+class SuccessionBelievingInRestarts<T> extends EpochRollover<T> {
   protected override async seal(): Promise<void> {
     // As if another boot id meant that nobody lives.
   }
@@ -70,12 +70,12 @@ class SuccessionBelievingInRestarts<T> extends Succession<T> {
 
 /** Takes what a share lists for all that was won in an epoch. */
 class ChainBelievingListings<T> extends RollingChain<T> {
-  protected override newSuccession(parts: SuccessionParts<T>): Succession<T> {
+  protected override newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
     return new SuccessionBelievingListings(parts);
   }
 }
 
-class SuccessionBelievingListings<T> extends Succession<T> {
+class SuccessionBelievingListings<T> extends EpochRollover<T> {
   protected override async isFree(): Promise<boolean> {
     return true;
   }

@@ -1,15 +1,15 @@
 // Known-wrong variants of the semaphore: each is what some program out there does, or what we nearly did.
-import type { Claim } from "../../locks/semaphore/claim.ts";
-import { LockName, type Attempt } from "../../locks/semaphore/lock-name.ts";
-import { look, type Sight, type Taken } from "../../locks/semaphore/sight.ts";
+import type { SemaphoreClaim } from "../../locks/semaphore/claim.ts";
+import { SemaphoreProtocol, type Attempt } from "../../locks/semaphore/protocol.ts";
+import { observe, type Observation, type Taken } from "../../locks/semaphore/observe.ts";
 import type { Guarded } from "../../locks/semaphore/guard.ts";
 import { diskError, hasErrno, isOutage } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { semaphoreScenarios } from "../scenarios/semaphore.ts";
+import { semaphoreScenarios } from "../scenarios/locks/semaphore.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** S1: only takers ask for the guard. A holder that has grown old, or acts for another process, compares and unlinks. */
-class GuardAtTakeoverOnly extends LockName {
+class GuardAtTakeoverOnly extends SemaphoreProtocol {
   protected override mustGuard(): boolean {
     return false;
   }
@@ -18,7 +18,7 @@ class GuardAtTakeoverOnly extends LockName {
 const leaseMs = 10_000;
 
 /** S4: the guard is a file with a lease, which a sleeper holds and another one steals. */
-class GuardWithLease extends LockName {
+class GuardWithLease extends SemaphoreProtocol {
   protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     const { disk, clock } = this.ports;
     const guard = `${this.path}.lease`;
@@ -41,7 +41,7 @@ class GuardWithLease extends LockName {
 }
 
 /** Removes what it found stale, and creates on the free name; as the protocol says, and as most lock packages do. */
-export class TakeoverByUnlink extends LockName {
+export class TakeoverByUnlink extends SemaphoreProtocol {
   protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return { result: await action() };
   }
@@ -54,7 +54,7 @@ export class TakeoverByUnlink extends LockName {
 }
 
 /** Moves what it found stale to a name of its own, and looks there whether that was it; if not, it puts it back. */
-class TakeoverByRenameAndVerify extends LockName {
+class TakeoverByRenameAndVerify extends SemaphoreProtocol {
   protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return { result: await action() };
   }
@@ -68,7 +68,7 @@ class TakeoverByRenameAndVerify extends LockName {
       if (!hasErrno(error, "ENOENT")) throw error;
       return false;
     }
-    const moved = await look(disk, mine);
+    const moved = await observe(disk, mine);
     // The name is free while this is found out, and whoever comes now enters beside the one whose lock was moved away.
     if (moved.kind === "taken" && moved.signature !== sight.signature)
       await disk.link(mine, this.path).catch(() => undefined);
@@ -78,7 +78,7 @@ class TakeoverByRenameAndVerify extends LockName {
 }
 
 /** Looks, then writes, then puts its lock in the place of whatever is there by now. */
-class TakeoverByReplacing extends LockName {
+class TakeoverByReplacing extends SemaphoreProtocol {
   protected override async takeOver(sight: Taken): Promise<boolean> {
     const { disk, host, clock } = this.ports;
     if (!(await this.isStillStale(sight))) return false;
@@ -91,7 +91,7 @@ class TakeoverByReplacing extends LockName {
 }
 
 /** Moves away what it found stale, and makes its own lock if the name is free then, whatever it was that it has moved. */
-class TakeoverWithoutASecondLook extends LockName {
+class TakeoverWithoutASecondLook extends SemaphoreProtocol {
   protected override async takeOver(sight: Taken, make: () => Promise<boolean>): Promise<boolean> {
     if (!(await this.isStillStale(sight))) return false;
     await this.ports.disk.rename(this.path, `${this.path}.${this.ports.host.pid}.stale`).catch(() => undefined);
@@ -100,15 +100,15 @@ class TakeoverWithoutASecondLook extends LockName {
 }
 
 /** Enters on a free name at once, while a taker has a lock in its hands that it has moved by mistake. */
-class FreeNameCountsAtOnce extends LockName {
+class FreeNameCountsAtOnce extends SemaphoreProtocol {
   protected override async isSettled(): Promise<boolean> {
     return true;
   }
 }
 
 /** Reads whose pid is in the file, and unlinks it if that is its own. */
-class ReleaseByReadThenUnlink extends LockName {
-  override async giveUp(claim: Claim): Promise<boolean> {
+class ReleaseByReadThenUnlink extends SemaphoreProtocol {
+  override async giveUp(claim: SemaphoreClaim): Promise<boolean> {
     const sight = await this.look();
     if (sight.kind === "free" || sight.record?.pid !== claim.record.pid) return false;
     await this.ports.disk.unlink(this.path).catch(() => undefined);
@@ -117,21 +117,21 @@ class ReleaseByReadThenUnlink extends LockName {
 }
 
 /** Keeps its lock young by writing it anew: emptied first, then filled. And takes an empty file for no lock. */
-export class RefreshByTruncate extends LockName {
+export class RefreshByTruncate extends SemaphoreProtocol {
   override async attempt(tag: string | undefined): Promise<Attempt> {
     const attempt = await super.attempt(tag);
     if ("claim" in attempt) await this.#refresh(attempt.claim);
     return attempt;
   }
 
-  override async look(): Promise<Sight> {
+  override async look(): Promise<Observation> {
     const sight = await super.look();
     if (sight.kind === "free" || !sight.signature.startsWith("file:@")) return sight;
     await this.ports.disk.unlink(this.path).catch(() => undefined);
     return { kind: "free" };
   }
 
-  async #refresh({ bytes, record }: Claim): Promise<void> {
+  async #refresh({ bytes, record }: SemaphoreClaim): Promise<void> {
     const { disk } = this.ports;
     const empty = `${this.path}.${record.pid}.empty`;
     await disk.createFile(empty, new Uint8Array(), { sync: false });
@@ -154,13 +154,13 @@ async function readText(disk: Disk, path: string): Promise<string> {
 
 const together = /are inside together/;
 
-function mutant(name: string, about: string, Name: typeof LockName, scenario: string): Mutant {
+function mutant(name: string, about: string, Name: typeof SemaphoreProtocol, scenario: string): Mutant {
   return { name, about, scenario: scenarioNamed(semaphoreScenarios(Name), scenario), breaks: together };
 }
 
 /** Tells the user that what it has opened is gone, as if that were a failure. */
-class StaleHandleIsAFailure extends LockName {
-  override async look(): Promise<Sight> {
+class StaleHandleIsAFailure extends SemaphoreProtocol {
+  override async look(): Promise<Observation> {
     const sight = await super.look();
     if (sight.kind === "taken" && sight.isFleeting) throw diskError("ESTALE", "read", this.path);
     return sight;
@@ -168,8 +168,8 @@ class StaleHandleIsAFailure extends LockName {
 }
 
 /** Removes its lock again when the answer was lost, without a look whose it is by now. */
-class ReleaseRepeatedBlindly extends LockName {
-  override async giveUp(claim: Claim): Promise<boolean> {
+class ReleaseRepeatedBlindly extends SemaphoreProtocol {
+  override async giveUp(claim: SemaphoreClaim): Promise<boolean> {
     const { disk } = this.ports;
     if (!(await this.isStanding(claim))) return false;
     const unlink = (): Promise<void> => disk.unlink(this.path);

@@ -1,22 +1,22 @@
 // All scenarios, by the room whose promises they are about. A new file of scenarios is one line here.
 import type { Scenario, ScenarioSize } from "../explorer/scenario.ts";
-import { brokenHolderScenarios } from "./broken-holders.ts";
-import { chainScenarios } from "./chain.ts";
-import { changingHandsScenarios } from "./changing-hands.ts";
-import { eventConsumerScenarios } from "./event-consumers.ts";
-import { eventScenarios } from "./events.ts";
-import { gateScenarios } from "./gate.ts";
-import { groundScenarios } from "./ground.ts";
-import { groupCommitScenarios } from "./group-commit.ts";
-import { livenessScenarios } from "./liveness.ts";
-import { pathLockScenarios } from "./path-locks.ts";
-import { publishScenarios } from "./publish.ts";
-import { redoScenarios } from "./redo.ts";
-import { rollingChainScenarios } from "./rolling-chain.ts";
-import { semaphoreScenarios } from "./semaphore.ts";
-import { staleRedoScenarios } from "./stale-redo.ts";
-import { twoBootsScenarios } from "./two-boots.ts";
-import { unsyncedEventScenarios } from "./unsynced-events.ts";
+import { brokenHolderScenarios } from "./locks/broken-holders.ts";
+import { chainScenarios } from "./durable/chain.ts";
+import { changingHandsScenarios } from "./locks/changing-hands.ts";
+import { eventConsumerScenarios } from "./events/consumers.ts";
+import { eventScenarios } from "./events/events.ts";
+import { gateScenarios } from "./durable/gate.ts";
+import { groundScenarios } from "./durable/ground.ts";
+import { groupCommitScenarios } from "./durable/group-commit.ts";
+import { livenessScenarios } from "./durable/liveness.ts";
+import { pathLockScenarios } from "./locks/path-locks.ts";
+import { publishScenarios } from "./durable/publish.ts";
+import { redoScenarios } from "./locks/redo.ts";
+import { rollingChainScenarios } from "./durable/rolling-chain.ts";
+import { semaphoreScenarios } from "./locks/semaphore.ts";
+import { staleRedoScenarios } from "./locks/stale-redo.ts";
+import { twoBootsScenarios } from "./durable/two-boots.ts";
+import { unsyncedEventScenarios } from "./events/unsynced-events.ts";
 
 const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario[])[]>> = {
   durable: [

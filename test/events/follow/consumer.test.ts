@@ -3,7 +3,7 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
-import type { EventConsumer, EventStore } from "../../../src/events/event-store.ts";
+import type { EventConsumer, EventStore } from "../../../src/events/model/event-store.ts";
 import { Checkpoints } from "../../../src/events/follow/checkpoints.ts";
 import { accessOf } from "../../../src/events/log-access.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";

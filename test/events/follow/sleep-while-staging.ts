@@ -1,5 +1,5 @@
 // A process that sleeps past its lease in the middle of staging a record: others judge it dead, and sweep the directory it stages in.
-import { parentOf, removeDirectory } from "../../../src/durable/directory.ts";
+import { parentOf, removeDirectory } from "../../../src/durable/publish/directory.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { withDisk } from "./log-world.ts";
 

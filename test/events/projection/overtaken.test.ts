@@ -1,11 +1,11 @@
 // Several programs that build at the same time, perhaps with different versions: whoever was overtaken takes nothing away from those who read, and nothing goes back.
 import { expect, onTestFinished, test } from "vitest";
 import type { Running } from "../../../src/common.ts";
-import type { EventStore } from "../../../src/events/event-store.ts";
+import type { EventStore } from "../../../src/events/model/event-store.ts";
 import { accessOf } from "../../../src/events/log-access.ts";
 import { Catalog } from "../../../src/events/projection/catalog.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
-import { openGeneration, ProjectionPlace } from "../../../src/events/projection/generation.ts";
+import { openGeneration, ProjectionFiles } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { LogWorld, withDisk } from "../follow/log-world.ts";
@@ -84,7 +84,7 @@ test("a builder that was overtaken by a newer version leaves the generation that
   await expect(rebuilding).rejects.toMatchObject({ code: "NEWER_FORMAT" });
   const reader = await openProjection(store, shelves());
   expect(await reader.get("tea")).toEqual(madeByOld);
-  const { checkpoints } = await openGeneration(new ProjectionPlace(accessOf(store), "shelves"), 1);
+  const { checkpoints } = await openGeneration(new ProjectionFiles(accessOf(store), "shelves"), 1);
   expect((await checkpoints.read()).state).toMatchObject({ isBegun: true, isClosed: false });
   slower.wake();
   await next.waitUntilProcessed((await store.append(stocked("tea", 1))).last);
@@ -107,7 +107,7 @@ test("a builder whose files were removed by a newer version says that there is o
 
 test("a builder that slept before the switch while its generation was given up removes nothing that is read", async () => {
   const { world, store } = await worldWithTea();
-  const { directory } = new ProjectionPlace(accessOf(store), "shelves");
+  const { directory } = new ProjectionFiles(accessOf(store), "shelves");
   const { staging, ports } = accessOf(store).ground;
   const catalog = await Catalog.open(staging, `${directory}/catalog`, ports.host.bootId);
   const reader = await openProjection(store, shelves());

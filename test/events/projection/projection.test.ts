@@ -1,6 +1,6 @@
 // Read models: documents that follow the log, one writer at a time, any number of readers, and none sees half of anything.
 import { describe, expect, test, vi } from "vitest";
-import type { EventStore } from "../../../src/events/event-store.ts";
+import type { EventStore } from "../../../src/events/model/event-store.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";

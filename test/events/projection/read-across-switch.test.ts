@@ -1,6 +1,6 @@
 // Reading all documents while generations are switched: of one generation or not at all, never a part of each.
 import { expect, test } from "vitest";
-import type { EventStore } from "../../../src/events/event-store.ts";
+import type { EventStore } from "../../../src/events/model/event-store.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import { LogWorld, withDisk } from "../follow/log-world.ts";

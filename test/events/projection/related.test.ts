@@ -1,7 +1,7 @@
 // Related events: what a document needs to know though it is about something else.
 import { describe, expect, test } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
-import type { EventStore } from "../../../src/events/event-store.ts";
+import type { EventStore } from "../../../src/events/model/event-store.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import { LogWorld } from "../follow/log-world.ts";

@@ -1,14 +1,14 @@
 // What single operations cost on a share when nobody else is there: how long they take, and how many requests they send.
 import { readFileSync } from "node:fs";
 import { mkdir, open, unlink } from "node:fs/promises";
-import { Chain } from "../../../src/durable/chain.ts";
-import { Ground } from "../../../src/durable/ground.ts";
-import { RollingChain } from "../../../src/durable/rolling-chain.ts";
+import { Chain } from "../../../src/durable/chain/chain.ts";
+import { Ground } from "../../../src/durable/liveness/ground.ts";
+import { RollingChain } from "../../../src/durable/chain/rolling-chain.ts";
 import { openEvents } from "../../../src/events/index.ts";
 import { openPathLocks, openStoreLock } from "../../../src/locks/index.ts";
 import { openNodePorts } from "../../../src/ports/node/ports.ts";
 import { report } from "../../../src/testing/processes/child-side.ts";
-import { addOne, countId, counterOptions, type Counter } from "../../../src/testing/scenarios/counter.ts";
+import { addOne, countId, counterOptions, type Counter } from "../../../src/testing/scenarios/durable/counter.ts";
 
 export interface Cost {
   readonly what: string;

@@ -16,7 +16,7 @@ import {
 import { basename, dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tryLock, unlock } from "fs-native-extensions";
-import { openNodeDisk } from "../../../src/ports/node/disk.ts";
+import { openNodeDisk } from "../../../src/ports/node/disk/disk.ts";
 import { report } from "../../../src/testing/processes/child-side.ts";
 
 export interface HandOrder {

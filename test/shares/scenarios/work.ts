@@ -1,6 +1,6 @@
 // Three machines that work on one folder: in peace, and while machines die, sleep and are cut off. One pair of scenarios for each part of the torture.
 import { setTimeout as sleep } from "node:timers/promises";
-import { tortureParts } from "../../../src/testing/torture-parts.ts";
+import { tortureParts } from "../../../src/testing/torture/parts.ts";
 import type { Bed } from "../bed.ts";
 import { Crews } from "../crews.ts";
 import { faultsOf, type Fault } from "../faults.ts";

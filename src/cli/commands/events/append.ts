@@ -1,0 +1,179 @@
+// The command `holdfast events append`: events from the command line or from stdin, one append after the other.
+import { Option, type Command } from "commander";
+import type { Appended, AppendOptions, EventStore, LogMode, NewEvent, Query } from "../../../events/index.ts";
+import { HoldfastError, isHoldfastError } from "../../../index.ts";
+import { parseDuration } from "../../duration.ts";
+import type { Run } from "../../run.ts";
+import { badInput, inInput, inputLines, LineWriter, type LineRange } from "./lines.ts";
+import {
+  collect,
+  damaged,
+  logDirectoryOf,
+  parseCount,
+  parseJson,
+  parseQuery,
+  verb,
+  withEvents,
+  wrongUsage,
+  type LogFlags,
+} from "./log.ts";
+
+interface AppendFlags extends LogFlags {
+  readonly type?: string;
+  readonly data?: unknown;
+  readonly tag?: readonly string[];
+  readonly id?: string;
+  readonly metadata?: unknown;
+  readonly ifNoneMatch?: Query;
+  readonly after?: number;
+  readonly batch: number;
+  readonly timeout: number;
+  readonly mode?: LogMode;
+}
+
+export const modeOption = (): Option =>
+  new Option("--mode <mode>", "how a log that is made by this call is kept (default: by the file system)").choices([
+    "local",
+    "share",
+  ]);
+
+export const timeoutOption = (): Option =>
+  new Option("--timeout <duration>", "how long to wait for other writers: 30s, 500ms, 2m")
+    .argParser(parseDuration)
+    .default(5_000, "5s");
+
+export function registerAppend(events: Command, run: Run): void {
+  const command = verb(events, "append", {
+    summary: "append events",
+    description:
+      "Appends the event that the options describe, or those that come in on stdin: a line of NDJSON {type, data, tags?, metadata?, id?} is one append, and so is a line with a list of such, which is there as a whole or not at all. Says {first, last, repeated} of each when it is durable. The first that fails ends it; those that were told are there. Events with an id can be appended again: what is there already is not added twice. Makes the log if there is none.",
+    options: [
+      new Option("--type <type>", "append one event of this type, and read nothing from stdin"),
+      new Option("--data <json>", "its data (default: null)").argParser(parseJson),
+      new Option("--tag <tag>", "a tag of it; may be repeated").argParser(collect),
+      new Option("--metadata <json>", "its metadata").argParser(parseJson),
+      new Option("--id <id>", "its id (default: a new one)"),
+      new Option("--if-none-match <query>", 'only if no event matches, as {"types":[…],"tags":[…]}, or all').argParser(
+        parseQuery,
+      ),
+      new Option("--after <position>", "only events after this position count for --if-none-match").argParser(
+        parseCount,
+      ),
+      new Option("--batch <n>", "append so many lines of stdin at once: faster, and all of them or none")
+        .argParser(parseCount)
+        .default(1),
+      timeoutOption(),
+      modeOption(),
+    ],
+    examples: [
+      "holdfast events append /mnt/shop/events --type Sold --data '{\"sku\":1}' --tag sku:1",
+      'holdfast events append /mnt/shop/events --type Opened --tag till:3 --if-none-match \'{"types":["Opened"],"tags":["till:3"]}\'',
+      "jq -c '.[]' sales.json | holdfast events append /mnt/shop/events --batch 100",
+    ],
+    exits: {
+      done: "all appended, or there already",
+      failed: "the condition failed, and nothing was appended; or no permission, disk full",
+      wrongUsage,
+      verificationFailed: damaged,
+      failedForGood: "an event is not valid, or its id is taken by another",
+      tryAgain: "others were writing for too long, or the answer was lost: try again, with the same ids",
+    },
+  });
+  command.action(async (directory: string, flags: AppendFlags) => {
+    checkFlags(flags, command);
+    const path = await logDirectoryOf(directory, flags, command, run);
+    const { mode, timeout: lockTimeoutMs } = flags;
+    await withEvents(path, { mode, lockTimeoutMs }, (store) => appendAll(store, flags, run));
+  });
+}
+
+function checkFlags({ type, data, tag, id, metadata, after, ifNoneMatch, batch }: AppendFlags, command: Command): void {
+  if (type === undefined && (data !== undefined || tag !== undefined || id !== undefined || metadata !== undefined))
+    command.error("error: --data, --tag, --metadata and --id describe an event: give it a --type");
+  if (after !== undefined && ifNoneMatch === undefined)
+    command.error("error: --after is part of a condition: give --if-none-match too");
+  if (batch < 1 || batch > 10_000) command.error("error: --batch must be from 1 to 10000");
+}
+
+async function appendAll(store: EventStore, flags: AppendFlags, run: Run): Promise<void> {
+  using writer = new LineWriter(run.pipes);
+  const { type, data = null, tag: tags, id, metadata, ifNoneMatch: failIfEventsMatch, after } = flags;
+  const condition = failIfEventsMatch === undefined ? undefined : { failIfEventsMatch, after };
+  const options: AppendOptions = { condition, signal: run.signal };
+  if (type !== undefined) {
+    const event = { type, data, tags, id, metadata } as NewEvent;
+    await writer.writeJson(await append(store, event, options));
+  } else
+    for await (const { lines, events } of batches(run, flags.batch))
+      await writer.writeJson(await append(store, events, options, lines));
+  await writer.end();
+}
+
+interface Batch {
+  readonly lines: LineRange;
+  readonly events: NewEvent | readonly NewEvent[];
+}
+
+/** A list is always an append of its own. */
+async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
+  let gathered: NewEvent[] = [];
+  let lines: LineRange = { first: 0, last: 0 };
+  for await (const { number, text } of inputLines(run)) {
+    run.signal.throwIfAborted();
+    const value = parseLine(number, text);
+    if (gathered.length > 0 && (Array.isArray(value) || gathered.length >= size)) {
+      yield { lines, events: gathered };
+      gathered = [];
+    }
+    if (Array.isArray(value)) yield { lines: { first: number, last: number }, events: value as readonly NewEvent[] };
+    else {
+      lines = { first: gathered.length === 0 ? number : lines.first, last: number };
+      gathered.push(value as NewEvent);
+      // At once: whoever types, or waits for the answer, sends no more before it.
+      if (size === 1) {
+        yield { lines, events: gathered };
+        gathered = [];
+      }
+    }
+  }
+  if (gathered.length > 0) yield { lines, events: gathered };
+}
+
+/** `position` and `time` are those of another log, or of an earlier place, and tell nothing here: what was read can be appended. */
+const fields = new Set(["type", "data", "tags", "metadata", "id", "position", "time"]);
+
+function parseLine(number: number, text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw badInput(number, "it is not JSON", error);
+  }
+  for (const event of Array.isArray(value) ? (value as unknown[]) : [value])
+    if (typeof event === "object" && event !== null)
+      for (const field of Object.keys(event))
+        // One that is misspelt would be lost.
+        if (!fields.has(field)) throw badInput(number, `an event has no field ${JSON.stringify(field)}`);
+  return value;
+}
+
+/** `lines` are those of the input that the events came from, if they did: whoever sent thousands wants to know which. */
+async function append(
+  store: EventStore,
+  events: NewEvent | readonly NewEvent[],
+  options: AppendOptions,
+  lines?: LineRange,
+): Promise<Appended> {
+  try {
+    return await store.append(events, options);
+  } catch (error) {
+    if (isHoldfastError(error, "EVENT_INVALID", "EVENT_ID_REUSED", "TOO_LARGE", "APPEND_CONDITION_FAILED")) {
+      const { name: _name, code: _code, action: _action, message, ...facts } = error.toJSON();
+      throw new HoldfastError(error.code, inInput(lines, String(message)), facts, error);
+    }
+    // What a compiler would have found in a program is found here in the input.
+    if (!isHoldfastError(error) && (error instanceof TypeError || error instanceof RangeError))
+      throw new HoldfastError("EVENT_INVALID", inInput(lines, error.message), { type: "", issues: [error.message] }, error); // prettier-ignore
+    throw error;
+  }
+}

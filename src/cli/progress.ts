@@ -1,0 +1,35 @@
+// How far a long command has come: for a person at a terminal, on one line that goes when it is done.
+import type { Run } from "./run.ts";
+
+const everyMs = 100;
+
+export class Progress implements Disposable {
+  readonly #stderr: Run["pipes"]["stderr"];
+  readonly #isShown: boolean;
+  readonly #what: string;
+  #saidMs = 0;
+  #width = 0;
+  #said = "";
+
+  constructor({ pipes: { stderr }, output }: Run, what: string) {
+    this.#stderr = stderr;
+    this.#isShown = output.isWatched;
+    this.#what = what;
+  }
+
+  readonly tell = (done: number, total: number): void => {
+    const nowMs = Date.now();
+    if (!this.#isShown || (nowMs - this.#saidMs < everyMs && done < total)) return;
+    this.#saidMs = nowMs;
+    const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
+    const text = `${this.#what}: ${percent} % (${done} of ${total})`;
+    if (text === this.#said) return;
+    this.#said = text;
+    this.#stderr.write(`\r${text.padEnd(this.#width)}`);
+    this.#width = text.length;
+  };
+
+  [Symbol.dispose](): void {
+    if (this.#width > 0) this.#stderr.write(`\r${" ".repeat(this.#width)}\r`);
+  }
+}

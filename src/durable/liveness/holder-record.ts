@@ -1,0 +1,75 @@
+// The record by which a holder is known to others, and where everything that belongs to it lies.
+import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
+import type { RecordKind } from "../../format/record.ts";
+
+export interface HolderRecord {
+  /** Never used again. */
+  readonly id: string;
+  /** For people. */
+  readonly name: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly startedAtMs: number;
+  /** Of Holdfast. */
+  readonly version: string;
+  /** Silent for so long, it counts as dead. */
+  readonly leaseMs: number;
+  readonly bootId: string;
+  /** Whether it saw its disk as a local one: then its kernel is the only one that did. */
+  readonly isLocal: boolean;
+  /** Which file its heartbeat is, as its own kernel sees it; empty when it could not lock it. */
+  readonly beatIdentity: string;
+}
+
+export const holderKind: RecordKind<HolderRecord> = {
+  kind: "holder",
+  decode: (value) => {
+    const fields = objectOf(value);
+    return {
+      id: textOf(fields.id),
+      name: textOf(fields.name),
+      host: textOf(fields.host),
+      pid: countOf(fields.pid),
+      startedAtMs: countOf(fields.startedAtMs),
+      version: textOf(fields.version),
+      leaseMs: countOf(fields.leaseMs),
+      bootId: textOf(fields.bootId),
+      isLocal: flagOf(fields.isLocal),
+      beatIdentity: textOf(fields.beatIdentity),
+    };
+  },
+};
+
+/** The names in a ground. */
+export class GroundLayout {
+  readonly directory: string;
+  readonly holders: string;
+  readonly temps: string;
+  readonly groundRecord: string;
+
+  constructor(directory: string) {
+    this.directory = directory;
+    this.holders = `${directory}/holders`;
+    this.temps = `${directory}/temp`;
+    this.groundRecord = `${directory}/ground.json`;
+  }
+
+  /** Made last when a holder begins: from then on it counts. */
+  record(id: string): string {
+    return `${this.holders}/${id}.json`;
+  }
+  /** What `record` becomes when the holder is judged dead: by a rename, so that it is final for everybody. */
+  deathRecord(id: string): string {
+    return `${this.holders}/${id}.dead`;
+  }
+  beat(id: string): string {
+    return `${this.holders}/${id}.beat`;
+  }
+  /** The beat of one who looked dead to somebody, as he saw it. */
+  suspicion(id: string): string {
+    return `${this.holders}/${id}.suspect`;
+  }
+  temp(id: string): string {
+    return `${this.temps}/${id}`;
+  }
+}

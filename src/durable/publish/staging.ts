@@ -1,0 +1,62 @@
+// The place where a process writes files that nobody may see yet: its own, swept only when its holder is dead.
+import { holdfastError } from "../../errors.ts";
+import { randomName } from "../../format/id.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import type { Random } from "../../ports/random.ts";
+import { parentOf } from "./directory.ts";
+import { createUniqueFile } from "./unique-file.ts";
+
+export interface Staging {
+  readonly disk: Disk;
+  readonly random: Random;
+  /** Gives `temp/<holder>` of the life that this process has now, on the same file system as every target. */
+  readonly directory: () => Promise<string>;
+  /** Told when that directory is found gone: only its holder can say what ends with it. */
+  readonly onSwept?: ((directory: string) => void) | undefined;
+}
+
+export interface StageOptions {
+  readonly sync: boolean;
+  /** Default: a new name in the staging directory. If it is given, it must be new too. */
+  readonly path?: string | undefined;
+}
+
+/**
+ * Writes a new file under a name of 128 random bits: a name made of pid and counter is the same in two containers. DISK_FULL and other failures
+ * leave nothing behind.
+ */
+export async function stage(staging: Staging, bytes: Uint8Array, { sync, path }: StageOptions): Promise<string> {
+  const temp = path ?? newTemp(staging, await staging.directory());
+  try {
+    await createUniqueFile(staging.disk, temp, bytes, { sync });
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT")) throw error;
+    staging.onSwept?.(parentOf(temp));
+    throw swept(temp, error);
+  }
+  return temp;
+}
+
+/** A name that nobody has in `directory`. */
+export function newTemp({ random }: Staging, directory: string): string {
+  return `${directory}/${randomName(random.bytes(16))}`;
+}
+
+/** LOCK_LOST when `directory`, which `staging` gave, is gone. By making a file in it: on a share only a change is surely answered by the server. */
+export async function mustStand(staging: Staging, directory: string): Promise<void> {
+  const path = newTemp(staging, directory);
+  await discard(staging, await stage(staging, new Uint8Array(), { sync: false, path }));
+}
+
+/** The directory of a holder goes only when it is closed or judged dead. */
+function swept(path: string, cause: unknown): Error {
+  const message = `${path} cannot be made: its directory is gone, so this process was closed or taken for dead meanwhile. Open it again.`;
+  return holdfastError("LOCK_LOST", message, { path }, cause);
+}
+
+/** Removes a temp file that has served. */
+export async function discard(staging: Staging, temp: string): Promise<void> {
+  // Whatever stands in the way: the file is in nobody's way, and goes when its holder is swept.
+  await staging.disk.unlink(temp).catch(() => undefined);
+}

@@ -1,0 +1,38 @@
+// The content of an index file for one segment, from the index of that segment in memory.
+import type { ActiveIndex } from "../memory/active-index.ts";
+import type { IndexContent, StoredKey, StoredLine } from "./index-writer.ts";
+
+const listLength = 1024;
+
+export function contentOf(index: ActiveIndex): IndexContent {
+  return {
+    keyCount: index.chains.keyCount,
+    lineCount: index.lines.length,
+    lines: async function* () {
+      yield linesOf(index);
+    },
+    // In lists, so that others get their turn on the thread.
+    keys: async function* () {
+      const sorted = index.chains.sortedKeys();
+      for (let from = 0; from < sorted.length; from += listLength)
+        yield storedKeysOf(index, sorted.subarray(from, from + listLength));
+    },
+  };
+}
+
+function* linesOf({ first: origin, lines }: ActiveIndex): Generator<StoredLine> {
+  for (let index = 0; index < lines.length; index++) {
+    const { first, offset, bytes } = lines.at(index);
+    yield { first: first - origin, segment: 0, offset, bytes };
+  }
+}
+
+function storedKeysOf({ chains }: ActiveIndex, keys: Uint32Array): StoredKey[] {
+  return Array.from(keys, (key) => {
+    const { high, low } = chains.hashOf(key);
+    const positions: number[] = [];
+    for (let entry = chains.newestOf(key); entry !== 0; entry = chains.previousOf(entry))
+      positions.push(chains.eventOf(entry));
+    return { high, low, count: positions.length, positions: positions.reverse() };
+  });
+}

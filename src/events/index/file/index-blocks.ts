@@ -1,0 +1,95 @@
+// Reads the blocks of one index. Nothing is given out that is not exactly what was written for this log, these bytes and this place.
+import { blockBytes, isSealed } from "./block.ts";
+import { getLayout, headerBytesMax, indexNameOf, stampOf, type Coverage, type Layout } from "./index-header.ts";
+import { UnusableIndex } from "../unusable-index.ts";
+
+/** The bytes of an index: a file, or an image in memory. Fewer than asked for only at the end. A file that cannot be read rejects with UnusableIndex. */
+export interface IndexSource {
+  read(offset: number, length: number): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** Enough for a few lists that are read side by side, and for lines that are asked for one after the other. */
+const blocksKept = 32;
+const blocksPerRead = 16;
+const newline = 0x0a;
+
+export class IndexBlocks {
+  readonly name: string;
+  readonly layout: Layout;
+  readonly #source: IndexSource;
+  readonly #dataStart: number;
+  readonly #stamp: number;
+  readonly #kept = new Map<number, Buffer>();
+
+  /** Reads the header only. UnusableIndex when it is not the index of just this. */
+  static async open(source: IndexSource, coverage: Coverage): Promise<IndexBlocks> {
+    const name = indexNameOf(coverage);
+    const record = await findRecordIn(source);
+    if (record === undefined) throw new UnusableIndex(name, "it has no header");
+    return new IndexBlocks(source, name, record.length, layoutIn(record, coverage, name), stampOf(coverage));
+  }
+
+  private constructor(source: IndexSource, name: string, headerLength: number, layout: Layout, stamp: number) {
+    this.name = name;
+    this.layout = layout;
+    this.#source = source;
+    this.#dataStart = Math.ceil(headerLength / blockBytes) * blockBytes;
+    this.#stamp = stamp;
+  }
+
+  /** One that was read lately. */
+  findKept(number: number): Buffer | undefined {
+    return this.#kept.get(number);
+  }
+
+  /** Not to be changed: others get the same. */
+  async block(number: number): Promise<Buffer> {
+    const kept = this.#kept.get(number);
+    if (kept !== undefined) return kept;
+    const [block] = await this.#read(number, 1);
+    const oldest = this.#kept.keys().next();
+    if (this.#kept.size >= blocksKept && !oldest.done) this.#kept.delete(oldest.value);
+    this.#kept.set(number, block as Buffer);
+    return block as Buffer;
+  }
+
+  /** One after the other, several with each read; not kept. */
+  async *run(first: number, count: number): AsyncGenerator<Buffer, void> {
+    for (let done = 0; done < count; done += blocksPerRead)
+      yield* await this.#read(first + done, Math.min(blocksPerRead, count - done));
+  }
+
+  async close(): Promise<void> {
+    await this.#source.close();
+  }
+
+  async #read(first: number, count: number): Promise<Buffer[]> {
+    const bytes = await this.#source.read(this.#dataStart + first * blockBytes, count * blockBytes);
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    return Array.from({ length: count }, (_, index) => {
+      const block = buffer.subarray(index * blockBytes, (index + 1) * blockBytes);
+      if (!isSealed(block, first + index, this.#stamp))
+        throw new UnusableIndex(this.name, `block ${first + index} is torn, altered, or missing`);
+      return block;
+    });
+  }
+}
+
+function layoutIn(record: Uint8Array, coverage: Coverage, name: string): Layout {
+  try {
+    return getLayout(record, coverage, name);
+  } catch (error) {
+    throw new UnusableIndex(name, "its header does not fit", error);
+  }
+}
+
+/** The first line; most headers are in the first block. */
+async function findRecordIn(source: IndexSource): Promise<Uint8Array | undefined> {
+  for (const length of [blockBytes, headerBytesMax]) {
+    const bytes = await source.read(0, length);
+    const end = bytes.indexOf(newline);
+    if (end >= 0) return bytes.subarray(0, end + 1);
+  }
+  return undefined;
+}

@@ -1,0 +1,65 @@
+// What an index keeps in memory once it was asked: a filter of its keys, and with what each block of lines and of keys begins.
+import { payloadBytes } from "./block.ts";
+import { Filter } from "./filter.ts";
+import type { IndexBlocks } from "./index-blocks.ts";
+import { keysPerBlock, linesPerBlock } from "./index-header.ts";
+import type { KeyHash } from "../key-hash.ts";
+
+export class Lookup {
+  readonly filter: Filter;
+  readonly #lineFences: Uint32Array;
+  readonly #keyFences: Uint32Array;
+
+  static async load(blocks: IndexBlocks): Promise<Lookup> {
+    const { filterBytes, lookup, lineCount, keyCount } = blocks.layout;
+    const lineBytes = Math.ceil(lineCount / linesPerBlock) * 4;
+    const keyBytes = Math.ceil(keyCount / keysPerBlock) * 8;
+    const bytes = Buffer.allocUnsafe(filterBytes + lineBytes + keyBytes);
+    let done = 0;
+    for await (const block of blocks.run(lookup, Math.ceil(bytes.length / payloadBytes)))
+      done += block.copy(bytes, done, 0, Math.min(payloadBytes, bytes.length - done));
+    const lineStart = filterBytes;
+    const keyStart = lineStart + lineBytes;
+    return new Lookup(
+      new Filter(Uint8Array.from(bytes.subarray(0, lineStart))),
+      uint32sOf(bytes.subarray(lineStart, keyStart)),
+      uint32sOf(bytes.subarray(keyStart)),
+    );
+  }
+
+  private constructor(filter: Filter, lineFences: Uint32Array, keyFences: Uint32Array) {
+    this.filter = filter;
+    this.#lineFences = lineFences;
+    this.#keyFences = keyFences;
+  }
+
+  /** The block of lines in which this position would be; -1 when all begin after it. */
+  lineBlockOf(position: number): number {
+    return lastOf(this.#lineFences.length, (block) => (this.#lineFences[block] as number) <= position);
+  }
+
+  /** The block of keys in which this one would be; -1 when all begin after it. */
+  keyBlockOf({ high, low }: KeyHash): number {
+    const fences = this.#keyFences;
+    return lastOf(fences.length / 2, (block) => {
+      const fence = fences[block * 2] as number;
+      return fence < high || (fence === high && (fences[block * 2 + 1] as number) <= low);
+    });
+  }
+}
+
+/** The last of so many for which it is true, when it is true up to some point and false from there on; -1 when for none. */
+export function lastOf(count: number, isTrue: (index: number) => boolean): number {
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isTrue(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+function uint32sOf(bytes: Buffer): Uint32Array {
+  return Uint32Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readUInt32LE(index * 4));
+}

@@ -1,0 +1,165 @@
+// One index of sealed segments: immutable, read by blocks. Whatever does not fit makes it unusable, never empty.
+import { IndexBlocks, type IndexSource } from "./index-blocks.ts";
+import { keyBytes, keysPerBlock, lineBytes, linesPerBlock, type Coverage } from "./index-header.ts";
+import type { LinePlace } from "../indexed-line.ts";
+import type { StoredLine } from "../build/index-writer.ts";
+import type { HashedItem, KeyHash } from "../key-hash.ts";
+import { lastOf, Lookup } from "./lookup.ts";
+import { PostingList, type PostingBlocks } from "./posting-list.ts";
+
+/** A block of keys: numbers in place, because a merge walks millions of them. */
+export interface KeyBlock {
+  readonly length: number;
+  readonly highOf: (index: number) => number;
+  readonly lowOf: (index: number) => number;
+  readonly listOf: (index: number) => PostingList;
+}
+
+export class SealedIndex {
+  readonly coverage: Coverage;
+  /** Positions of the first and last event; `last` is `first - 1` when there is none. */
+  readonly first: number;
+  readonly last: number;
+  readonly #blocks: IndexBlocks;
+  readonly #postings: PostingBlocks;
+  #lookup: Lookup | undefined;
+  #loading: Promise<Lookup> | undefined;
+
+  /** Reads the header only. UnusableIndex when it is not the index of just this; so may every further call be refused. */
+  static async open(source: IndexSource, coverage: Coverage): Promise<SealedIndex> {
+    return new SealedIndex(await IndexBlocks.open(source, coverage), coverage);
+  }
+
+  private constructor(blocks: IndexBlocks, coverage: Coverage) {
+    this.coverage = coverage;
+    this.first = coverage.segments[0]?.first ?? 1;
+    this.last = coverage.segments.at(-1)?.last ?? 0;
+    this.#blocks = blocks;
+    const { postings } = blocks.layout;
+    this.#postings = {
+      read: (number) => blocks.block(postings + number),
+      find: (number) => blocks.findKept(postings + number),
+    };
+  }
+
+  get name(): string {
+    return this.#blocks.name;
+  }
+
+  get keyCount(): number {
+    return this.#blocks.layout.keyCount;
+  }
+
+  get lineCount(): number {
+    return this.#blocks.layout.lineCount;
+  }
+
+  /** True when it is known, without reading anything, that no event here matches. */
+  excludes(items: readonly HashedItem[]): boolean {
+    const filter = this.#lookup?.filter;
+    if (filter === undefined) return false;
+    return items.every((item) => item.some((clause) => !clause.some((hash) => filter.mayHave(hash))));
+  }
+
+  /** Reads what stays in memory; from then on `excludes` can say yes. */
+  async load(): Promise<void> {
+    await this.#load();
+  }
+
+  /** Asks the filter first, then reads one block. */
+  async findList(hash: KeyHash): Promise<PostingList | undefined> {
+    const lookup = await this.#load();
+    if (!lookup.filter.mayHave(hash)) return undefined;
+    const number = lookup.keyBlockOf(hash);
+    if (number < 0) return undefined;
+    const block = await this.#blocks.block(this.#blocks.layout.keys + number);
+    const keyAt = (index: number): KeyHash => hashAt(block, index * keyBytes);
+    const index = lastOf(countIn(number, keysPerBlock, this.keyCount), (each) => {
+      const { high, low } = keyAt(each);
+      return high < hash.high || (high === hash.high && low <= hash.low);
+    });
+    const { high, low } = keyAt(index);
+    return high === hash.high && low === hash.low ? this.#listAt(block, index * keyBytes) : undefined;
+  }
+
+  /** RangeError for a position that is not here. */
+  async getLine(position: number): Promise<LinePlace> {
+    if (!(position >= this.first && position <= this.last))
+      throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
+    const lookup = await this.#load();
+    const number = lookup.lineBlockOf(position - this.first);
+    const block = await this.#blocks.block(this.#blocks.layout.lines + number);
+    const index = lastOf(
+      countIn(number, linesPerBlock, this.lineCount),
+      (each) => block.readUInt32LE(each * lineBytes) <= position - this.first,
+    );
+    const { first, segment, offset, bytes } = lineAt(block, index * lineBytes);
+    const { number: segmentNumber } = this.coverage.segments[segment] as { number: number };
+    return { segment: segmentNumber, offset, bytes, first: this.first + first };
+  }
+
+  /** All lines, by blocks. */
+  async *lines(): AsyncGenerator<StoredLine[], void> {
+    let number = 0;
+    const { lines, keys } = this.#blocks.layout;
+    for await (const block of this.#blocks.run(lines, keys - lines))
+      yield Array.from({ length: countIn(number++, linesPerBlock, this.lineCount) }, (_, index) =>
+        lineAt(block, index * lineBytes),
+      );
+  }
+
+  /** All keys in order of their hashes, by blocks. */
+  async *keys(): AsyncGenerator<KeyBlock, void> {
+    let number = 0;
+    const { keys, postings } = this.#blocks.layout;
+    for await (const block of this.#blocks.run(keys, postings - keys))
+      yield {
+        length: countIn(number++, keysPerBlock, this.keyCount),
+        highOf: (index) => block.readUInt32LE(index * keyBytes),
+        lowOf: (index) => block.readUInt32LE(index * keyBytes + 4),
+        listOf: (index) => this.#listAt(block, index * keyBytes),
+      };
+  }
+
+  async close(): Promise<void> {
+    await this.#blocks.close();
+  }
+
+  async #load(): Promise<Lookup> {
+    if (this.#lookup !== undefined) return this.#lookup;
+    this.#loading ??= Lookup.load(this.#blocks);
+    try {
+      return (this.#lookup = await this.#loading);
+    } finally {
+      this.#loading = undefined;
+    }
+  }
+
+  #listAt(block: Buffer, at: number): PostingList {
+    const place = {
+      firstBlock: block.readUInt32LE(at + 12),
+      lastBlock: block.readUInt32LE(at + 16),
+      begin: block.readUInt16LE(at + 20),
+      end: block.readUInt16LE(at + 22),
+    };
+    return new PostingList(block.readUInt32LE(at + 8), place, this.#postings);
+  }
+}
+
+/** How many of `total` are in block `number`. */
+function countIn(number: number, perBlock: number, total: number): number {
+  return Math.min(perBlock, total - number * perBlock);
+}
+
+function hashAt(block: Buffer, at: number): KeyHash {
+  return { high: block.readUInt32LE(at), low: block.readUInt32LE(at + 4) };
+}
+
+function lineAt(block: Buffer, at: number): StoredLine {
+  return {
+    first: block.readUInt32LE(at),
+    segment: block.readUInt32LE(at + 4),
+    offset: block.readUInt32LE(at + 8),
+    bytes: block.readUInt32LE(at + 12),
+  };
+}

@@ -1,0 +1,165 @@
+// The index of the segment that is still being written, or was until just now: in memory only, because what may still change has no valid copy on disk.
+import type { Items } from "../../model/query.ts";
+import type { IndexedLine, LinePlace, Range } from "../indexed-line.ts";
+import { KeyChains } from "./key-chains.ts";
+import { hashId, hashItem, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "../key-hash.ts";
+import { LineTable } from "../file/line-table.ts";
+
+/** Alternatives, by their numbers in the chains; never empty. */
+type KeyClause = readonly number[];
+/** What to walk, and what else must hold for what is found there. */
+interface Walk {
+  readonly driver: KeyClause;
+  readonly others: readonly KeyClause[];
+}
+
+/** Positions are given out by hash: the caller confirms each against its line. None is ever missing. */
+export class ActiveIndex {
+  readonly first: number;
+  readonly chains: KeyChains = new KeyChains();
+  readonly lines: LineTable;
+
+  constructor(first: number) {
+    this.first = first;
+    this.lines = new LineTable(first);
+  }
+
+  /** `first - 1` when it is empty. */
+  get last(): number {
+    return this.first + this.chains.eventCount - 1;
+  }
+
+  /** RangeError for a line that does not follow: every position after it would be wrong. */
+  add(line: IndexedLine): void {
+    if (line.keys.length === 0) return;
+    if (line.first !== this.last + 1)
+      throw new RangeError(`A line with position ${line.first} does not follow position ${this.last}.`);
+    this.lines.add(line);
+    for (const keys of line.keys) {
+      this.chains.addEvent();
+      for (const key of keys) this.chains.addKey(key);
+    }
+  }
+
+  /** In order, without duplicates; newest first when `backwards`. */
+  candidates(items: Items, range: Range, backwards: boolean): Iterable<number> {
+    return this.candidatesByHash(hashItems(items), range, backwards);
+  }
+
+  candidatesByHash(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
+    const after = Math.max(range.after, this.first - 1);
+    const upTo = Math.min(range.upTo, this.last);
+    if (items.some((item) => item.length === 0)) return counted(after, upTo, backwards);
+    const walks = items
+      .map((item) => this.#findWalk(item, after - this.first))
+      .filter((walk): walk is Walk => walk !== undefined);
+    const [walk] = walks;
+    if (walk === undefined) return [];
+    // As the chain runs: whoever wants only the newest few pays for those.
+    if (backwards && walks.length === 1 && walk.driver.length === 1) return this.#positions(walk, after, upTo);
+    const found = Uint32Array.from(this.#union(walks, after - this.first, upTo - this.first)).sort();
+    return this.#distinct(backwards ? found.reverse() : found);
+  }
+
+  idCandidates(id: string): Iterable<number> {
+    return this.candidatesByHash(hashId(id), { after: this.first - 1, upTo: this.last }, false);
+  }
+
+  /** Whether there may be a match beyond `after`. False costs one look per key, however long the log is. */
+  hasCandidate(items: Items, after: number): boolean {
+    const afterEvent = Math.max(after - this.first, -1);
+    if (afterEvent >= this.chains.eventCount - 1) return false;
+    return items.some((item) => this.#isPossible(item, afterEvent) && this.#hasMatch(hashItem(item), afterEvent));
+  }
+
+  hasCandidateByHash(items: readonly HashedItem[], after: number): boolean {
+    const afterEvent = Math.max(after - this.first, -1);
+    if (afterEvent >= this.chains.eventCount - 1) return false;
+    return items.some((item) => this.#hasMatch(item, afterEvent));
+  }
+
+  /** RangeError for a position that is not here. */
+  placeOf(position: number): LinePlace {
+    if (!(position >= this.first && position <= this.last))
+      throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
+    return this.lines.getLine(position);
+  }
+
+  /** Whether all keys that the item needs were seen since. Mostly not, and then nothing is made to find out. */
+  #isPossible({ types, tags }: Items[number], afterEvent: number): boolean {
+    for (const tag of tags) if (!this.#isRecent("tag", tag, afterEvent)) return false;
+    return types.length === 0 || types.some((type) => this.#isRecent("type", type, afterEvent));
+  }
+
+  #isRecent(kind: KeyKind, text: string, afterEvent: number): boolean {
+    return this.#findRecent(hashOf(kind, text), afterEvent) >= 0;
+  }
+
+  #hasMatch(item: HashedItem, afterEvent: number): boolean {
+    if (item.length === 0) return true;
+    const walk = this.#findWalk(item, afterEvent);
+    return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
+  }
+
+  /** Undefined when nothing after the event can match: each clause needs a key that was seen since. */
+  #findWalk(item: HashedItem, afterEvent: number): Walk | undefined {
+    const clauses: KeyClause[] = [];
+    let driver = 0;
+    let driverCost = Infinity;
+    for (const clause of item) {
+      const keys = this.#recentKeys(clause, afterEvent);
+      if (keys.length === 0) return undefined;
+      const cost = keys.reduce((sum, key) => sum + this.chains.countOf(key), 0);
+      if (cost < driverCost) [driver, driverCost] = [clauses.length, cost];
+      clauses.push(keys);
+    }
+    return { driver: clauses[driver] as KeyClause, others: clauses.toSpliced(driver, 1) };
+  }
+
+  #recentKeys(clause: readonly KeyHash[], afterEvent: number): number[] {
+    const keys: number[] = [];
+    for (const hash of clause) {
+      const key = this.#findRecent(hash, afterEvent);
+      if (key >= 0) keys.push(key);
+    }
+    return keys;
+  }
+
+  /** The key, if an event after that one has it; otherwise -1. */
+  #findRecent(hash: KeyHash, afterEvent: number): number {
+    const key = this.chains.find(hash);
+    return key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent ? key : -1;
+  }
+
+  /** Key by key, each newest first. */
+  *#events({ driver, others }: Walk, after: number, upTo: number): Generator<number, void> {
+    const { chains } = this;
+    for (const key of driver)
+      for (let entry = chains.newestOf(key); entry !== 0; entry = chains.previousOf(entry)) {
+        const event = chains.eventOf(entry);
+        if (event <= after) break;
+        if (event <= upTo && others.every((keys) => keys.some((other) => chains.has(event, other)))) yield event;
+      }
+  }
+
+  *#union(walks: readonly Walk[], after: number, upTo: number): Generator<number> {
+    for (const walk of walks) yield* this.#events(walk, after, upTo);
+  }
+
+  *#positions(walk: Walk, after: number, upTo: number): Generator<number> {
+    for (const event of this.#events(walk, after - this.first, upTo - this.first)) yield this.first + event;
+  }
+
+  *#distinct(events: Uint32Array): Generator<number> {
+    let before = -1;
+    for (const event of events) {
+      if (event !== before) yield this.first + event;
+      before = event;
+    }
+  }
+}
+
+function* counted(after: number, upTo: number, backwards: boolean): Generator<number> {
+  if (backwards) for (let position = upTo; position > after; position--) yield position;
+  else for (let position = after + 1; position <= upTo; position++) yield position;
+}

@@ -1,0 +1,56 @@
+// Gives each key a number from 0, in order of appearance, and finds it again by its hash.
+import { Column } from "./column.ts";
+import type { KeyHash } from "../key-hash.ts";
+import { sortedBy } from "./sorted-by.ts";
+
+export class KeyTable {
+  readonly #highs = new Column();
+  readonly #lows = new Column();
+  // Number + 1 of the key in each slot; 0 is free. Twice as many slots as keys at least.
+  #slots = new Uint32Array(64);
+
+  get length(): number {
+    return this.#highs.length;
+  }
+
+  hashOf(number: number): KeyHash {
+    return { high: this.#highs.at(number), low: this.#lows.at(number) };
+  }
+
+  /** The numbers of all keys in order of their hashes. */
+  sorted(): Uint32Array {
+    const numbers = new Uint32Array(this.length).map((_, number) => number);
+    return sortedBy(sortedBy(numbers, this.#lows), this.#highs);
+  }
+
+  /** -1 when it never appeared: an exact answer, up to texts with equal hashes. */
+  find(hash: KeyHash): number {
+    return (this.#slots[this.#slotOf(hash)] as number) - 1;
+  }
+
+  /** The number of the key, a new one if it has none. */
+  add(hash: KeyHash): number {
+    const slot = this.#slotOf(hash);
+    const number = (this.#slots[slot] as number) - 1;
+    if (number >= 0) return number;
+    this.#highs.push(hash.high);
+    this.#lows.push(hash.low);
+    this.#slots[slot] = this.length;
+    if (this.length * 2 > this.#slots.length) this.#grow();
+    return this.length - 1;
+  }
+
+  /** Where the key is, or the free slot where it belongs. */
+  #slotOf({ high, low }: KeyHash): number {
+    const mask = this.#slots.length - 1;
+    for (let slot = high & mask; ; slot = (slot + 1) & mask) {
+      const number = (this.#slots[slot] as number) - 1;
+      if (number < 0 || (this.#highs.at(number) === high && this.#lows.at(number) === low)) return slot;
+    }
+  }
+
+  #grow(): void {
+    this.#slots = new Uint32Array(this.#slots.length * 2);
+    for (let number = 0; number < this.length; number++) this.#slots[this.#slotOf(this.hashOf(number))] = number + 1;
+  }
+}

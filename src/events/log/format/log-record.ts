@@ -1,0 +1,41 @@
+// The record of a log: which log it is and how its published length is kept. Decided once, binding for every process of every machine.
+import { decideRecord, findDecision } from "../../../durable/publish/record-file.ts";
+import type { Staging } from "../../../durable/publish/staging.ts";
+import { holdfastError } from "../../../errors.ts";
+import { objectOf, textOf, wordOf } from "../../../format/decoding.ts";
+import type { RecordKind } from "../../../format/record.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import type { LogMode } from "../../model/event-store.ts";
+
+export interface LogRecord {
+  readonly id: string;
+  readonly mode: LogMode;
+}
+
+const logKind: RecordKind<LogRecord> = {
+  kind: "log",
+  decode: (value) => {
+    const { id, mode } = objectOf(value);
+    return { id: textOf(id), mode: wordOf(mode, ["local", "share"]) };
+  },
+};
+
+function recordPath(directory: string): string {
+  return `${directory}/log.json`;
+}
+
+/** NEWER_FORMAT before anything is written. */
+export async function findLog(disk: Disk, directory: string): Promise<LogRecord | undefined> {
+  return await findDecision(disk, logKind, recordPath(directory));
+}
+
+export async function decideLog(staging: Staging, directory: string, proposal: LogRecord): Promise<LogRecord> {
+  return await decideRecord(staging, logKind, recordPath(directory), proposal);
+}
+
+/** UNSUPPORTED_DISK for a log whose length is kept for one machine, seen over a network: its lock holds nobody back there. */
+export function checkMode({ mode }: LogRecord, directory: string, { kind, type }: Disk["volume"]): void {
+  if (mode === "share" || kind === "local") return;
+  const message = `${directory} is a log for one machine (mode "local"), and ${type} is not known to be local: another machine could write beside it. Export it on its own machine (holdfast events export), and import it into a new directory on the share.`;
+  throw holdfastError("UNSUPPORTED_DISK", message, { path: directory, missing: ["a local disk"] });
+}

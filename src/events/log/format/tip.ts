@@ -1,0 +1,57 @@
+// The tip: how far the log is published. Nothing beyond it counts, and nobody reads past it.
+import { countOf, objectOf, textOf } from "../../../format/decoding.ts";
+
+export interface Tip {
+  /** 0 before the first one is there. */
+  readonly segment: number;
+  /** Bytes of that segment that count. */
+  readonly length: number;
+  /** Of the last event; 0 when there is none. */
+  readonly position: number;
+  /** Of the last line, which seeds that of the next. */
+  readonly crc: number;
+  /** The newest segment in which tags were added to events, 0 when there is none; the header of that one leads to the one before. */
+  readonly retagged: number;
+}
+
+export const emptyTip: Tip = { segment: 0, length: 0, position: 0, crc: 0, retagged: 0 };
+
+/** Whether both are one place of one log. */
+export function isSameTip(one: Tip, other: Tip): boolean {
+  return one.segment === other.segment && one.length === other.length;
+}
+
+/** Whether they also agree on what stands before it: in a copy that went on by itself, another line may end in the same place. */
+export function isEqualTip(one: Tip, other: Tip): boolean {
+  return isSameTip(one, other) && one.position === other.position && one.crc === other.crc;
+}
+
+export function isBefore(one: Tip, other: Tip): boolean {
+  return one.segment < other.segment || (one.segment === other.segment && one.length < other.length);
+}
+
+export function hexOf(crc: number): string {
+  return crc.toString(16).padStart(8, "0");
+}
+
+/** As it is written into records. */
+export interface StoredTip extends Omit<Tip, "crc"> {
+  readonly crc: string;
+}
+
+export function storedTip({ segment, length, position, crc, retagged }: Tip): StoredTip {
+  return { segment, length, position, retagged, crc: hexOf(crc) };
+}
+
+export function decodeTip(value: unknown): Tip {
+  const fields = objectOf(value);
+  const crc = textOf(fields.crc);
+  if (!/^[0-9a-f]{8}$/.test(crc)) throw new TypeError("not a checksum");
+  return {
+    segment: countOf(fields.segment),
+    length: countOf(fields.length),
+    position: countOf(fields.position),
+    crc: Number.parseInt(crc, 16),
+    retagged: countOf(fields.retagged),
+  };
+}

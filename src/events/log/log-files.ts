@@ -1,0 +1,62 @@
+// Where a log is, and what its parts need to write there.
+import type { Staging } from "../../durable/publish/staging.ts";
+import type { Ground } from "../../durable/liveness/ground.ts";
+import { makeId } from "../../format/id.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { Continuity } from "./read/continuity.ts";
+import { segmentBytesMax, type SegmentHeader } from "./format/segment.ts";
+import type { Tip } from "./format/tip.ts";
+
+export interface LogPlaceOptions {
+  /** False: acknowledged before it is on the disk, at the user's own wish. */
+  readonly isSynced: boolean;
+  readonly segmentBytesMax?: number | undefined;
+}
+
+export class LogFiles {
+  readonly ground: Ground;
+  readonly directory: string;
+  readonly logId: string;
+  readonly isSynced: boolean;
+  readonly segmentBytesMax: number;
+  readonly continuity: Continuity;
+  /** The number of the last segment that was begun here. */
+  #made = 0;
+
+  constructor(ground: Ground, directory: string, logId: string, options: LogPlaceOptions) {
+    this.ground = ground;
+    this.directory = directory;
+    this.logId = logId;
+    this.continuity = new Continuity(directory);
+    this.isSynced = options.isSynced;
+    this.segmentBytesMax = options.segmentBytesMax ?? segmentBytesMax;
+  }
+
+  get disk(): Disk {
+    return this.ground.ports.disk;
+  }
+
+  get staging(): Staging {
+    return this.ground.staging;
+  }
+
+  get bootId(): string {
+    return this.ground.ports.host.bootId;
+  }
+
+  newId(): string {
+    const { clock, random } = this.ground.ports;
+    return makeId(clock.wallMs(), random.bytes(16));
+  }
+
+  /** For a segment that goes on after `after`. */
+  newHeader(segment: number, after: Tip): SegmentHeader {
+    this.#made = segment;
+    return { log: this.logId, segment, id: this.newId(), after };
+  }
+
+  /** Whether this segment was begun here. */
+  hasMade(segment: number): boolean {
+    return this.#made === segment;
+  }
+}

@@ -1,0 +1,106 @@
+// What a caller may append: checked before anything is queued, so that a mistake of one caller never costs another.
+import type { NewEvent } from "../../common.ts";
+import { holdfastError } from "../../errors.ts";
+import { distinct } from "./distinct.ts";
+import { findJsonLoss, isDeeperThan } from "./json-loss.ts";
+import type { EventBody } from "../log/format/line.ts";
+
+const eventsMax = 10_000;
+const tagsMax = 1_000;
+const textMax = 1_000;
+/** Less than `jq` can read of a line, and far less than what overflows a stack. */
+const depthMax = 200;
+// What would break a line for `grep`, or hide something from a person who reads it.
+// oxlint-disable-next-line no-control-regex
+const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+
+/** TypeError for what is no list of events; TOO_LARGE; EVENT_INVALID with what is wrong with which. */
+export function checkEvents(events: NewEvent | readonly NewEvent[]): readonly NewEvent[] {
+  const list: readonly NewEvent[] = isList(events) ? events : [events];
+  if (list.length === 0) throw new TypeError("There is nothing to append: the list of events is empty.");
+  if (list.length > eventsMax) throw tooMany("events in one append", eventsMax, list.length);
+  for (const event of list) checkEvent(event);
+  if (list.length > 1) checkIds(list);
+  return list;
+}
+
+function checkIds(list: readonly NewEvent[]): void {
+  const seen = new Set<string>();
+  for (const { id } of list) {
+    if (id === undefined) continue;
+    if (seen.has(id)) throw invalid(list[0]?.type ?? "", [`the id ${JSON.stringify(id)} is given twice`]);
+    seen.add(id);
+  }
+}
+
+function isList(events: NewEvent | readonly NewEvent[]): events is readonly NewEvent[] {
+  return Array.isArray(events);
+}
+
+function checkEvent(event: NewEvent): void {
+  if (typeof event !== "object" || event === null) throw new TypeError("An event is { type, data, tags?, … }.");
+  const { type, tags, metadata, id } = event;
+  if (typeof type !== "string") throw new TypeError("The type of an event is a text.");
+  const issues: string[] = [];
+  checkText(type, "the type", issues);
+  checkTagTexts(type, tags, issues);
+  if (id !== undefined) checkText(id, "the id", issues);
+  if (metadata !== undefined && (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)))
+    issues.push("metadata is an object");
+  if (issues.length > 0) throw invalid(type, issues);
+}
+
+/** Tags as they are stored: each once. EVENT_INVALID, TOO_LARGE. */
+export function checkTags(type: string, tags: readonly string[]): readonly string[] {
+  const issues: string[] = [];
+  checkTagTexts(type, tags, issues);
+  if (issues.length > 0) throw invalid(type, issues);
+  return distinct(tags);
+}
+
+function checkTagTexts(type: string, tags: unknown, issues: string[]): void {
+  if (tags === undefined) return;
+  if (!Array.isArray(tags)) return void issues.push("tags are a list of texts");
+  if (tags.length > tagsMax) throw tooMany(`tags on one ${shorten(type)}`, tagsMax, tags.length);
+  for (const tag of tags) checkText(tag, "a tag", issues);
+}
+
+/** Adds what is wrong with it. Mostly nothing is, and that costs nothing. */
+function checkText(text: unknown, what: string, issues: string[]): void {
+  if (typeof text !== "string") issues.push(`${what} is a text`);
+  else if (text === "") issues.push(`${what} is empty`);
+  else if (text.length > textMax) issues.push(`${what} has ${text.length} characters; the limit is ${textMax}`);
+  else if (control.test(text)) issues.push(`${what} ${JSON.stringify(shorten(text))} has a control character in it`);
+}
+
+/** The JSON of a body. EVENT_INVALID for what JSON cannot carry. */
+export function jsonOf(type: string, body: EventBody): string {
+  let text: string;
+  let isThere: boolean;
+  try {
+    text = JSON.stringify(body);
+    // Mostly it comes first.
+    isThere = text.startsWith('{"data":') || JSON.stringify(body.data) !== undefined;
+  } catch (cause) {
+    throw invalid(type, [`its data is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
+  }
+  // Before anything else goes through it: what goes through it step by step needs room on the stack for each.
+  if (isDeeperThan(text, depthMax)) throw invalid(type, [`it is nested over ${depthMax} levels deep`]);
+  if (!isThere) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
+  const loss = findJsonLoss(body.data, "data") ?? findJsonLoss(body.metadata, "metadata");
+  if (loss !== undefined) throw invalid(type, [`${loss}, which JSON does not have`]);
+  return text;
+}
+
+export function invalid(type: string, issues: readonly string[], cause?: unknown): Error {
+  const message = `An event of type ${JSON.stringify(shorten(type))} cannot be appended: ${issues.slice(0, 10).join("; ")}.`;
+  return holdfastError("EVENT_INVALID", message, { type, issues }, cause);
+}
+
+function tooMany(what: string, limit: number, actual: number): Error {
+  return holdfastError("TOO_LARGE", `There are ${actual} ${what}; the limit is ${limit}.`, { limit, actual });
+}
+
+function shorten(text: string): string {
+  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
+}

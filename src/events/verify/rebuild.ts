@@ -1,0 +1,41 @@
+// Rebuilding the indexes of a log from its segments, for whoever wants to be sure, or to have it done before the shop opens.
+import type { Cancel } from "../../common.ts";
+import type { IndexedLine, SealedSegment } from "../index/indexed-line.ts";
+import { SealedIndexes } from "../index/sealed-indexes.ts";
+import type { OpenedLog } from "../opened-log.ts";
+import { moveAside } from "./aside.ts";
+
+export interface RebuildOptions extends Cancel {
+  /** In segments. */
+  onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+export interface Rebuilt {
+  /** Segments that have an index; the one that is still written to has none. */
+  readonly segments: number;
+  readonly events: number;
+}
+
+/** The old ones go to `aside/`. Others may read and append meanwhile: they keep what they have open, and make do with the log itself. */
+export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: RebuildOptions): Promise<Rebuilt> {
+  signal?.throwIfAborted();
+  await log.advance();
+  const { place } = log;
+  const { staging, directory, logId } = place;
+  const segments = [...log.view.segments];
+  await moveAside(place, `${directory}/index`);
+  let done = 0;
+  async function* scan(segment: SealedSegment): AsyncGenerator<IndexedLine, void> {
+    signal?.throwIfAborted();
+    yield* log.view.scanSealed(segment);
+    onProgress?.(Math.min(++done, segments.length), segments.length);
+  }
+  const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId, scan });
+  try {
+    for (const segment of segments) indexes.add(segment);
+    await indexes.build();
+  } finally {
+    await indexes.close();
+  }
+  return { segments: segments.length, events: segments.at(-1)?.last ?? 0 };
+}

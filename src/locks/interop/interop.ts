@@ -1,0 +1,169 @@
+// The mirror: what this process holds, shown to foreign programs as lock files of the `.ovlock` kind, and theirs respected. Never the truth: that is the lock table.
+import type { Waiting } from "../../common.ts";
+import type { AcquireWait } from "../path/acquire.ts";
+import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
+import type { Ground } from "../../durable/liveness/ground.ts";
+import { randomName } from "../../format/id.ts";
+import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
+import type { Claim } from "../table/claim.ts";
+import { ForeignLocks, type FoundLock } from "./foreign-locks.ts";
+import type { Grant } from "../path/grant.ts";
+import type { InteropDirectory } from "./lock-file.ts";
+import { InteropLockFiles } from "./lock-files.ts";
+import { InteropTree } from "./tree.ts";
+
+const refreshPart = 1 / 3;
+/** Enough of the ground's id to tell one lock table from another. */
+const groundDigits = 12;
+const expired: unique symbol = Symbol("expired");
+
+export interface InteropOptions {
+  readonly root: string;
+  readonly closed: AbortSignal;
+  /** A foreign program has put its own lock file in the place of ours. */
+  readonly onTaken: (grant: Grant, file: string) => void;
+}
+
+export class Interop {
+  readonly #tree: InteropTree;
+  readonly #place: InteropDirectory;
+  readonly #files: InteropLockFiles;
+  readonly #options: InteropOptions;
+  #isRefreshing = false;
+
+  private constructor(tree: InteropTree, place: InteropDirectory, options: InteropOptions) {
+    this.#tree = tree;
+    this.#place = place;
+    this.#files = new InteropLockFiles(tree, place);
+    this.#options = options;
+  }
+
+  static async open(ground: Ground, options: InteropOptions): Promise<Interop> {
+    const { leaseMs } = (await ground.life()).holder;
+    const tree = await InteropTree.open(ground.ports, { root: options.root, skipped: ground.layout.directory });
+    const ourPrefix = `holdfast.${ground.id.slice(-groundDigits)}.`;
+    const foreign = new ForeignLocks(ground, tree, { leaseMs, ourPrefix });
+    const handle = ourPrefix + randomName(ground.ports.random.bytes(16));
+    return new Interop(tree, { ground, foreign, leaseMs, handle }, options);
+  }
+
+  /**
+   * Shows `claims` as those of a grant that stands in the table, once no live foreign lock is in the way. LOCK_TIMEOUT names the one that is. Fails
+   * as the disk does: whoever asked for a mirror must not believe that there is one.
+   */
+  async show(grant: Grant, claims: readonly Claim[], { startMs, timeoutMs = 0, signal }: AcquireWait): Promise<void> {
+    const { clock } = this.#place.ground.ports;
+    checkTimeout(timeoutMs);
+    signal?.throwIfAborted();
+    grant.mustHold();
+    if (!this.#files.grants.includes(grant)) grant.onOver.push(() => void this.hide(grant));
+    const before = this.#files.begin(grant);
+    this.#refreshWhileShown();
+    const leftMs = Math.max(0, timeoutMs - (clock.monotonicMs() - startMs));
+    const { closed } = this.#options;
+    const deadline = new Deadline(clock, { timeoutMs: leftMs, signal, closed, timedOut: () => expired });
+    const refused = (blocker: FoundLock): Error => this.#place.foreign.refused(claims, timeoutMs, blocker);
+    try {
+      for (;;) {
+        const blocker = await this.#tryToShow(grant, claims, before);
+        grant.mustHold();
+        if (blocker === undefined) return;
+        if (leftMs === 0) throw refused(blocker);
+        await this.#untilOver(grant, blocker, deadline).catch((error: unknown) => {
+          throw error === expired ? refused(blocker) : error;
+        });
+      }
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  /** Shows `claims` before `work` makes them those of the grant: what is shown can be taken back, a grant that was widened cannot. */
+  async showAround(
+    grant: Grant,
+    claims: readonly Claim[],
+    waiting: Waiting,
+    work: (left: Waiting) => Promise<void>,
+  ): Promise<void> {
+    const { clock } = this.#place.ground.ports;
+    const startMs = clock.monotonicMs();
+    try {
+      await this.show(grant, claims, { ...waiting, startMs });
+      // Both waits together last no longer than was asked for.
+      await work({ ...waiting, timeoutMs: Math.max(0, (waiting.timeoutMs ?? 0) - (clock.monotonicMs() - startMs)) });
+    } finally {
+      await this.adapt(grant);
+    }
+  }
+
+  /** Shows what the grant has become. If that fails, what was shown before stands until the next refresh. */
+  async adapt(grant: Grant): Promise<void> {
+    await this.#files.set(grant, grant.asked).catch(() => undefined);
+  }
+
+  /** To be called while the grant still stands in the table: then no other of ours can have put its own lock file there. */
+  async hide(grant: Grant): Promise<void> {
+    await this.#files.remove(grant);
+  }
+
+  /** The grant goes to another process. Its lock files stand for a lease, or until that process replaces them. */
+  async leave(grant: Grant): Promise<void> {
+    await this.#files.leave(grant);
+  }
+
+  /** Resolves when what was begun is done. */
+  async settle(): Promise<void> {
+    await this.#files.settle();
+  }
+
+  /** The order is that of the foreign programs: look, write, look again. Of two that do so at the same time, at least one sees the other and takes back what it wrote. */
+  async #tryToShow(grant: Grant, claims: readonly Claim[], before: readonly Claim[]): Promise<FoundLock | undefined> {
+    const { foreign } = this.#place;
+    const targets = await this.#tree.targetsOf(claims);
+    const blocker = await foreign.findBlocker(targets);
+    if (blocker !== undefined) return blocker;
+    const met = (await this.#files.set(grant, claims)) ?? (await foreign.findBlocker(targets));
+    if (met !== undefined) await this.#files.set(grant, before);
+    return met;
+  }
+
+  /** Looks at nothing but the one file: whatever else there is, is looked for when that one is over. */
+  async #untilOver(grant: Grant, { path, handle, mode }: FoundLock, deadline: Deadline): Promise<void> {
+    const { ground, foreign } = this.#place;
+    const bell = new ChangeWaiter(ground.ports);
+    const isOver = async (): Promise<boolean> => {
+      const found = await foreign.findLive(path);
+      return found?.handle !== handle || found.mode !== mode;
+    };
+    while ((await bell.wait(path, isOver, deadline)) !== "over") grant.mustHold();
+  }
+
+  #refreshWhileShown(): void {
+    if (this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    const { ground, leaseMs } = this.#place;
+    const refresh = async (): Promise<void> => {
+      while (this.#files.grants.length > 0) {
+        await ground.ports.clock.sleep(leaseMs * refreshPart, { background: true, signal: this.#options.closed });
+        for (const grant of this.#files.grants) await this.#refresh(grant);
+      }
+      this.#isRefreshing = false;
+    };
+    // Closed.
+    refresh().catch(() => undefined);
+  }
+
+  async #refresh(grant: Grant): Promise<void> {
+    // Asked before anything is written: after a sleep the hold may be over and the path another's.
+    if (!grant.isHeld) return;
+    try {
+      const taken = await this.#files.set(grant);
+      // What cannot be read may be a foreign program that is just writing: the next refresh tells.
+      if (taken !== undefined && taken.handle !== "") this.#options.onTaken(grant, taken.path);
+    } catch (error) {
+      // The hold stands, and nobody asked: but foreign programs will soon take it for dead.
+      const why = error instanceof Error ? error.message : String(error);
+      this.#place.ground.ports.host.warn(`A lock file for foreign programs could not be refreshed: ${why}`);
+    }
+  }
+}

@@ -1,0 +1,118 @@
+// The tree as foreign programs see it: real paths, what is a directory, and the lock files that lie below one.
+import type { LockMode } from "../../common.ts";
+import { holdfastError } from "../../errors.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { FileStat } from "../../ports/disk.ts";
+import type { Ports } from "../../ports/ports.ts";
+import type { Claim } from "../table/claim.ts";
+import { isLockFileName } from "./names.ts";
+
+/** What one look below a tree may cost. Beyond it nobody can say that nothing is locked there. */
+const entriesMax = 200_000;
+/** Other work of this process gets its turn meanwhile. */
+const entriesPerTurn = 500;
+
+/** A path on the disk, absolute and without symbolic links, and how far the lock on it reaches. */
+export interface Target {
+  readonly path: string;
+  readonly mode: LockMode;
+}
+
+export class InteropTree {
+  /** Without symbolic links. */
+  readonly root: string;
+  readonly #ports: Pick<Ports, "clock" | "disk">;
+  /** Holdfast's own directory: nobody else has locks in it. */
+  readonly #skipped: string;
+
+  private constructor(ports: Pick<Ports, "clock" | "disk">, root: string, skipped: string) {
+    this.#ports = ports;
+    this.root = root;
+    this.#skipped = skipped;
+  }
+
+  static async open(
+    ports: Pick<Ports, "clock" | "disk">,
+    options: { readonly root: string; readonly skipped: string },
+  ): Promise<InteropTree> {
+    const { disk } = ports;
+    return new InteropTree(ports, await disk.realPath(options.root), await disk.realPath(options.skipped));
+  }
+
+  async targetsOf(claims: readonly Claim[]): Promise<Target[]> {
+    const targets: Target[] = [];
+    for (const { path, mode } of claims) targets.push({ mode, path: await this.#resolve(path) });
+    return targets;
+  }
+
+  /** Not through a symbolic link: what it leads to is below another path, or is this very tree again. */
+  async isDirectory(path: string): Promise<boolean> {
+    if ((await this.findStat(path))?.kind !== "directory") return false;
+    try {
+      return (await this.#ports.disk.realPath(path)) === path;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ENOTDIR", "ELOOP", "ESTALE")) return false;
+      throw error;
+    }
+  }
+
+  async findStat(path: string): Promise<FileStat | undefined> {
+    try {
+      return await this.#ports.disk.stat(path);
+    } catch (error) {
+      // A link that leads nowhere or in a circle is neither a directory nor a lock; a name that is too long is nobody's.
+      if (hasErrno(error, "ENOENT", "ENOTDIR", "ELOOP", "ESTALE", "ENAMETOOLONG")) return undefined;
+      throw error;
+    }
+  }
+
+  /** Every lock file in `path` and in the directories below it. One listing for each directory, one stat for each entry. TOO_LARGE. */
+  async *lockFilesBelow(path: string): AsyncGenerator<string> {
+    const directories = [path];
+    let count = 0;
+    for (let directory = directories.pop(); directory !== undefined; directory = directories.pop())
+      for (const name of await this.#names(directory)) {
+        if (++count > entriesMax) throw tooMany(path);
+        if (count % entriesPerTurn === 0) await this.#ports.clock.sleep(0);
+        const entry = inside(directory, name);
+        if (isLockFileName(name)) yield entry;
+        else if (entry !== this.#skipped && (await this.isDirectory(entry))) directories.push(entry);
+      }
+  }
+
+  async #names(directory: string): Promise<readonly string[]> {
+    try {
+      return await this.#ports.disk.list(directory);
+    } catch (error) {
+      // Missing, a file, or gone since. Anything else is thrown: what could not be looked at may be locked.
+      if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) return [];
+      throw error;
+    }
+  }
+
+  /** What exists of a path is resolved; the rest is taken in the caller's spelling, as a foreign program would write it. */
+  async #resolve(path: string): Promise<string> {
+    let rest = "";
+    for (let existing = path; ;) {
+      try {
+        const real = await this.#ports.disk.realPath(existing === "" ? this.root : inside(this.root, existing));
+        return rest === "" ? real : inside(real, rest);
+      } catch (error) {
+        if (existing === "" || !hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) throw error;
+      }
+      const slash = existing.lastIndexOf("/");
+      const name = existing.slice(slash + 1);
+      rest = rest === "" ? name : `${name}/${rest}`;
+      existing = existing.slice(0, Math.max(slash, 0));
+    }
+  }
+}
+
+function inside(directory: string, name: string): string {
+  return directory === "/" ? `/${name}` : `${directory}/${name}`;
+}
+
+function tooMany(path: string): Error {
+  const message = `${path} has more than ${entriesMax} entries below it, too many to look for foreign locks (option interop). Lock a smaller tree.`;
+  return holdfastError("TOO_LARGE", message, { limit: entriesMax, actual: entriesMax + 1 });
+}

@@ -1,0 +1,72 @@
+// The key of a path below the root of the locks: normalised, symbolic links resolved, folded where the disk is. One key per file, whatever exists there.
+import { holdfastError } from "../../errors.ts";
+import { cleanPath, pathKey, type PathKeyOptions } from "../../format/path-key.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { followLinks } from "./follow-path.ts";
+
+/** What the rest of the locks needs of keys. */
+export type Keys = Pick<LockKeys, "clean" | "locate" | "keyOf">;
+
+export interface Located {
+  /** Below the root and without symbolic links, as it is spelled on the disk. */
+  readonly path: string;
+  readonly key: string;
+}
+
+export class LockKeys {
+  readonly root: string;
+  readonly #disk: Disk;
+  readonly #realRoot: string;
+  readonly #options: PathKeyOptions;
+
+  private constructor(disk: Disk, root: string, realRoot: string, options: PathKeyOptions) {
+    this.root = root;
+    this.#disk = disk;
+    this.#realRoot = realRoot;
+    this.#options = options;
+  }
+
+  /** Compared as was decided for all processes. */
+  static async open(disk: Disk, root: string, names: PathKeyOptions): Promise<LockKeys> {
+    return new LockKeys(disk, root, await disk.realPath(root), names);
+  }
+
+  /** `path` as the caller meant it, below the root: relative, or absolute and inside. INVALID_PATH. */
+  clean(path: string): string {
+    const outer = `${this.root === "/" ? "" : this.root}/`;
+    return cleanPath(path === this.root ? "" : path.startsWith(outer) ? path.slice(outer.length) : path);
+  }
+
+  /** INVALID_PATH, also for a path that leads out of the root through a symbolic link. */
+  async keyOf(clean: string): Promise<string> {
+    return (await this.locate(clean)).key;
+  }
+
+  /** Where `clean` leads. INVALID_PATH as above. */
+  async locate(clean: string): Promise<Located> {
+    const isPlain = clean === "" || !(await this.#disk.hasLink(this.#realRoot, clean));
+    const path = isPlain ? clean : await this.#follow(clean);
+    return { path, key: pathKey(path, this.#options) };
+  }
+
+  async #follow(clean: string): Promise<string> {
+    try {
+      return this.#inside((await followLinks(this.#disk, `${this.#realRoot}/${clean}`)).path, clean);
+    } catch (error) {
+      if (hasErrno(error, "ELOOP")) throw outside(clean, "a symbolic link in it leads in a circle", error);
+      throw error;
+    }
+  }
+
+  #inside(real: string, clean: string): string {
+    if (real === this.#realRoot) return "";
+    const outer = this.#realRoot === "/" ? "/" : `${this.#realRoot}/`;
+    if (real.startsWith(outer)) return real.slice(outer.length);
+    throw outside(clean, `a symbolic link in it leads to ${real}, out of the root`);
+  }
+}
+
+function outside(path: string, why: string, cause?: unknown): Error {
+  return holdfastError("INVALID_PATH", `The path ${JSON.stringify(path)} cannot be locked: ${why}.`, { path }, cause);
+}

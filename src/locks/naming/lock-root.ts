@@ -1,0 +1,33 @@
+// Whose locks a path falls under: the nearest directory above it that is a store, or has path locks of its own. Looks only, and makes nothing.
+import { parentOf } from "../../durable/publish/directory.ts";
+import type { Disk } from "../../ports/disk.ts";
+import { followLinks } from "./follow-path.ts";
+
+export interface LockRoot {
+  /** The directory, without symbolic links on the way: whoever comes by another way finds the same. */
+  readonly root: string;
+  /** What was asked about, relative to the root; "" is the root itself. */
+  readonly path: string;
+  /** Whether path locks were ever opened here. Opening them in a store where they were not makes their table. */
+  readonly hasLocks: boolean;
+}
+
+/**
+ * `path` is absolute, and need not exist. On a network mount a root that another machine made moments ago may not be seen yet: who must be sure names the root
+ * himself.
+ */
+export async function findRoot(disk: Disk, path: string): Promise<LockRoot | undefined> {
+  const { path: real } = await followLinks(disk, path);
+  for (let root = real; ; root = parentOf(root)) {
+    const base = root === "/" ? "" : root;
+    const hasLocks = await disk.canOpen(`${base}/.holdfast/ground.json`);
+    if (hasLocks || (await disk.canOpen(`${base}/holdfast.json`)))
+      return { root, path: real.slice(base.length + 1), hasLocks };
+    if (root === "/" || !root.includes("/")) return undefined;
+  }
+}
+
+/** Whether path locks were ever taken below `root`. */
+export async function hasTable(disk: Disk, root: string): Promise<boolean> {
+  return await disk.canOpen(`${root === "/" ? "" : root}/.holdfast/table`);
+}

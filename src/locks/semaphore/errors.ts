@@ -1,0 +1,60 @@
+// Who stands in the way of a semaphore, told to the one who waited in vain.
+import type { BlockingLock } from "../../common.ts";
+import { holdfastError } from "../../errors.ts";
+import type { Ports } from "../../ports/ports.ts";
+import type { LockRecord } from "./lock-file.ts";
+import type { Obstacle } from "./protocol.ts";
+import { findFate } from "./owner.ts";
+import type { Observation } from "./observe.ts";
+
+export function timedOut(ports: Ports, path: string, waitedMs: number, obstacle: Obstacle): Error {
+  const { sight, why } = obstacle;
+  const record = findRecord(sight);
+  const holder = record === undefined ? "is held" : `is held by ${describeHolder(record)}`;
+  const message = `${path} ${holder}: ${why}. Waited ${Math.round(waitedMs)} ms (option timeoutMs).`;
+  const blockedBy = record === undefined ? [] : [blockingLock(ports, path, record)];
+  return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
+}
+
+/** `who` it was thought to be held by. */
+export function notHeld(path: string, who: string, sight: Observation): Error {
+  const record = findRecord(sight);
+  const state =
+    sight.kind === "free"
+      ? "nobody holds it"
+      : record === undefined
+        ? "something else is there"
+        : `${describeHolder(record)} holds it`;
+  return holdfastError("NOT_HELD", `${path} is not held by ${who}: ${state}.`, { path });
+}
+
+/** `process 12345 on till3 since 2026-11-15T21:02:21Z ("deploy")`. */
+function describeHolder({ pid, host, timestamp, tag }: LockRecord): string {
+  const where = host === undefined ? "" : ` on ${host}`;
+  const what = tag === undefined ? "" : ` (${JSON.stringify(tag)})`;
+  return `process ${pid}${where} since ${sinceOf(timestamp).toISOString()}${what}`;
+}
+
+/** What a lock file does not tell is empty, or the one time that it does tell. */
+function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingLock {
+  const since = sinceOf(record.timestamp);
+  const holder = {
+    id: record.token ?? "",
+    host: record.host ?? "",
+    pid: record.pid,
+    startedAt: since,
+    lastSeenAt: since,
+    version: "",
+    state: findFate(ports, record) ?? "alive",
+  } as const;
+  const lock = { path, mode: "exact", shared: false, holder, since } as const;
+  return record.tag === undefined ? lock : { ...lock, tag: record.tag };
+}
+
+function findRecord(sight: Observation): LockRecord | undefined {
+  return sight.kind === "taken" ? sight.record : undefined;
+}
+
+function sinceOf(timestamp: number): Date {
+  return new Date(timestamp * 1000);
+}

@@ -1,0 +1,144 @@
+// Which two claims exclude each other: the conflict table of path locks, and who blocks whom in a list of requests.
+import type { LockMode } from "../../common.ts";
+import { isWithin } from "../../format/path-key.ts";
+import type { Claim } from "./claim.ts";
+
+/** How the path of one claim lies to that of another. */
+type Relation = "same" | "below" | "above" | "apart";
+
+/**
+ * The table: a row for mine, a column for theirs; in it, where my path may lie for the two to meet. An exact lock does not reach below its path, a tree lock
+ * does. Two claims that meet exclude each other unless both are shared.
+ */
+const meets: Readonly<Record<LockMode, Readonly<Record<LockMode, readonly Relation[]>>>> = {
+  exact: { exact: ["same"], tree: ["same", "below"] },
+  tree: { exact: ["same", "above"], tree: ["same", "above", "below"] },
+};
+
+function relationOf(mine: string, theirs: string): Relation {
+  if (mine === theirs) return "same";
+  if (isWithin(mine, theirs)) return "below";
+  return isWithin(theirs, mine) ? "above" : "apart";
+}
+
+export function areInConflict(mine: Claim, theirs: Claim): boolean {
+  return !(mine.shared && theirs.shared) && haveCommonPath(mine, theirs);
+}
+
+function haveCommonPath(mine: Claim, theirs: Claim): boolean {
+  return meets[mine.mode][theirs.mode].includes(relationOf(mine.path, theirs.path));
+}
+
+/** Whether whoever holds `outer` needs nothing more to do what `inner` allows. */
+export function covers(outer: Claim, inner: Claim): boolean {
+  if (outer.shared && !inner.shared) return false;
+  return outer.mode === "tree" ? isWithin(inner.path, outer.path) : inner.mode === "exact" && inner.path === outer.path;
+}
+
+/** What stands in a list and is judged in the order of that list. */
+export interface Claimant {
+  readonly id: string;
+  readonly claims: readonly Claim[];
+  /** The one that this one is within: it does not block its own. */
+  readonly within?: string | undefined;
+}
+
+export function conflictsWith(mine: readonly Claim[], theirs: readonly Claim[]): boolean {
+  return mine.some((claim) => theirs.some((other) => areInConflict(claim, other)));
+}
+
+/** Those of `others` that `mine` cannot be together with. */
+export function conflictingOf<C extends Claimant>(
+  others: readonly C[],
+  mine: Claimant,
+  family?: ReadonlySet<string>,
+): C[] {
+  // Mostly nobody is within anybody.
+  if (mine.within === undefined && others.every(({ within }) => within === undefined))
+    return others.filter(({ id, claims }) => id !== mine.id && conflictsWith(mine.claims, claims));
+  const relatives = family ?? relativesOf(others, mine);
+  return others.filter(({ id, claims }) => !relatives.has(id) && conflictsWith(mine.claims, claims));
+}
+
+/** Who has to be over before `mine`, which is in the list, holds: every earlier one that conflicts with it. */
+export function blockersOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+  const index = list.findIndex(({ id }) => id === mine.id);
+  return conflictingOf(index < 0 ? list : list.slice(0, index), mine);
+}
+
+/** What `mine` is within, the nearest first, as far as it is in the list. */
+function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+  const outer: C[] = [];
+  for (let next = mine.within; next !== undefined;) {
+    const found = list.find(({ id }) => id === next);
+    if (found === undefined || outer.includes(found)) break;
+    outer.push(found);
+    next = found.within;
+  }
+  return outer;
+}
+
+/**
+ * Those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is within them: they share a
+ * path with it, or with one of them that does.
+ */
+export function raisedBy<C extends Pick<Claimant, "claims">>(
+  outer: readonly C[],
+  mine: Pick<Claimant, "claims">,
+): readonly C[] {
+  const raised: C[] = [];
+  for (const each of outer) {
+    const risen = [mine, ...raised].flatMap(({ claims }) => claims);
+    if (each.claims.some((claim) => risen.some((other) => haveCommonPath(claim, other)))) raised.push(each);
+  }
+  return raised;
+}
+
+/**
+ * Who waits for an outer hold whose fence would rise with that of `mine`, the last of the list. Their fences are given out and
+ * would be lower than that of the hold that they wait for.
+ */
+export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
+  if (mine.within === undefined) return [];
+  const overtaken = new Set<C>();
+  for (const outer of raisedBy(outerOf(list, mine), mine))
+    for (const other of conflictingOf(list.slice(list.indexOf(outer) + 1), outer, relativesOf(list, outer)))
+      overtaken.add(other);
+  return [...overtaken];
+}
+
+/** Itself, what it is within, and what is within it. */
+function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
+  const inner = new Set([mine.id]);
+  // Until nothing is added: one that was widened since stands behind those that are within it.
+  for (let size = 0; size < inner.size;) {
+    size = inner.size;
+    for (const { id, within } of list) if (within !== undefined && inner.has(within)) inner.add(id);
+  }
+  return new Set([...outerOf(list, mine).map(({ id }) => id), ...inner]);
+}
+
+/**
+ * The circle that would close if `mine` waited: somebody whom it waits for waits, through what is within it, for what `mine` is within. Only edges that callers
+ * have declared count: two tasks of one process are not one.
+ */
+export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claimant): C[] | undefined {
+  const ancestors = new Set(outerOf(list, mine).map(({ id }) => id));
+  if (ancestors.size === 0) return undefined;
+  const seen = new Set<string>();
+  const search = (waiting: Claimant, path: readonly C[]): C[] | undefined => {
+    for (const blocker of blockersOf(list, waiting)) {
+      if (ancestors.has(blocker.id)) return [...path, blocker];
+      if (seen.has(blocker.id)) continue;
+      seen.add(blocker.id);
+      // It ends when it is no longer blocked itself, and when what is within it has been granted.
+      const inner = list.filter(({ within }) => within === blocker.id);
+      for (const next of [blocker, ...inner]) {
+        const found = search(next, [...path, blocker]);
+        if (found !== undefined) return found;
+      }
+    }
+    return undefined;
+  };
+  return search(mine, []);
+}

@@ -1,0 +1,110 @@
+// What a verification has found, in the order in which it was found.
+import type { Problem } from "../common.ts";
+import { isHoldfastError } from "../errors.ts";
+import { hasErrno } from "../ports/disk-error.ts";
+
+/** Whoever has more than this has one problem. */
+const problemsMax = 1000;
+
+/** Where something stands. Lines count from 1, the header is line 1; bytes count from 0. */
+export interface Spot {
+  readonly path: string;
+  readonly line?: number | undefined;
+  readonly byte?: number | undefined;
+}
+
+/** What helps where there is no backup. */
+export const repairable: string =
+  "Without a backup, `holdfast events verify DIR --repair` keeps all that is whole, and moves the rest aside.";
+
+export const restore: string = `Restore the file from a backup. ${repairable}`;
+
+export class Findings {
+  readonly #problems: Problem[] = [];
+  #damages = 0;
+  #isNewer = false;
+  #left = 0;
+
+  get hasDamage(): boolean {
+    return this.#damages > 0;
+  }
+
+  /** Whether something has a format that this version does not know. */
+  get isNewer(): boolean {
+    return this.#isNewer;
+  }
+
+  /** In the order in which they were found; the last one tells of those that are too many to list. */
+  get problems(): readonly Problem[] {
+    if (this.#left === 0) return this.#problems;
+    const what = `${this.#left} more problem(s) were found and are not listed.`;
+    const more: Problem = {
+      severity: "note",
+      path: "",
+      what,
+      remedy: "See to those that are listed.",
+      repaired: false,
+    };
+    return [...this.#problems, more];
+  }
+
+  damage(spot: Spot, what: string, remedy: string = restore): void {
+    this.#damages++;
+    this.#add("damage", spot, what, remedy, false);
+  }
+
+  /** Harmless, and of no use to anybody. */
+  leftover(spot: Spot, what: string, remedy: string, { repaired = false }: { readonly repaired?: boolean } = {}): void {
+    this.#add("leftover", spot, what, remedy, repaired);
+  }
+
+  note(spot: Spot, what: string, remedy: string): void {
+    this.#add("note", spot, what, remedy, false);
+  }
+
+  /** The result of `read`; undefined when what it reads is damaged, missing or newer, which is then reported as `subject`. Anything else is no damage, and passes through. */
+  async attempt<T>(spot: Spot, subject: string, read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (isHoldfastError(error, "NEWER_FORMAT")) {
+        this.#isNewer = true;
+        this.damage(
+          spot,
+          `${subject} has a newer format: Holdfast ${error.writtenBy} wrote it.`,
+          "Upgrade Holdfast here.",
+        );
+      } else if (isMissing(error)) this.damage(spot, `${subject} is missing.`);
+      else if (isHoldfastError(error, "CORRUPT", "IO_ERROR", "INVALID_PATH"))
+        this.damage(spot, `${subject} cannot be read: ${error.message}`);
+      else throw error;
+      return undefined;
+    }
+  }
+
+  #add(
+    severity: Problem["severity"],
+    { path, line, byte }: Spot,
+    what: string,
+    remedy: string,
+    repaired: boolean,
+  ): void {
+    if (this.#problems.length >= problemsMax) this.#left++;
+    else
+      this.#problems.push({
+        severity,
+        path,
+        ...(line === undefined ? {} : { line }),
+        ...(byte === undefined ? {} : { byte }),
+        what,
+        remedy,
+        repaired,
+      });
+  }
+}
+
+/** Also when somebody has said already what that means. */
+function isMissing(error: unknown): boolean {
+  const cause = isHoldfastError(error, "CORRUPT") ? error.cause : error;
+  return hasErrno(cause, "ENOENT", "ENOTDIR", "EISDIR");
+}

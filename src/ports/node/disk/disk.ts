@@ -1,0 +1,193 @@
+// The real disk: each operation of the contract by the calls of Node.
+import { dirname } from "node:path";
+import { holdfastError } from "../../../errors.ts";
+import { diskError } from "../../disk-error.ts";
+import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../../disk.ts";
+import { fitDirectory } from "../directory-rights.ts";
+import { findErrno, toDiskError } from "./errno.ts";
+import { blockingCalls, type FileCalls } from "./file-calls.ts";
+import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
+import { callsFor } from "./share-calls.ts";
+import { withSharingRetry } from "./sharing-violation.ts";
+import { findVolume } from "./volume.ts";
+
+/** The disk that `root` (absolute) is on. Need not exist yet: then the nearest directory above it that does decides. */
+export async function openNodeDisk(root: string): Promise<Disk> {
+  const volume = await findVolume(root);
+  return new NodeDisk(volume, volume.kind === "local" ? blockingCalls : callsFor(volume));
+}
+
+const namesMax = 1_000_000;
+/** How often a name is looked at again whose file goes away between an open and the next call, each time another one. */
+const staleTriesMax = 8;
+const flagsOf = { read: "r", write: "r+", create: "wx+" } as const;
+
+/** Exported for tests, which hand in calls that fail. */
+export class NodeDisk implements Disk {
+  readonly volume: Volume;
+  readonly #calls: FileCalls;
+  readonly #platform: NodeJS.Platform;
+
+  constructor(volume: Volume, calls: FileCalls, platform: NodeJS.Platform = process.platform) {
+    this.volume = volume;
+    this.#calls = calls;
+    this.#platform = platform;
+  }
+
+  async createFile(path: string, bytes: Uint8Array, options: CreateFileOptions): Promise<void> {
+    const isFitted = options.isForDirectory === true && this.#platform !== "win32";
+    await attempt("create", path, async () => {
+      const fd = await this.#calls.open(path, "wx", isFitted ? 0o600 : options.mode);
+      try {
+        await this.#closing(fd, async () => {
+          if (isFitted) await fitDirectory(this.#calls, fd, dirname(path));
+          await writeAll(this.#calls, fd, 0, bytes);
+          if (options.sync) await this.#calls.fsync(fd);
+        });
+      } catch (error) {
+        // Ours, because the create was exclusive. If it cannot be removed either, a part stays behind, as after a crash; the first error tells more.
+        await this.unlink(path).catch(() => undefined);
+        throw error;
+      }
+    });
+  }
+
+  async readFile(path: string, bytesMax: number): Promise<Uint8Array> {
+    return attempt("read", path, () =>
+      this.#withFreshHandle(path, async () => {
+        const fd = await this.#calls.open(path, "r");
+        return this.#closing(fd, async () => {
+          const { kind, size } = fileStatOf(await this.#calls.fstat(fd));
+          if (kind === "directory") throw diskError("EISDIR", "read", path);
+          if (kind !== "file") throw diskError("ENXIO", "read", path);
+          if (size > bytesMax) throw diskError("EFBIG", "read", path);
+          // No further than the size of just after the open: a file that grows meanwhile cannot make this read endless.
+          return readUpTo(this.#calls, fd, 0, size);
+        });
+      }),
+    );
+  }
+
+  async canOpen(path: string): Promise<boolean> {
+    return attempt("open", path, () => this.#withFreshHandle(path, async () => this.#calls.isThere(path)));
+  }
+
+  async open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {
+    const open = async (): Promise<number> => this.#calls.open(path, flagsOf[mode]);
+    const fd = await attempt("open", path, () => (mode === "create" ? open() : this.#withFreshHandle(path, open)));
+    return new NodeFile(path, fd, this.#calls);
+  }
+
+  async link(from: string, to: string): Promise<void> {
+    await attempt("link", to, () => withSharingRetry(this.#platform, () => this.#calls.link(from, to)));
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await attempt("rename", to, () => withSharingRetry(this.#platform, () => this.#calls.rename(from, to)));
+  }
+
+  async unlink(path: string): Promise<void> {
+    await attempt("unlink", path, () => withSharingRetry(this.#platform, () => this.#calls.unlink(path)));
+  }
+
+  async mkdir(path: string): Promise<void> {
+    await attempt("mkdir", path, async () => this.#calls.mkdir(path));
+  }
+
+  async rmdir(path: string): Promise<void> {
+    await attempt("rmdir", path, async () => this.#calls.rmdir(path));
+  }
+
+  async list(path: string): Promise<string[]> {
+    const list = async (): Promise<string[] | undefined> => this.#calls.list(path, namesMax);
+    const names = await attempt("list", path, () => this.#withFreshHandle(path, list));
+    if (names !== undefined) return names;
+    const message = `list ${path}: more than ${namesMax} names`;
+    throw holdfastError("TOO_LARGE", message, { limit: namesMax, actual: namesMax + 1 });
+  }
+
+  async stat(path: string): Promise<FileStat> {
+    const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.stat(path));
+    return attempt("stat", path, () => this.#withFreshHandle(path, look));
+  }
+
+  async look(path: string): Promise<FileStat> {
+    const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.look(path));
+    return attempt("look at", path, () => this.#withFreshHandle(path, look));
+  }
+
+  async realPath(path: string): Promise<string> {
+    return this.#withSlashes(await attempt("resolve", path, async () => this.#calls.realpath(path)));
+  }
+
+  async hasLink(root: string, path: string): Promise<boolean> {
+    return attempt("look for links", path, async () => {
+      for (let end = path.indexOf("/"); ; end = path.indexOf("/", end + 1)) {
+        const kind = await this.#calls.lstat(`${root}/${end < 0 ? path : path.slice(0, end)}`);
+        // What is missing leads nowhere else.
+        if (kind === undefined) return false;
+        if (kind.isSymbolicLink()) return true;
+        if (end < 0) return false;
+      }
+    });
+  }
+
+  async readLink(path: string): Promise<string> {
+    return this.#withSlashes(await attempt("read link", path, async () => this.#calls.readlink(path)));
+  }
+
+  async syncDirectory(path: string): Promise<void> {
+    // Windows cannot flush a directory, and NTFS needs no flush: it journals its metadata in order.
+    if (this.#platform === "win32") return;
+    const sync = async (): Promise<void> => {
+      const fd = await this.#calls.open(path, "r");
+      await this.#closing(fd, () => this.#calls.fsync(fd));
+    };
+    // A stale handle says nothing about the directory that has the name now, and what is in that one is to be durable.
+    await attempt("sync", path, () => this.#withFreshHandle(path, sync));
+  }
+
+  #withSlashes(path: string): string {
+    return this.#platform === "win32" ? path.replaceAll("\\", "/") : path;
+  }
+
+  /**
+   * Looks at `path`, and again when the share says that the handle is stale. It may have given one of something that another machine has removed or replaced, and go on giving it for
+   * as long as it believes what it remembers of the directory (half a minute on NFS): a client asks for a directory anew when it is opened, and then looks the name up again.
+   */
+  async #withFreshHandle<T>(path: string, look: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await look();
+      } catch (error) {
+        if (tries >= staleTriesMax || findErrno(error) !== "ESTALE") throw error;
+      }
+      await this.#calls.close(await this.#calls.open(dirname(path), "r"));
+    }
+  }
+
+  /** Closes in any case. A failed close fails the whole: on a share it is where a lost write is reported. */
+  async #closing<T>(fd: number, action: () => Promise<T>): Promise<T> {
+    let result: T;
+    try {
+      result = await action();
+    } catch (error) {
+      try {
+        await this.#calls.close(fd);
+      } catch {
+        // The first error is the one that matters: nothing that was written is claimed to be there.
+      }
+      throw error;
+    }
+    await this.#calls.close(fd);
+    return result;
+  }
+}
+
+async function attempt<T>(operation: string, path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    throw toDiskError(error, operation, path);
+  }
+}

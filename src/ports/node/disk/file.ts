@@ -1,0 +1,108 @@
+// An open file of the real disk.
+import type { BigIntStats } from "node:fs";
+import { diskError } from "../../disk-error.ts";
+import type { DiskFile, FileStat, SyncOptions } from "../../disk.ts";
+import { toDiskError } from "./errno.ts";
+import type { FileCalls } from "./file-calls.ts";
+import { FileSync } from "./file-sync.ts";
+
+export class NodeFile implements DiskFile {
+  readonly path: string;
+  /** Owned by the thread that opened it. Valid until `close`; afterwards the number may belong to another file. */
+  readonly fd: number;
+  readonly #calls: FileCalls;
+  readonly #sync: FileSync;
+  readonly #users: Set<() => Promise<void>> = new Set();
+  readonly #underWay: Set<Promise<unknown>> = new Set();
+  #closing: Promise<void> | undefined;
+
+  constructor(path: string, fd: number, calls: FileCalls) {
+    this.path = path;
+    this.fd = fd;
+    this.#calls = calls;
+    this.#sync = new FileSync(fd, calls);
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array> {
+    return this.#attempt("read", () => readUpTo(this.#calls, this.fd, offset, length));
+  }
+
+  async write(offset: number, bytes: Uint8Array): Promise<void> {
+    await this.#attempt("write", () => writeAll(this.#calls, this.fd, offset, bytes));
+  }
+
+  async sync({ isIdle }: SyncOptions = {}): Promise<void> {
+    await this.#attempt("sync", () => this.#sync.run(isIdle));
+  }
+
+  async stat(): Promise<FileStat> {
+    return this.#attempt("stat", async () => fileStatOf(await this.#calls.fstat(this.fd)));
+  }
+
+  /**
+   * Registers somebody who uses the bare `fd`: `close` calls `end` and waits for it. The returned function takes the registration back.
+   */
+  use(end: () => Promise<void>): () => void {
+    this.#users.add(end);
+    return () => this.#users.delete(end);
+  }
+
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    // Whatever is still under way, in the pool or in another thread, holds the bare number and would meet the next file that gets it.
+    await Promise.allSettled([...this.#underWay, ...[...this.#users].map((end) => end())]);
+    try {
+      await this.#calls.close(this.fd);
+    } catch (error) {
+      throw toDiskError(error, "close", this.path);
+    }
+  }
+
+  async #attempt<T>(operation: string, action: () => Promise<T>): Promise<T> {
+    if (this.#closing !== undefined) throw diskError("EBADF", operation, this.path);
+    const result = action();
+    this.#underWay.add(result);
+    try {
+      return await result;
+    } catch (error) {
+      throw toDiskError(error, operation, this.path);
+    } finally {
+      this.#underWay.delete(result);
+    }
+  }
+}
+
+/** The bytes from `offset` to the end of the file, at most `length`. */
+export async function readUpTo(calls: FileCalls, fd: number, offset: number, length: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  let done = 0;
+  while (done < length) {
+    const count = await calls.read(fd, bytes.subarray(done), offset + done);
+    if (count === 0) return bytes.slice(0, done);
+    done += count;
+  }
+  return bytes;
+}
+
+export async function writeAll(calls: FileCalls, fd: number, offset: number, bytes: Uint8Array): Promise<void> {
+  let done = 0;
+  while (done < bytes.length) done += await calls.write(fd, bytes.subarray(done), offset + done);
+}
+
+export function fileStatOf(stats: BigIntStats): FileStat {
+  const kind = stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
+  const { dev, ino, size, mtimeNs } = stats;
+  // What Windows gives here is made up from the read-only flag.
+  const mode = process.platform === "win32" ? {} : { mode: Number(stats.mode) & 0o7777 };
+  return {
+    kind,
+    size: Number(size),
+    mtimeMs: Number(mtimeNs) / 1e6,
+    identity: `${dev}:${ino}`,
+    device: String(dev),
+    ...mode,
+  };
+}

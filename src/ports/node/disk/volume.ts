@@ -1,0 +1,60 @@
+// Finds out which mount a path is on, and whether another machine can be behind it.
+import { execFile } from "node:child_process";
+import { readFile, realpath } from "node:fs/promises";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import type { Volume } from "../../disk.ts";
+import { findErrno, toDiskError } from "./errno.ts";
+import { parseMountinfo, parseMountOutput, volumeAt } from "./mount-table.ts";
+
+/** The volume of `path`, or of its nearest existing ancestor. Never fails for lack of knowledge: then the kind is "unknown". */
+export async function findVolume(path: string, platform: NodeJS.Platform = process.platform): Promise<Volume> {
+  const real = await realpathOfNearest(path);
+  if (platform === "linux") return findOnLinux(real);
+  if (platform === "darwin") return findOnMac(real);
+  return platform === "win32" ? volumeOfWindowsPath(real) : unknownVolume;
+}
+
+/**
+ * Windows, written from its documentation and not run there. A mapped drive letter comes out of `realpath` as the UNC path behind it, so two
+ * leading backslashes mean a share. A drive letter is not called local: nothing here can tell an NTFS disk from a redirected folder.
+ */
+export function volumeOfWindowsPath(real: string): Volume {
+  return real.startsWith("\\\\") ? { kind: "network", type: "unc", mountOptions: [] } : unknownVolume;
+}
+
+const unknownVolume: Volume = { kind: "unknown", type: "unknown", mountOptions: [] };
+
+async function findOnLinux(real: string): Promise<Volume> {
+  try {
+    return volumeAt(real, parseMountinfo(await readFile("/proc/self/mountinfo", "utf8"))) ?? unknownVolume;
+  } catch {
+    // A sandbox without /proc: not knowing the mount is an answer.
+    return unknownVolume;
+  }
+}
+
+/** Not run on a Mac. `statfs` tells nothing in Node there (its type numbers are given out at boot), so the mount table is asked. */
+async function findOnMac(real: string): Promise<Volume> {
+  try {
+    const { stdout } = await promisify(execFile)("/sbin/mount", { timeout: 10_000 });
+    const volume = volumeAt(real, parseMountOutput(stdout));
+    // The kernel's own "local" flag must agree: a local type without it is a disk image or a device that lives elsewhere.
+    if (volume?.kind === "local" && !volume.mountOptions.includes("local")) return { ...volume, kind: "unknown" };
+    return volume ?? unknownVolume;
+  } catch {
+    // No answer from the command: not knowing the mount is an answer.
+    return unknownVolume;
+  }
+}
+
+async function realpathOfNearest(path: string): Promise<string> {
+  for (let candidate = path; ; candidate = dirname(candidate)) {
+    try {
+      return await realpath(candidate);
+    } catch (error) {
+      if (findErrno(error) !== "ENOENT" || dirname(candidate) === candidate)
+        throw toDiskError(error, "find volume", path);
+    }
+  }
+}

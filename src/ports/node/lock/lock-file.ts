@@ -1,0 +1,322 @@
+// One OS lock as this process takes it: asked for again and again, and compared with its name when it is granted.
+import { holdfastError } from "../../../errors.ts";
+import type { Clock } from "../../clock.ts";
+import { blanksFor, openOrMake, type OsLockFile } from "../../os-lock.ts";
+import type { Random } from "../../random.ts";
+import type { Watch } from "../../watch.ts";
+import { findErrno, toDiskError } from "../disk/errno.ts";
+import { isAbsence, type FileCalls } from "../disk/file-calls.ts";
+import { existingLockFileFlags, lockFileFlags, type NativeLock } from "./native-lock.ts";
+
+export interface LockFileParts {
+  readonly native: NativeLock;
+  readonly calls: FileCalls;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly watch: Watch;
+  readonly isLocal: boolean;
+  readonly note?: Uint8Array | undefined;
+  readonly make?: (() => Promise<void>) | undefined;
+}
+
+export async function openLockFile(path: string, parts: LockFileParts): Promise<OsLockFile> {
+  const file = new NodeLockFile(path, parts);
+  await file.prepare();
+  return file;
+}
+
+/**
+ * Where the note wakes waiters, a poll is for what comes without: a holder that was killed, a hint that was
+ * lost. Waiters of any age ask equally often, or those that came last would overtake the others. A question
+ * costs a local kernel 3 µs and a server a round trip.
+ */
+const localPollMs = { min: 1, max: 10 };
+const sharePollMs = { min: 20, max: 250 };
+/** Deletions in a row, each between the opening of the file and the look at its name. */
+const openingsMax = 100;
+
+const lineEnd = Uint8Array.of(10);
+
+interface Descriptor {
+  readonly fd: number;
+  /** Of all files of all devices, as long as this one is open. */
+  readonly inode: string;
+  /** In its file system. */
+  readonly number: string;
+  /** Known once it was locked. */
+  identity?: string;
+}
+
+/** Of the mark that the first who locks a file leaves in it. */
+const markDigits = 16;
+
+/**
+ * On a local volume the descriptor is kept between acquisitions. On any other it lives for one: after a
+ * broken connection a kept descriptor may be one that the server has forgotten, while its locks look held.
+ * The native module asks in the main thread (it has no other way of asking without waiting); a server that
+ * is silent stops it for that long.
+ */
+class NodeLockFile implements OsLockFile {
+  readonly #path: string;
+  readonly #parts: LockFileParts;
+  readonly #blanks: Uint8Array | undefined;
+  #state: "idle" | "asking" | "held" | "closed" = "idle";
+  #file: Descriptor | undefined;
+  /** Settles when the descriptor is no longer in use by a question or a wait. */
+  #asking: Promise<unknown> = Promise.resolve();
+  #cancelled: { readonly reason: unknown } | undefined;
+  #isWoken = false;
+  #endPause: (() => void) | undefined;
+
+  constructor(path: string, parts: LockFileParts) {
+    this.#path = path;
+    this.#parts = parts;
+    this.#blanks = parts.note && blanksFor(parts.note);
+  }
+
+  /** Makes the file, and fails now when it cannot be opened. */
+  async prepare(): Promise<void> {
+    this.#file = await this.#open();
+    if (!this.#parts.isLocal) await this.#closeDescriptor();
+  }
+
+  get identity(): string {
+    return this.#state === "held" ? (this.#file?.identity ?? this.#file?.inode ?? "") : "";
+  }
+
+  async tryLock(): Promise<boolean> {
+    if (this.#state === "closed") throw this.#closedError();
+    return this.#state === "idle" && (await this.#ask(() => this.#tryOnce()));
+  }
+
+  async lock({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    signal?.throwIfAborted();
+    if (this.#state === "closed") throw this.#closedError();
+    if (this.#state !== "idle")
+      throw new TypeError(`${this.#path} is held or waited for already, through this OsLockFile`);
+    const cancel = (): void => this.#cancel(signal?.reason);
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      await this.#ask(() => this.#tryUntilGranted());
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  async isIntact(): Promise<boolean> {
+    return this.#state === "held" && this.#file !== undefined && (await this.#bearsName(this.#file));
+  }
+
+  async unlock(): Promise<void> {
+    if (this.#state !== "held") return;
+    this.#state = "idle";
+    await this.#giveUp();
+  }
+
+  async close(): Promise<void> {
+    const isHeld = this.#state === "held";
+    this.#state = "closed";
+    this.#cancel(this.#closedError());
+    await this.#asking;
+    if (isHeld) await this.#giveUp();
+    await this.#closeDescriptor();
+  }
+
+  /** One at a time uses the descriptor; afterwards the lock is held, or nothing is left of the question. */
+  async #ask(question: () => Promise<boolean>): Promise<boolean> {
+    this.#state = "asking";
+    this.#cancelled = undefined;
+    let end: () => void = () => undefined;
+    this.#asking = new Promise<void>((resolve) => (end = resolve));
+    let isGranted = false;
+    try {
+      isGranted = await question();
+      // A lock file that was closed meanwhile gives up what it was granted.
+      if (this.#isClosed()) throw this.#closedError();
+      this.#state = isGranted ? "held" : "idle";
+      return isGranted;
+    } catch (error) {
+      await this.#closeDescriptor();
+      throw error;
+    } finally {
+      if (this.#state === "asking") this.#state = "idle";
+      if (!isGranted && !this.#parts.isLocal) await this.#closeDescriptor();
+      end();
+    }
+  }
+
+  async #tryUntilGranted(): Promise<boolean> {
+    const { watch, note, isLocal, random } = this.#parts;
+    const { min, max } = isLocal ? localPollMs : sharePollMs;
+    let stopWatching: (() => void) | undefined;
+    let boundMs = min;
+    try {
+      while (!(await this.#tryOnce())) {
+        this.#throwIfCancelled();
+        if (stopWatching === undefined && note !== undefined) {
+          stopWatching = watch.start(this.#path, () => this.#wake());
+          // The holder may have let go before the watch began.
+          continue;
+        }
+        // Anywhere between the shortest pause and a bound that doubles: waiters that began together drift apart.
+        boundMs = Math.min(max, 2 * boundMs);
+        await this.#pause(min + random.fraction() * (boundMs - min));
+        this.#throwIfCancelled();
+      }
+      return true;
+    } finally {
+      stopWatching?.();
+    }
+  }
+
+  /** Takes the lock of the file that bears the name now, if it is free. */
+  async #tryOnce(): Promise<boolean> {
+    for (let opening = 0; opening < openingsMax; opening++) {
+      const file = (this.#file ??= await this.#open());
+      if (!this.#tryNow(file.fd)) return false;
+      if (!this.#parts.isLocal) return true;
+      if (await this.#bearsName(file)) {
+        file.identity ??= await this.#identify(file);
+        await this.#write(this.#parts.note);
+        return true;
+      }
+      await this.#closeDescriptor();
+    }
+    const message = `${this.#path} was deleted or replaced ${openingsMax} times in a row while it was being locked. Find out what removes it.`;
+    throw holdfastError("IO_ERROR", message, { path: this.#path });
+  }
+
+  #tryNow(fd: number): boolean {
+    try {
+      return this.#parts.native.tryLock(fd);
+    } catch (error) {
+      throw toDiskError(error, "lock", this.#path);
+    }
+  }
+
+  /**
+   * A file system gives the inode of a deleted file to the next one, so a random mark in the file is part of
+   * what it is. A file that was copied has its mark, and another inode. The device is no part of it, and the
+   * mark is durable: a disk that was pulled and comes back may have another device number, and what was
+   * locked by this file is still known by it. To be called with the lock in hand.
+   */
+  async #identify({ fd, inode, number }: Descriptor): Promise<string> {
+    const { note, calls, random } = this.#parts;
+    if (note === undefined) return inode;
+    const offset = note.length + lineEnd.length;
+    const found = new Uint8Array(markDigits);
+    const length = await calls.read(fd, found, offset);
+    if (length === markDigits) return `${number}:${Buffer.from(found).toString("latin1")}`;
+    const mark = Buffer.from(random.bytes(markDigits / 2)).toString("hex");
+    await this.#write(Buffer.from(`${mark}\n`), offset);
+    // Once in the life of the file. Where it fails, the next holder may find no mark, and makes another.
+    await calls.fsync(fd).catch(() => undefined);
+    return `${number}:${mark}`;
+  }
+
+  async #bearsName({ inode }: Descriptor): Promise<boolean> {
+    if (!this.#parts.isLocal) return true;
+    try {
+      const { dev, ino } = await this.#parts.calls.stat(this.#path);
+      return `${dev}:${ino}` === inode;
+    } catch (error) {
+      if (isAbsence(error)) return false;
+      throw toDiskError(error, "stat", this.#path);
+    }
+  }
+
+  async #giveUp(): Promise<void> {
+    if (!this.#parts.isLocal || this.#file === undefined) return await this.#closeDescriptor();
+    // Before the lock is free: afterwards it would be written over the note of the next holder.
+    await this.#write(this.#blanks);
+    try {
+      this.#parts.native.unlock(this.#file.fd);
+    } catch {
+      // Closing gives the lock up as well, and cannot leave it taken.
+      return await this.#closeDescriptor();
+    }
+    // When it is free: waiters that were woken by the blanks may have asked too early.
+    if (this.#blanks !== undefined) await this.#write(lineEnd, this.#blanks.length);
+  }
+
+  async #write(bytes: Uint8Array | undefined, offset = 0): Promise<void> {
+    if (bytes === undefined || this.#file === undefined) return;
+    try {
+      await this.#parts.calls.write(this.#file.fd, bytes, offset);
+    } catch (error) {
+      // A full disk takes a note from people, and not the lock from this process.
+      if (findErrno(error) === undefined) throw error;
+    }
+  }
+
+  /** Until the time is over, a hint comes or the wait is cancelled. */
+  async #pause(ms: number): Promise<void> {
+    if (!this.#isWoken) {
+      await new Promise<void>((resolve) => {
+        const stop = this.#parts.clock.alarm(ms, resolve);
+        this.#endPause = () => {
+          stop();
+          resolve();
+        };
+      });
+      this.#endPause = undefined;
+    }
+    this.#isWoken = false;
+  }
+
+  #wake(): void {
+    this.#isWoken = true;
+    this.#endPause?.();
+  }
+
+  #throwIfCancelled(): void {
+    if (this.#cancelled !== undefined) throw this.#cancelled.reason;
+  }
+
+  #cancel(reason: unknown): void {
+    this.#cancelled ??= { reason };
+    this.#endPause?.();
+  }
+
+  async #open(): Promise<Descriptor> {
+    const { make } = this.#parts;
+    if (make === undefined) return await this.#openWith(lockFileFlags);
+    return await openOrMake(() => this.#openWith(existingLockFileFlags), make);
+  }
+
+  async #openWith(flags: number): Promise<Descriptor> {
+    const { calls } = this.#parts;
+    try {
+      const fd = await calls.open(this.#path, flags);
+      try {
+        const { dev, ino } = await calls.fstat(fd);
+        return { fd, inode: `${dev}:${ino}`, number: `${ino}` };
+      } catch (error) {
+        await calls.close(fd);
+        throw error;
+      }
+    } catch (error) {
+      throw toDiskError(error, "open", this.#path);
+    }
+  }
+
+  /** The descriptor, and with it the lock, is gone also when closing fails; nothing was written that could be lost. */
+  async #closeDescriptor(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    try {
+      if (file !== undefined) await this.#parts.calls.close(file.fd);
+    } catch {
+      // As said above.
+    }
+  }
+
+  // A function, so that the compiler does not take the state for unchanged across an await.
+  #isClosed(): boolean {
+    return this.#state === "closed";
+  }
+
+  #closedError(): unknown {
+    return holdfastError("CLOSED", `${this.#path} is closed`, {});
+  }
+}

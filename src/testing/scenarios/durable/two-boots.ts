@@ -1,0 +1,162 @@
+// Scenarios of a rolling chain whose slots are not synced, opened under another boot id: after a restart, or while those of the first one live on.
+import type { Ports } from "../../../ports/ports.ts";
+import { actor, mustHold, type Actor, type Scenario } from "../../explorer/scenario.ts";
+import { serverMachine } from "../../sim/machine.ts";
+import { addOne, countId } from "./counter.ts";
+import {
+  appender,
+  appendOne,
+  noNumberComesBack,
+  openChain,
+  rollingScenario,
+  table,
+  type RollingScenarioOptions,
+} from "./rolling-chain.ts";
+import { share } from "../volumes.ts";
+
+const host = "boot of the host";
+const container = "boot of the container";
+
+/** Opens the chain only now, and appends. */
+function newcomer(options: RollingScenarioOptions): Actor {
+  return actor({
+    run: async (context) => appendOne(context, await openChain(context.ports, context.name, options), 1),
+  });
+}
+
+/** Appends under one boot id, then under another. */
+function inTurns(first: RollingScenarioOptions, second: RollingScenarioOptions): Actor {
+  return actor({
+    prepare: ({ name, ports }) => openChain(ports, name, first),
+    run: async (context, chain) => {
+      await appendOne(context, chain, 1);
+      await appendOne(context, await openChain(context.ports, context.name, second), 2);
+    },
+  });
+}
+
+/** Has looked at the chain before, and is refused. */
+function refused(options: RollingScenarioOptions): Actor {
+  return actor({
+    prepare: ({ name, ports }) => openChain(ports, name, options),
+    run: async ({ name, note }, chain) => {
+      await chain.append(countId(name, 1), (state) => ((state["ada"] ?? 0) >= 9 ? addOne(state, name) : undefined));
+      note("refused");
+    },
+  });
+}
+
+/** It can be read and appended to, whatever of its slots is torn. */
+async function goesOn(ports: Ports, options: RollingScenarioOptions): Promise<void> {
+  const chain = await openChain(ports, "auditor", options);
+  const { number } = await chain.read();
+  const entry = await chain.append(countId("auditor", 1), (state) => addOne(state, "auditor"));
+  mustHold(entry !== undefined && entry.number > number, `nothing can be appended after ${number}`);
+}
+
+/** A file system that goes away under those who use it, and comes back without what was not on the disk yet, in the same boot. */
+export function comesBackScenarios(options: RollingScenarioOptions = {}): Scenario[] {
+  const onHost = { ...options, sync: false, slotsPerEpoch: 2, bootId: host };
+  return (["ext4-ordered", "weak"] as const).map((profile) =>
+    rollingScenario(
+      {
+        name: `chain: the file system comes back under the same boot id (${profile})`,
+        about: "Nothing tells that it was away but slots that are torn, and nobody is stopped by them for good.",
+        profile,
+        powerCuts: true,
+        actors: { ada: appender(2, onHost) },
+        audit: (ports) => goesOn(ports, onHost),
+      },
+      onHost,
+    ),
+  );
+}
+
+export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenario[] {
+  const unsynced = { ...options, sync: false, slotsPerEpoch: 2 };
+  const onHost = { ...unsynced, bootId: host };
+  const inContainer = { ...unsynced, bootId: container };
+  return [
+    onTheServerItself(options),
+    ...comesBackScenarios(options),
+    rollingScenario(
+      {
+        name: "chain: two boot ids that are alive at once",
+        size: "medium",
+        about:
+          "One machine shows two boot ids. Who comes with the second one may die on the way; who has the first one goes on.",
+        actors: { ada: appender(2, onHost), bob: newcomer(inContainer) },
+        killsMax: 1,
+        mortal: ["bob"],
+      },
+      { ...onHost, collected: true },
+    ),
+    rollingScenario(
+      {
+        name: "chain: two newcomers with boot ids of their own",
+        size: "medium",
+        about: "Both succeed the epoch that they find.",
+        actors: { bob: newcomer(inContainer), cleo: newcomer({ ...unsynced, bootId: "boot of another container" }) },
+      },
+      { ...onHost, collected: true, entriesBefore: 1 },
+    ),
+    rollingScenario(
+      {
+        name: "chain: a refusal while another boot id takes over",
+        about: "Somebody who appends nothing finds the end of the chain, whoever has died in between.",
+        actors: { ada: refused(onHost), bob: newcomer(inContainer) },
+        killsMax: 1,
+        mortal: ["bob"],
+      },
+      { ...onHost, collected: true, entriesBefore: 1 },
+    ),
+    rollingScenario(
+      {
+        name: "chain: one boot id after the other, power cuts (weak)",
+        about: "The power fails at every moment of it; after the restart no number is won again.",
+        profile: "weak",
+        powerCuts: true,
+        actors: { ada: inTurns(onHost, inContainer) },
+        audit: (ports, facts) => noNumberComesBack(ports, facts, { ...unsynced, bootId: "boot after the power cut" }),
+      },
+      { ...onHost, collected: true },
+    ),
+  ];
+}
+
+/** Nothing that its client believes keeps the one on another machine from finding what was won on the server itself. */
+function onTheServerItself(options: RollingScenarioOptions): Scenario {
+  const unsynced = { ...options, sync: false, slotsPerEpoch: 2 };
+  const scenario = rollingScenario(
+    {
+      name: "chain: on the server itself, and on another machine with old caches",
+      about: "To the one it is a local disk, where it syncs nothing; to the other it is a share.",
+      volume: share,
+      profile: "share",
+      quirks: { staleListings: true },
+      troubles: { stale: 1 },
+      actors: {
+        ada: { ...appender(1, unsynced), machine: serverMachine },
+        bob: { ...lister(unsynced), machine: "m2" },
+      },
+    },
+    { ...unsynced, collected: true },
+  );
+  return {
+    ...scenario,
+    // The first one to open it makes it.
+    setup: async ({ disk }) => {
+      for (const path of ["/temp", "/temp/ada", "/temp/bob", "/temp/auditor"]) await disk.mkdir(path);
+    },
+  };
+}
+
+/** Its machine has listed everything before; it opens the chain only now. */
+function lister(options: RollingScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports: { disk } }) => {
+      for (const name of await disk.list(table)) await disk.list(`${table}/${name}`);
+    },
+    run: async ({ name, ports }) => void (await openChain(ports, name, options)),
+  });
+}

@@ -1,0 +1,361 @@
+// The processes of event scenarios: writers and readers of one log, and what must hold of all that they were told.
+import { Ground } from "../../../durable/liveness/ground.ts";
+import { isHoldfastError } from "../../../errors.ts";
+import type { Appender } from "../../../events/append/appender.ts";
+import type { AppendRequest } from "../../../events/append/call.ts";
+import { plainCodec } from "../../../events/model/codec.ts";
+import { LocalPublisher } from "../../../events/log/publish/local-publisher.ts";
+import { encodeContent, encodeLine, tipAfter } from "../../../events/log/format/line.ts";
+import { LogFiles } from "../../../events/log/log-files.ts";
+import { TenureLost, type Publisher, type Tenure } from "../../../events/log/publish/publisher.ts";
+import { SharePublisher } from "../../../events/log/publish/share-publisher.ts";
+import { OpenedLog } from "../../../events/opened-log.ts";
+import { itemsOf, type Query } from "../../../events/model/query.ts";
+import { createLateStoreLock } from "../../../locks/store/late-store-lock.ts";
+import { createStoreLock, type StoreHold, type StoreLock } from "../../../locks/store/store-lock.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import {
+  actor,
+  mustHold,
+  valuesOf,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../../explorer/scenario.ts";
+
+const directory = "/log";
+/** Nobody dies of silence here: what a sleeper may do is what the chain of tenures is for, and that asks no clock. */
+const leaseMs = 1_000_000;
+
+export interface EventScenarioOptions {
+  /** What the scenarios run on: the real ones, or a known-wrong variant. */
+  readonly openPublisher: (place: LogFiles) => Promise<Publisher>;
+  readonly openLock?: (ports: Ports) => Promise<StoreLock>;
+  readonly AppenderClass?: typeof Appender;
+  readonly segmentBytesMax?: number;
+  /** Default true. */
+  readonly isSynced?: boolean;
+  /** Whoever appends so has been promised nothing: durability "none". */
+  readonly mayBeLost?: boolean;
+}
+
+export const local: EventScenarioOptions = { openPublisher: async (place) => new LocalPublisher(place) };
+
+/** Without any gate: between machines a lock is a courtesy, and what counts must not rest on it. */
+export const share: EventScenarioOptions = {
+  openPublisher: (place) => SharePublisher.open(place),
+  openLock: async () => openDoor,
+};
+
+const release = async (): Promise<void> => undefined;
+const openHold: StoreHold = {
+  signal: new AbortController().signal,
+  acquiredAt: new Date(0),
+  release,
+  isContended: async () => true,
+  assertHeld: release,
+  lockId: "",
+  [Symbol.asyncDispose]: release,
+};
+/** Lets everybody in at once. */
+export const openDoor: StoreLock = {
+  path: `${directory}/.store.lock`,
+  gate: "table",
+  tryAcquire: async () => openHold,
+  acquire: async () => openHold,
+  findHolder: async () => undefined,
+  withLock: (work) => work(openHold),
+  close: release,
+  [Symbol.asyncDispose]: release,
+};
+
+/** The lock of a process that opens it when it first appends: by whatever file bears the name then. */
+export async function openLate(ports: Ports): Promise<StoreLock> {
+  return createLateStoreLock(`${directory}/.store.lock`, "os", () => createStoreLock(ports, directory));
+}
+
+async function openLog(ports: Ports, options: EventScenarioOptions): Promise<OpenedLog> {
+  const {
+    openPublisher,
+    AppenderClass,
+    openLock = (world) => createStoreLock(world, directory),
+    segmentBytesMax,
+    isSynced = true,
+  } = options;
+  const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
+  const place = new LogFiles(ground, directory, "log", { isSynced, segmentBytesMax });
+  return new OpenedLog(place, await openPublisher(place), await openLock(ports), plainCodec, AppenderClass);
+}
+
+interface Told {
+  readonly id: string;
+  readonly position: number;
+}
+
+/** Appends one event after the other, each with an id of its own and all with the same tag. */
+export function writer(times: number, options: EventScenarioOptions, condition?: Query): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async (context, log) => {
+      const wish = { condition, mayBeLost: options.mayBeLost };
+      for (let time = 1; time <= times; time++) await appendOne(context, log, `${context.name}:${time}`, wish);
+    },
+  });
+}
+
+/** Appends what another may have appended under the same id, so that it is told which of the two it was. */
+export function repeater(id: string, options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: (context, log) => appendOne(context, log, id, { given: true, mayBeLost: options.mayBeLost }),
+  });
+}
+
+/** Has begun to write when the scenario begins, or is done already, and goes on as if nothing had happened since. */
+export function sleeper(options: EventScenarioOptions, { isDone = false }: { readonly isDone?: boolean } = {}): Actor {
+  return actor({
+    prepare: async ({ ports, name }) => {
+      const tenure = await (await openLog(ports, options)).publisher.begin(openHold);
+      if (isDone) await publishOne(tenure, `${name}:last`);
+      return tenure;
+    },
+    run: async ({ note, name }, tenure) => {
+      const id = `${name}:late`;
+      const { position } = tenure.end;
+      try {
+        await publishOne(tenure, id);
+        note("acknowledged", { id, position: position + 1 } satisfies Told);
+      } catch (error) {
+        if (error instanceof TenureLost) note("failed", id);
+        else if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
+        else throw error;
+      }
+      await tenure.close();
+    },
+  });
+}
+
+async function publishOne(tenure: Tenure, id: string): Promise<void> {
+  const { end } = tenure;
+  const line = encodeLine(requestFor(id).content, end.position + 1, "2026-01-01T00:00:00.000Z", end.crc);
+  await tenure.publish(Buffer.from(line.text), tipAfter(end, { events: [{ type: "", tags: [], id }] }, line), true);
+}
+
+/** Two callers at once who share a batch, and want the same: one of them is refused because of what the other is about to write. */
+export function rivals(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async (context, log) => {
+      const [tags, condition] = [["seat"], { tags: ["seat"] }];
+      await Promise.all([1, 2].map((each) => appendOne(context, log, `${context.name}:${each}`, { tags, condition })));
+    },
+  });
+}
+
+interface Wish {
+  readonly tags?: readonly string[];
+  readonly condition?: Query | undefined;
+  /** The id was chosen before, so it may be there already. */
+  readonly given?: true;
+  readonly mayBeLost?: boolean | undefined;
+}
+
+async function appendOne({ note }: ActorContext, log: OpenedLog, id: string, wish: Wish): Promise<void> {
+  try {
+    const { first: position } = await log.appender.append(requestFor(id, wish));
+    note(wish.mayBeLost ? "appended" : "acknowledged", { id, position } satisfies Told);
+  } catch (error) {
+    if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
+    else if (isHoldfastError(error, "APPEND_CONDITION_FAILED"))
+      note(
+        "refused",
+        error.conflicts.map((event) => event.id),
+      );
+    else if (isHoldfastError(error, "IO_ERROR", "DISK_FULL", "LOCK_LOST")) note("failed", id);
+    else throw error;
+  }
+}
+
+function requestFor(id: string, { tags = ["stock"], condition, given }: Wish = {}): AppendRequest {
+  const heads = [{ type: "Sold", tags, id, ...(given ? { given } : {}) }];
+  const payload = [JSON.stringify({ data: id })];
+  const items = condition === undefined ? undefined : itemsOf(condition);
+  const stored = items === undefined ? undefined : { if: items };
+  const content = encodeContent({ condition: stored, events: heads, payload });
+  const judged = items === undefined ? undefined : { items, after: 0 };
+  return { content, heads, payload, condition: judged, timeoutMs: Infinity };
+}
+
+/** Deletes the lock file of the log, whoever has it. */
+export function deleter(): Actor {
+  return actor({ run: async ({ ports }) => ports.disk.unlink(`${directory}/.store.lock`) });
+}
+
+/** Is inside when the scenario begins, and publishes one line. */
+export function insider(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports }) => {
+      const log = await openLog(ports, options);
+      const hold = await log.lock.acquire();
+      return { hold, tenure: await log.publisher.begin(hold) };
+    },
+    run: async ({ note, name }, { hold, tenure }) => {
+      const id = `${name}:1`;
+      const position = tenure.end.position + 1;
+      try {
+        await publishOne(tenure, id);
+        note("acknowledged", { id, position } satisfies Told);
+      } catch (error) {
+        note(isHoldfastError(error, "OUTCOME_UNKNOWN") ? "unknown" : "failed", id);
+      }
+      await hold.release();
+    },
+  });
+}
+
+/** Deletes the lock file, whoever has it, and begins to write by the next one. */
+export function intruder(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, { ...options, openLock: openLate }),
+    run: async ({ ports }, log) => {
+      await ports.disk.unlink(`${directory}/.store.lock`);
+      const hold = await log.lock.acquire();
+      await log.publisher.begin(hold).catch((error: unknown) => {
+        if (!isHoldfastError(error, "DISK_FULL")) throw error;
+      });
+      await hold.release();
+    },
+  });
+}
+
+/** Opens the log, and takes up what stands behind the head. */
+export function settler(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async (_, log) => {
+      if (log.publisher instanceof LocalPublisher) await log.publisher.settle(() => log.lock.tryAcquire());
+    },
+  });
+}
+
+/** Looks `times`, and notes all that it was shown. */
+export function reader(times: number, options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async ({ note }, log) => {
+      for (let time = 1; time <= times; time++) note("seen", await readAll(log));
+    },
+  });
+}
+
+/** Looks once, and remembers the checksum of the last line that it was shown, as a consumer does in its checkpoint. */
+export function follower(options: EventScenarioOptions): Actor {
+  return actor({
+    prepare: ({ ports }) => openLog(ports, options),
+    run: async ({ note }, log) => {
+      const { position } = await log.advance();
+      note("checkpoint", { position, checksum: await log.reader.checksumAt(position) } satisfies Remembered);
+    },
+  });
+}
+
+interface Remembered {
+  readonly position: number;
+  readonly checksum: number;
+}
+
+async function readAll(log: OpenedLog): Promise<Told[]> {
+  const upTo = (await log.advance()).position;
+  const told: Told[] = [];
+  const items = itemsOf("all");
+  for await (const { position, head } of log.reader.read(items, { after: 0, upTo }, false))
+    told.push({ id: head.id, position });
+  mustHold(told.length === upTo, `the head is ${upTo}, and ${told.length} events are there`);
+  return told;
+}
+
+interface EventAudit {
+  readonly options: EventScenarioOptions;
+  /** What a reader sees at the end is there for good. Default true. */
+  readonly isShownForGood?: boolean | undefined;
+}
+
+/** What anybody was told or shown stands at its position; positions have no gap and no event is there twice; what failed for sure never appears. */
+export async function logIsWhole(
+  { options, isShownForGood = true }: EventAudit,
+  ports: Ports,
+  facts: readonly Fact[],
+): Promise<void> {
+  const log = await openLog(ports, options);
+  // As the next writer finds it, and as a reader found it before.
+  const before = isShownForGood ? await readAll(log) : [];
+  const hold = await log.lock.acquire();
+  await (await log.publisher.begin(hold)).close();
+  await hold.release();
+  const events = await readAll(log);
+  const ids = events.map(({ id }) => id);
+  const shown = ids.join(", ");
+  mustHold(new Set(ids).size === ids.length, `an event is there twice: ${shown}`);
+  const told = [...valuesOf<Told>(facts, "acknowledged"), ...valuesOf<Told[]>(facts, "seen").flat(), ...before];
+  for (const { id, position } of told)
+    mustHold(ids[position - 1] === id, `${id} was acknowledged or shown as ${position}, but the log is ${shown}`);
+  for (const { position, checksum } of valuesOf<Remembered>(facts, "checkpoint"))
+    mustHold(
+      position <= ids.length && (await log.reader.checksumAt(position)) === checksum,
+      `somebody has come to ${position}, which is another line now: the log is ${shown}`,
+    );
+  for (const id of valuesOf<string>(facts, "failed"))
+    mustHold(!ids.includes(id), `${id} was said to have failed, but the log is ${shown}`);
+  for (const id of valuesOf<string[]>(facts, "refused").flat())
+    mustHold(ids.includes(id), `somebody was refused because of ${id}, which never happened: the log is ${shown}`);
+}
+
+/** One position for each; whoever looks again sees at least what he saw. */
+function nothingIsTakenBack(facts: readonly Fact[]): void {
+  const at = new Map<number, string>();
+  for (const { id, position } of [
+    ...valuesOf<Told>(facts, "acknowledged"),
+    ...valuesOf<Told[]>(facts, "seen").flat(),
+  ]) {
+    const known = at.get(position) ?? id;
+    mustHold(known === id, `${known} and ${id} are both said to be at ${position}`);
+    at.set(position, id);
+  }
+}
+
+/** A log with one event in it. */
+export async function makeLog(ports: Ports, options: EventScenarioOptions): Promise<OpenedLog> {
+  for (const path of [directory, `${directory}/segments`]) await ports.disk.mkdir(path);
+  const log = await openLog(ports, options);
+  await log.appender.append(requestFor("first"));
+  return log;
+}
+
+/** The same with a second one, of which the head does not tell: it is one of before, as after a file system went away. */
+export async function makeLogWithOldHead(ports: Ports, options: EventScenarioOptions): Promise<void> {
+  const log = await makeLog(ports, options);
+  const { disk } = ports;
+  const path = `${directory}/head`;
+  const old = await disk.readFile(path, 4096);
+  await log.appender.append(requestFor("second"));
+  const head = await disk.open(path, "write");
+  await head.write(0, old);
+  await head.close();
+  await log.close();
+}
+
+export function eventScenario(
+  options: EventScenarioOptions,
+  {
+    isShownForGood,
+    ...scenario
+  }: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario> & Pick<EventAudit, "isShownForGood">,
+): Scenario {
+  return {
+    setup: async (ports) => (await makeLog(ports, options)).close(),
+    check: nothingIsTakenBack,
+    audit: (ports, facts) => logIsWhole({ options, isShownForGood }, ports, facts),
+    ...scenario,
+  };
+}

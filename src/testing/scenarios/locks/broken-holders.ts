@@ -1,0 +1,340 @@
+// Small scenarios of redo: a holder has staged a change, and is broken, or sleeps past its lease, while it commits. What it was told must be what happened.
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import { holdfastError, isHoldfastError } from "../../../errors.ts";
+import { LockTable } from "../../../locks/table/lock-table.ts";
+import type { PathHold } from "../../../locks/path/path-hold.ts";
+import type { AcquireManyOptions, LockRequest } from "../../../locks/path/path-locks.ts";
+import type { RedoDraft } from "../../../locks/redo/draft.ts";
+import type { TablePathLocks } from "../../../locks/path/service.ts";
+import {
+  actor,
+  mustHold,
+  valuesOf,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../../explorer/scenario.ts";
+import {
+  isPermanent,
+  locker,
+  lockScenario,
+  openLocks,
+  orTold,
+  root,
+  shortLeaseMs,
+  type LockScenarioOptions,
+} from "./lock-actors.ts";
+
+/** What a file says that somebody else is to remove, move or replace. */
+export const oldText = "old";
+
+async function readText(disk: Disk, path: string): Promise<string | undefined> {
+  try {
+    return Buffer.from(await disk.readFile(`${root}/${path}`, 1000)).toString();
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+async function stageText(draft: RedoDraft, disk: Disk, path: string, text: string): Promise<void> {
+  await draft.in(path, (staged) => disk.createFile(staged, Buffer.from(text), { sync: true }));
+}
+
+/** Holds the locks and has staged a change when the scenario begins; commits it. */
+function committer(
+  wanted: readonly (string | LockRequest)[],
+  options: LockScenarioOptions,
+  fill: (draft: RedoDraft, disk: Disk) => Promise<void>,
+): Actor {
+  return actor({
+    prepare: async ({ ports }) => {
+      const locks = await openLocks(ports, options);
+      const hold = await locks.acquireAll(wanted);
+      const draft = await locks.draft(hold);
+      await fill(draft, ports.disk);
+      return draft;
+    },
+    run: async (context, draft) => {
+      await orTold(context, async () => {
+        await draft.commit().catch((error: unknown) => {
+          // It counts: somebody else carries it out.
+          if (!isHoldfastError(error, "RESOURCE_BUSY")) throw error;
+        });
+        context.note("committed");
+      });
+    },
+  });
+}
+
+/** One that can do nothing of what was committed: then a commit is over with its append, and there are fewer moments to be tried. */
+function unable({ TableClass = LockTable, ...options }: LockScenarioOptions): LockScenarioOptions {
+  class Unable extends TableClass {
+    protected override async apply(): Promise<void> {
+      throw holdfastError("RESOURCE_BUSY", "It is open elsewhere.", { path: root, blockedBy: [], worthWaiting: true });
+    }
+  }
+  return { ...options, TableClass: Unable };
+}
+
+/** As `break` does for one path, without all that it tells. */
+async function dropAll({ table }: TablePathLocks): Promise<void> {
+  await table.drop((await table.read()).state.requests);
+}
+
+interface SuccessorOptions extends LockScenarioOptions {
+  /** First drop whoever is there. */
+  readonly drops?: boolean;
+  /** Begins when all the others sleep or are done. */
+  readonly isLate?: boolean;
+  readonly acquire?: AcquireManyOptions;
+}
+
+/** Takes the locks and does something under them. */
+function successor(
+  wanted: readonly (string | LockRequest)[],
+  { drops = false, isLate = false, acquire, ...options }: SuccessorOptions,
+  work: (context: ActorContext, hold: PathHold, locks: TablePathLocks) => Promise<void>,
+): Actor {
+  return locker(options, async (context, locks) => {
+    if (isLate) await context.ports.clock.sleep(1);
+    if (drops) await dropAll(locks);
+    await orTold(context, async () => {
+      const hold = await locks.acquireAll(wanted, acquire);
+      await work(context, hold, locks);
+    });
+  });
+}
+
+/** Adds its name to the log, after all that it finds there. */
+async function addName({ name, ports, note }: ActorContext, hold: PathHold, locks: TablePathLocks): Promise<void> {
+  const before = (await readText(ports.disk, "log")) ?? "";
+  const draft = await locks.draft(hold);
+  await stageText(draft, ports.disk, "log", `${before}${name} `);
+  await draft.commit();
+  note("committed");
+}
+
+/** Ada, who comes first, commits a log with nothing but her name in it, and leaves the rest to others. */
+function firstName(options: LockScenarioOptions): Actor {
+  return committer(["log"], unable(options), (draft, disk) => stageText(draft, disk, "log", "ada "));
+}
+
+/** Has judged dead whoever holds when the scenario begins, and says so. */
+function declarer(options: LockScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports }) => await holderIn((await openLocks(ports, options)).table),
+    run: ({ ports }, { layout, id }) => ports.disk.rename(layout.record(id), layout.deathRecord(id)),
+  });
+}
+
+async function holderIn(table: LockTable) {
+  const [request] = (await table.read()).state.requests;
+  return { layout: table.ground.layout, id: request?.holder ?? "" };
+}
+
+/** Whoever was told that it committed is in the log, and whoever was told that it did not is not. */
+async function logTells(ports: Ports, facts: readonly Fact[]): Promise<void> {
+  await openLocks(ports);
+  const log = (await readText(ports.disk, "log"))?.trim().split(" ") ?? [];
+  const committed = facts.filter(({ what }) => what === "committed").map(({ actor: name }) => name);
+  for (const name of committed)
+    mustHold(log.includes(name), `the commit of ${name} was acknowledged, and the log is "${log.join(" ")}"`);
+  for (const { actor: name, what, value } of facts)
+    if (what === "told" && value === "LOCK_LOST" && !committed.includes(name))
+      mustHold(!log.includes(name), `the commit of ${name} was refused, and happened all the same`);
+}
+
+/** Becomes what `path` is. */
+async function replaceFile({ ports, note }: ActorContext, path: string): Promise<void> {
+  await ports.disk.createFile(`${root}/next`, Buffer.from("written"), { sync: false });
+  await ports.disk.rename(`${root}/next`, `${root}/${path}`);
+  note("written");
+}
+
+function withOldFile(path: string) {
+  return async ({ disk }: Ports): Promise<void> => {
+    await disk.mkdir("/ground");
+    await disk.mkdir(root);
+    await disk.createFile(`${root}/${path}`, Buffer.from(oldText), { sync: true });
+  };
+}
+
+/** What was written under a later hold is still there. */
+function writtenStays(path: string, otherwise: string) {
+  return async (ports: Ports, facts: readonly Fact[]): Promise<void> => {
+    await openLocks(ports);
+    if (valuesOf(facts, "written").length > 0)
+      mustHold((await readText(ports.disk, path)) === "written", `what the next holder wrote ${otherwise}`);
+  };
+}
+
+export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenario[] {
+  const rolling = { ...options, slotsPerEpoch: 2 };
+  const breaker = { ...options, drops: true };
+  return [
+    lockScenario({
+      name: "broken: a committer and a breaker",
+      about: "The lock is broken while its holder commits, and the list goes on.",
+      check: () => undefined,
+      actors: {
+        ada: firstName(options),
+        bob: locker(options, async (_context, locks) => {
+          await dropAll(locks);
+          await locks.table.append((list) => list);
+        }),
+      },
+      audit: logTells,
+    }),
+    lockScenario(
+      {
+        name: "broken: a committer, rolling and collection",
+        about: "The epoch of the commit goes by and is deleted before its author looks.",
+        check: () => undefined,
+        actors: {
+          ada: firstName(rolling),
+          bob: locker(rolling, async (_context, locks) => {
+            await dropAll(locks);
+            for (let time = 0; time < 2; time++) await locks.table.append((list) => list);
+            await locks.table.collect();
+          }),
+        },
+        audit: logTells,
+      },
+      { isCollected: true },
+    ),
+    lockScenario({
+      name: "broken: a committer that sleeps, and a waiter",
+      about: "A holder sleeps past its lease anywhere in its commit; the one who waits for it commits after it.",
+      pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
+      check: () => undefined,
+      actors: {
+        ada: firstName({ ...options, leaseMs: shortLeaseMs }),
+        bob: successor(["log"], { ...options, isLate: true, acquire: { timeoutMs: Infinity } }, addName),
+      },
+      audit: logTells,
+    }),
+    lockScenario({
+      name: "broken: a commit that is not carried out, a breaker and a third",
+      about: "Somebody has committed and comes no further; one breaks its lock and goes away, and another wants it.",
+      actors: {
+        ada: actor({
+          prepare: async ({ ports, note }) => {
+            const locks = await openLocks(ports, unable({}));
+            const draft = await locks.draft(await locks.acquire("log"));
+            await stageText(draft, ports.disk, "log", "ada ");
+            await draft.commit().catch(() => note("committed"));
+          },
+          run: async () => undefined,
+        }),
+        bob: locker(options, (_context, locks) => dropAll(locks)),
+        cleo: successor(["log"], options, addName),
+      },
+      check: () => undefined,
+      audit: logTells,
+    }),
+    lockScenario({
+      name: "broken: a committer that is declared dead, and a sweep",
+      size: "medium",
+      about: "Somebody takes the committer for dead, at any moment, and another one removes what the dead have left.",
+      check: () => undefined,
+      actors: {
+        ada: firstName(options),
+        bob: locker(options, (_context, locks) => locks.table.sweep()),
+        cleo: declarer(options),
+      },
+      // Unlike elsewhere, a record changes.
+      isPermanent: (path) => isPermanent(path, { hearts: true, sleeps: true, isCollected: false }),
+      isUnseen: (_operation, path) => path.startsWith("/ground/temp/"),
+      audit: logTells,
+    }),
+    lockScenario({
+      name: "broken: a committer whose death is forgotten",
+      size: "medium",
+      about:
+        "It was taken for dead while its clocks stood still, and commits while others sweep after it until nothing tells of its death.",
+      check: () => undefined,
+      actors: {
+        ada: firstName(options),
+        bob: locker(options, async ({ ports }, { table }) => {
+          const { layout, id } = await holderIn(table);
+          await ports.disk.rename(layout.record(id), layout.deathRecord(id));
+          await table.sweep();
+          await table.sweep();
+        }),
+      },
+      isPermanent: (path) => isPermanent(path, { hearts: true, sleeps: true, isCollected: false }),
+      isUnseen: (_operation, path) => path.startsWith("/ground/temp/"),
+      audit: logTells,
+    }),
+    lockScenario({
+      name: "broken: a removal and the next writer",
+      about: "What the next holder writes under the name of a file that is being removed stays there.",
+      check: () => undefined,
+      setup: withOldFile("file"),
+      actors: {
+        ada: committer(["file"], options, (draft) => draft.out("file")),
+        bob: successor(["file"], breaker, (context) => replaceFile(context, "file")),
+      },
+      audit: writtenStays("file", "is gone"),
+    }),
+    lockScenario({
+      name: "broken: a move and the next writer",
+      about: "What the next holder writes under the old name of a file that is being moved stays there.",
+      check: () => undefined,
+      setup: withOldFile("file"),
+      actors: {
+        ada: committer(["file", "moved"], options, (draft) => draft.move("file", "moved")),
+        bob: successor(["file"], breaker, (context) => replaceFile(context, "file")),
+      },
+      audit: writtenStays("file", "was moved away"),
+    }),
+    lockScenario({
+      name: "broken: a replacement in two steps",
+      size: "medium",
+      about: "A file is removed and another one put there, in one commit: whoever comes next finds one of the two.",
+      setup: withOldFile("file"),
+      actors: {
+        ada: committer(["file"], options, async (draft, disk) => {
+          await draft.out("file");
+          await stageText(draft, disk, "file", "new");
+        }),
+        bob: successor(["file"], { ...options, drops: true }, async ({ ports, note }) => {
+          note("found", await readText(ports.disk, "file"));
+        }),
+      },
+      check: (facts) => {
+        for (const text of valuesOf<string | undefined>(facts, "found"))
+          mustHold(text !== undefined, "what was committed is lost");
+      },
+      audit: async (ports, facts) => {
+        await openLocks(ports);
+        const isCommitted = facts.some(({ what }) => what === "committed");
+        const text = await readText(ports.disk, "file");
+        mustHold(text === "new" || (text === oldText && !isCommitted), "what was committed is lost");
+      },
+    }),
+    lockScenario({
+      name: "broken: a new directory and its remover",
+      about: "What the next holder removes, because it was made and is no longer wanted, stays away.",
+      check: () => undefined,
+      actors: {
+        ada: committer([{ path: "dir", mode: "tree" }], options, (draft, disk) =>
+          draft.in("dir", (staged) => disk.mkdir(staged)),
+        ),
+        bob: successor([{ path: "dir", mode: "tree" }], breaker, async ({ ports, note }) => {
+          await ports.disk.rmdir(`${root}/dir`).catch(() => undefined);
+          note("removed");
+        }),
+      },
+      audit: async (ports, facts) => {
+        await openLocks(ports);
+        if (facts.some(({ what }) => what === "removed"))
+          mustHold(!(await ports.disk.canOpen(`${root}/dir`)), "the directory that was removed came back");
+      },
+    }),
+  ];
+}

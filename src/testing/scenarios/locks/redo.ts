@@ -1,0 +1,295 @@
+// Scenarios of redo: a counter under a lock, and files that are moved and removed, with committers that sleep past their lease, die, or are broken.
+import { isHoldfastError } from "../../../errors.ts";
+import type { PathHold } from "../../../locks/path/path-hold.ts";
+import type { TablePathLocks } from "../../../locks/path/service.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import {
+  mustHold,
+  valuesOf,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../../explorer/scenario.ts";
+import {
+  locker,
+  lockScenario,
+  neverTogether,
+  openLocks,
+  orTold,
+  patient,
+  root,
+  shortLeaseMs,
+  type LockScenarioOptions,
+} from "./lock-actors.ts";
+
+async function readText(disk: Disk, path: string): Promise<string | undefined> {
+  try {
+    return Buffer.from(await disk.readFile(`${root}/${path}`, 1000)).toString();
+  } catch (error) {
+    if (isHoldfastError(error, "IO_ERROR") && error.errno === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+async function put(locks: TablePathLocks, hold: PathHold, disk: Disk, path: string, text: string): Promise<void> {
+  const draft = await locks.draft(hold);
+  await draft.in(path, (staged) => disk.createFile(staged, Buffer.from(text), { sync: true }));
+  await draft.commit();
+}
+
+/** Reads the counter and commits one more. */
+async function countOnce({ ports, note }: ActorContext, hold: PathHold, locks: TablePathLocks): Promise<void> {
+  const count = Number((await readText(ports.disk, "count")) ?? 0) + 1;
+  await put(locks, hold, ports.disk, "count", String(count));
+  note("counted", count);
+}
+
+function counter(options: LockScenarioOptions): Actor {
+  return locker(options, async (context, locks) => {
+    await orTold(context, async () => {
+      const hold = await locks.acquire("count");
+      await countOnce(context, hold, locks);
+      await hold.release();
+    });
+  });
+}
+
+function noCountTwice(facts: readonly Fact[]): void {
+  const counts = valuesOf<number>(facts, "counted");
+  mustHold(new Set(counts).size === counts.length, `the count ${counts.at(-1)} was acknowledged twice`);
+}
+
+/** Whoever opens the locks next completes what is committed. Then all that was acknowledged is there, and nothing of which somebody was told that it did not happen. */
+async function everyCountIsThere(ports: Ports, facts: readonly Fact[], committers: number): Promise<void> {
+  await openLocks(ports);
+  const found = Number((await readText(ports.disk, "count")) ?? 0);
+  const acknowledged = valuesOf<number>(facts, "counted");
+  mustHold(
+    found >= Math.max(0, ...acknowledged),
+    `the count is ${found}, and ${acknowledged.join()} were acknowledged`,
+  );
+  mustHold(found >= acknowledged.length, `${acknowledged.length} were acknowledged, and the count is ${found}`);
+  // Who was cut off or is still about to be told knows nothing yet.
+  const told = facts.filter(({ what }) => ["counted", "told", "killed"].includes(what)).length;
+  const unknown = facts.filter(({ what, value }) => what === "killed" || value === "OUTCOME_UNKNOWN").length;
+  if (told < committers) return;
+  mustHold(
+    found <= acknowledged.length + unknown,
+    `the count is ${found}: somebody was told that his commit had not happened, and it has`,
+  );
+}
+
+const sleeping = { beatsMax: 4, pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] } } as const;
+
+export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
+  const brief = { ...options, leaseMs: shortLeaseMs };
+  const counting = {
+    check: noCountTwice,
+    audit: (ports: Ports, facts: readonly Fact[]) => everyCountIsThere(ports, facts, 2),
+  };
+  return [
+    lockScenario({
+      name: "redo: two counters, one is killed",
+      size: "medium",
+      about: "Each counts once; one may be killed at any moment, also between its commit and the rename.",
+      ...counting,
+      killsMax: 1,
+      actors: { ada: counter(options), bob: patient(["count"], options, countOnce) },
+    }),
+    lockScenario({
+      name: "redo: the next holder against a late committer",
+      size: "medium",
+      about: "One may sleep past its lease at any moment of its commit; the other takes the lock and counts on.",
+      ...counting,
+      ...sleeping,
+      actors: { ada: counter(brief), bob: patient(["count"], options, countOnce) },
+    }),
+    lockScenario(
+      {
+        name: "redo: a late committer, rolling and collection",
+        size: "large",
+        about: "While it sleeps, the epoch of its commit goes by and is deleted.",
+        ...counting,
+        ...sleeping,
+        actors: {
+          ada: counter({ ...brief, slotsPerEpoch: 1 }),
+          bob: patient(["count"], { ...options, slotsPerEpoch: 1 }, async (context, hold, locks) => {
+            await countOnce(context, hold, locks);
+            await locks.table.sweep();
+            await locks.table.collect();
+          }),
+        },
+      },
+      { isCollected: true },
+    ),
+    lockScenario({
+      name: "redo: break against commit",
+      size: "medium",
+      about: "Somebody breaks the lock while its holder commits, and counts himself.",
+      ...counting,
+      actors: {
+        ada: counter(options),
+        bob: locker(options, async (context, locks) => {
+          await locks.break("count");
+          await orTold(context, async () => {
+            const hold = await locks.acquire("count");
+            await countOnce(context, hold, locks);
+            await hold.release();
+          });
+        }),
+      },
+    }),
+    lockScenario({
+      name: "redo: three that break and count",
+      size: "large",
+      about: "Two count, a third breaks whoever holds.",
+      ...counting,
+      actors: {
+        ada: counter(options),
+        bob: counter(options),
+        cleo: locker(options, async (_context, locks) => void (await locks.break("count"))),
+      },
+    }),
+    twoStepsAndPowerCuts(options),
+    moveAgainstWriter(options, brief),
+    removeAgainstWriter(options, brief),
+    lockScenario({
+      name: "redo: a counter and power cuts",
+      about: "The power may be cut at any moment: what was acknowledged is there afterwards, and nothing is half done.",
+      check: noCountTwice,
+      audit: (ports, facts) => everyCountIsThere(ports, facts, 1),
+      powerCuts: true,
+      isPermanent: () => false,
+      actors: { ada: counter(options) },
+      setup: withTree({}),
+    }),
+  ];
+}
+
+/** A file is replaced by another under another name, in two steps. */
+function twoStepsAndPowerCuts(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "redo: two steps and power cuts",
+    about:
+      "One file goes and another comes, together: whenever the power is cut, there is one of the two and not both.",
+    powerCuts: true,
+    isPermanent: () => false,
+    setup: withTree({ old: "old" }),
+    actors: {
+      ada: locker(options, async ({ ports, note }, locks) => {
+        const hold = await locks.acquireAll(["old", "new"]);
+        const draft = await locks.draft(hold);
+        await draft.out("old");
+        await draft.in("new", (path) => ports.disk.createFile(path, Buffer.from("new"), { sync: true }));
+        await draft.commit();
+        note("replaced");
+        await hold.release();
+      }),
+    },
+    audit: async (ports, facts) => {
+      await openLocks(ports);
+      const [old, fresh] = [await readText(ports.disk, "old"), await readText(ports.disk, "new")];
+      mustHold((old === "old") !== (fresh === "new"), `old is ${old ?? "gone"} and new is ${fresh ?? "not there"}`);
+      if (valuesOf(facts, "replaced").length > 0) mustHold(fresh === "new", "what was acknowledged is gone");
+    },
+  });
+}
+
+/** A tree with these files, and a ground. */
+function withTree(files: Readonly<Record<string, string>>) {
+  return async ({ disk }: Ports): Promise<void> => {
+    await disk.mkdir("/ground");
+    await disk.mkdir(root);
+    for (const [path, text] of Object.entries(files))
+      await disk.createFile(`${root}/${path}`, Buffer.from(text), { sync: true });
+    await disk.syncDirectory(root);
+  };
+}
+
+/** One moves a file and may sleep anywhere in it; the other then writes a new one under the old name. */
+function moveAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "redo: a move against the next writer",
+    size: "medium",
+    about: "A mover sleeps anywhere in its move; the next holder writes under the old name, and its file stays.",
+    ...sleeping,
+    setup: withTree({ old: "moved" }),
+    actors: {
+      ada: locker(brief, async (context, locks) => {
+        await orTold(context, async () => {
+          const hold = await locks.acquireMove("old", "new");
+          context.note("moving", hold.fence);
+          const draft = await locks.draft(hold);
+          await draft.move("old", "new");
+          await draft.commit();
+          context.note("moved");
+          await hold.release();
+        });
+      }),
+      bob: patient([{ path: "old", mode: "tree" }, "new"], options, async ({ ports, note }, hold) => {
+        note("found", [await readText(ports.disk, "old"), await readText(ports.disk, "new")]);
+        await hold.assertHeld();
+        await ports.disk.createFile(`${root}/old.next`, Buffer.from("written"), { sync: false });
+        await ports.disk.rename(`${root}/old.next`, `${root}/old`);
+        note("written", hold.fence);
+      }),
+    },
+    check: (facts) => {
+      neverTogether(facts);
+      const [found] = valuesOf<(string | undefined)[]>(facts, "found");
+      const places = found?.filter((text) => text === "moved").length ?? 1;
+      mustHold(places === 1, `the file was in ${places} places`);
+    },
+    audit: async (ports, facts) => {
+      await openLocks(ports);
+      const [old, moved] = [await readText(ports.disk, "old"), await readText(ports.disk, "new")];
+      const [moving, writing] = [fenceOf(facts, "moving"), fenceOf(facts, "written")];
+      if (writing === undefined) return;
+      // Who wrote after the move wrote under the old name: a mover that wakes late must leave it there.
+      if (moving === undefined || moving < writing)
+        mustHold(old === "written", "what the next holder wrote was moved away");
+      else mustHold([old, moved].includes("written"), "what was written before the move is gone");
+    },
+  });
+}
+
+function removeAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "redo: a removal against the next writer",
+    size: "medium",
+    about: "A remover sleeps anywhere in its removal; what the next holder writes under that name stays.",
+    ...sleeping,
+    setup: withTree({ file: "old" }),
+    actors: {
+      ada: locker(brief, async (context, locks) => {
+        await orTold(context, async () => {
+          const hold = await locks.acquire("file");
+          context.note("removing", hold.fence);
+          const draft = await locks.draft(hold);
+          await draft.out("file");
+          await draft.commit();
+          context.note("removed");
+          await hold.release();
+        });
+      }),
+      bob: patient(["file"], options, async ({ ports, note }, hold, locks) => {
+        note("found", await readText(ports.disk, "file"));
+        await put(locks, hold, ports.disk, "file", "new");
+        note("written", hold.fence);
+      }),
+    },
+    check: neverTogether,
+    audit: async (ports, facts) => {
+      await openLocks(ports);
+      const [removal, writing] = [fenceOf(facts, "removing"), fenceOf(facts, "written")];
+      if (writing !== undefined && (removal === undefined || removal < writing))
+        mustHold((await readText(ports.disk, "file")) === "new", "what the next holder wrote is gone");
+    },
+  });
+}
+
+function fenceOf(facts: readonly Fact[], what: string): number | undefined {
+  return valuesOf<number>(facts, what)[0];
+}

@@ -1,0 +1,220 @@
+// The simulated processes of the semaphore's scenarios: who waits, who passes by, who has grown old, and who knows only the protocol.
+import { isHoldfastError } from "../../../errors.ts";
+import type { SemaphoreProtocol } from "../../../locks/semaphore/protocol.ts";
+import type { SemaphoreOptions } from "../../../locks/semaphore/options.ts";
+import { InProcessLocks } from "../../../locks/semaphore/in-process.ts";
+import { PortsSemaphore } from "../../../locks/semaphore/semaphore.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import { actor, type Actor, type ActorContext } from "../../explorer/scenario.ts";
+
+export const directory = "/store";
+export const path: string = `${directory}/job.lock`;
+const staleMs = 60_000;
+/** Older than `staleMs`, before the scenario begins. */
+export const agedMs = 200_000;
+
+function openSemaphore(ports: Ports, Name: typeof SemaphoreProtocol, options: SemaphoreOptions = {}): PortsSemaphore {
+  const world = { openPorts: async () => ports, places: new InProcessLocks(), LockName: Name, watchMs: Infinity };
+  return new PortsSemaphore(world, path, { staleMs, fsync: false, ...options });
+}
+
+/** Opened before the scenario begins: where the lock lies is found out once. */
+async function opened(
+  ports: Ports,
+  Name: typeof SemaphoreProtocol,
+  options: SemaphoreOptions = {},
+): Promise<PortsSemaphore> {
+  const semaphore = openSemaphore(ports, Name, options);
+  await semaphore.status();
+  return semaphore;
+}
+
+/** In the critical section: something that takes a step, so that the others can come in if nothing keeps them out. */
+async function workInside({ ports, note }: ActorContext): Promise<void> {
+  note("enter");
+  await ports.disk.canOpen(directory);
+  note("leave");
+}
+
+interface ContenderOptions extends SemaphoreOptions {
+  readonly machine?: string;
+  readonly container?: string;
+}
+
+interface WorkerOptions extends ContenderOptions {
+  readonly times?: number;
+}
+
+/** Waits until it is its turn, as often as it is told to. */
+export function worker(Name: typeof SemaphoreProtocol, { times = 1, ...options }: WorkerOptions = {}): Actor {
+  return contender(Name, options, async (context, semaphore) => {
+    for (let time = 0; time < times; time++) {
+      const hold = await semaphore.acquire();
+      await workInside(context);
+      await hold.release();
+    }
+  });
+}
+
+/** Whose disk may fail: then it does not have the lock, and does not try again. */
+export function unluckyWorker(Name: typeof SemaphoreProtocol, machine: string): Actor {
+  return contender(Name, { machine }, async (context, semaphore) => {
+    try {
+      const hold = await semaphore.acquire();
+      await workInside(context);
+      await hold.release();
+    } catch (error) {
+      if (!isHoldfastError(error, "IO_ERROR", "OUTCOME_UNKNOWN")) throw error;
+      context.note("failed");
+    }
+  });
+}
+
+/** Goes away when somebody else has it. */
+export function passerBy(Name: typeof SemaphoreProtocol, options: ContenderOptions = {}): Actor {
+  return contender(Name, options, async (context, semaphore) => {
+    const hold = await semaphore.tryAcquire();
+    if (hold === undefined) return;
+    await workInside(context);
+    await hold.release();
+  });
+}
+
+/** The same, but what it has it keeps. It may come later than the others. */
+export function keeper(
+  Name: typeof SemaphoreProtocol,
+  { afterMs = 0, ...options }: ContenderOptions & { readonly afterMs?: number } = {},
+): Actor {
+  return contender(Name, options, async ({ note, ports }, semaphore) => {
+    if (afterMs > 0) await ports.clock.sleep(afterMs);
+    if ((await semaphore.tryAcquire()) !== undefined) note("enter");
+  });
+}
+
+function contender(
+  Name: typeof SemaphoreProtocol,
+  { machine, container, ...options }: ContenderOptions,
+  run: (context: ActorContext, semaphore: PortsSemaphore) => Promise<void>,
+): Actor {
+  return actor<PortsSemaphore>({
+    ...(machine === undefined ? {} : { machine }),
+    ...(container === undefined ? {} : { container }),
+    prepare: ({ ports }) => opened(ports, Name, options),
+    run,
+  });
+}
+
+/** Holds the lock since long before the scenario begins, and lets go of it; alive, but nobody in another container can tell. */
+export function agedHolder(Name: typeof SemaphoreProtocol, comesBack: boolean): Actor {
+  return actor({
+    container: "old",
+    prepare: async ({ ports, note }) => {
+      let agoMs = agedMs;
+      const clock = {
+        ...ports.clock,
+        wallMs: () => ports.clock.wallMs() - agoMs,
+        monotonicMs: () => ports.clock.monotonicMs() - agoMs,
+      };
+      const semaphore = await opened({ ...ports, clock }, Name);
+      const hold = await semaphore.acquire();
+      agoMs = 0;
+      note("enter");
+      return { semaphore, hold };
+    },
+    run: async (context, { semaphore, hold }) => {
+      // Whoever takes the lock now does what the protocol says of old locks; from here on there must be one holder again.
+      context.note("leave");
+      await hold.release();
+      if (!comesBack) return;
+      const again = await semaphore.acquire();
+      await workInside(context);
+      await again.release();
+    },
+  });
+}
+
+/** Took the lock for the process `pid`, as a command does for the script that calls it, and lets go of it for that process. */
+export function helperOf(Name: typeof SemaphoreProtocol, pid: number): Actor {
+  return actor({
+    prepare: async ({ ports }) => (await opened(ports, Name, { owner: { pid } })).acquire(),
+    run: (_context, hold) => hold.release(),
+  });
+}
+
+/** Another program that follows the protocol to the letter: exclusive create, write, unlink. */
+export function foreignWorker(): Actor {
+  return {
+    run: async (context) => {
+      const { disk, clock } = context.ports;
+      const text = `pid=4711\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
+      while (!(await succeeds("EEXIST", () => disk.createFile(path, Buffer.from(text), { sync: false }))))
+        await clock.sleep(100);
+      await workInside(context);
+      await disk.unlink(path);
+    },
+  };
+}
+
+/**
+ * Another program that takes over to the letter: it removes whatever is there by now, because what it has read was stale,
+ * creates, and keeps what it has. It removes by a rename to a name of its own, which nobody can tell from an unlink, and
+ * looks what that was: "robbed" is what the protocol itself cannot help.
+ */
+export function foreignTaker(): Actor {
+  return {
+    run: async ({ ports, note }) => {
+      const { disk, clock } = ports;
+      const record = Buffer.from(`pid=4712\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`);
+      const create = (): Promise<boolean> => succeeds("EEXIST", () => disk.createFile(path, record, { sync: false }));
+      if (await create()) return note("enter");
+      const text = await readText(disk, path);
+      const timestamp = /^timestamp=(\d+)$/m.exec(text)?.[1];
+      if (timestamp === undefined || clock.wallMs() - Number(timestamp) * 1000 <= staleMs) return;
+      await removeFor(ports, note, text);
+      if (await create()) note("enter");
+    },
+  };
+}
+
+/** The same, where it matters most: it has read what is stale before the scenario begins, and creates in one step. */
+export function lateForeignTaker(): Actor {
+  const own = `${directory}/shell`;
+  return actor<string>({
+    prepare: async ({ ports: { disk, clock } }) => {
+      const record = `pid=4712\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
+      await disk.createFile(own, Buffer.from(record), { sync: false });
+      return await readText(disk, path);
+    },
+    run: async ({ ports, note }, text) => {
+      await removeFor(ports, note, text);
+      if (await succeeds("EEXIST", () => ports.disk.link(own, path))) note("enter");
+    },
+  });
+}
+
+async function removeFor({ disk }: Ports, note: ActorContext["note"], text: string): Promise<void> {
+  note("removes");
+  const isDone = await succeeds("ENOENT", () => disk.rename(path, `${path}.removed`));
+  note(isDone && (await readText(disk, `${path}.removed`)) !== text ? "robbed" : "removed");
+}
+
+async function succeeds(errno: string, action: () => Promise<void>): Promise<boolean> {
+  try {
+    await action();
+    return true;
+  } catch (error) {
+    if (!hasErrno(error, errno)) throw error;
+    return false;
+  }
+}
+
+async function readText(disk: Disk, file: string): Promise<string> {
+  try {
+    return Buffer.from(await disk.readFile(file, 1000)).toString();
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT")) throw error;
+    return "";
+  }
+}

@@ -1,0 +1,252 @@
+// Scenarios of the semaphore: contenders for a free name, takers of a stale lock, and a holder that has grown old.
+import { SemaphoreProtocol } from "../../../locks/semaphore/protocol.ts";
+import { observe } from "../../../locks/semaphore/observe.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import { mustHold, type Fact, type Scenario } from "../../explorer/scenario.ts";
+import {
+  agedHolder,
+  agedMs,
+  directory,
+  foreignTaker,
+  foreignWorker,
+  helperOf,
+  keeper,
+  lateForeignTaker,
+  passerBy,
+  path,
+  unluckyWorker,
+  worker,
+} from "./semaphore-actors.ts";
+import { share } from "../volumes.ts";
+
+const scriptPid = 50;
+
+/** Who has entered and neither left nor died. */
+function inside(facts: readonly Fact[]): string[] {
+  const names = new Set<string>();
+  for (const { actor: name, what } of facts) {
+    if (what === "enter") names.add(name);
+    else if (what !== "stopped") names.delete(name);
+  }
+  return [...names];
+}
+
+/**
+ * Beside a program that removes without a guard: nobody of ours may be inside with another, unless that program has
+ * removed a lock that was not stale. It tells so only after it has looked, and until then nothing can be said.
+ */
+function mustNotMeet(facts: readonly Fact[]): void {
+  const said = facts.filter(({ actor: name }) => name === "shell").map(({ what }) => what);
+  if (said.includes("robbed") || said.at(-1) === "removes") return;
+  for (let length = 1; length <= facts.length; length++) {
+    const names = inside(facts.slice(0, length));
+    mustHold(
+      names.length <= 1 || names.every((name) => name === "shell"),
+      `${names.join(" and ")} are inside together`,
+    );
+  }
+}
+
+async function plantStaleFile({ disk, clock }: Ports): Promise<void> {
+  const timestamp = Math.floor((clock.wallMs() - agedMs) / 1000);
+  await disk.createFile(path, Buffer.from(`pid=4711\ntimestamp=${timestamp}\ntag=left behind\n`), { sync: false });
+}
+
+async function plantStaleDirectory({ disk, clock }: Ports): Promise<void> {
+  const timestamp = Math.floor((clock.wallMs() - agedMs) / 1000);
+  await disk.mkdir(path);
+  await disk.createFile(`${path}/owner`, Buffer.from(`pid=4711\ntimestamp=${timestamp}\n`), { sync: false });
+}
+
+/** Where each file is made in one step, what is at a name of one's own can be seen by nobody else. */
+function isUnseen(_operation: string, file: string): boolean {
+  return /\.([0-9a-z]{26}\.tmp|removed)$/.test(file);
+}
+
+type Plan = Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>;
+
+function scenario({ setup, ...plan }: Plan): Scenario {
+  return {
+    setup: async (ports) => {
+      await ports.disk.mkdir(directory);
+      await setup?.(ports);
+    },
+    isPermanent: (file) => file === `${path}.guard`,
+    check: (facts) => mustHold(inside(facts).length <= 1, `${inside(facts).join(" and ")} are inside together`),
+    ...plan,
+  };
+}
+
+export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphoreProtocol): Scenario[] {
+  const directoryForm = { form: "directory" } as const;
+  return [
+    scenario({
+      name: "semaphore: two processes on a free name",
+      size: "medium",
+      about: "One enters twice; one may be killed at any moment, and the other takes its lock at once.",
+      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "semaphore: three processes on a free name",
+      size: "medium",
+      about: "One is killed at any moment; two have no patience.",
+      actors: { ada: worker(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+      killsMax: 1,
+      mortal: ["bob"],
+    }),
+    scenario({
+      name: "semaphore: two takers of a stale lock",
+      about: "Both find it stale, and one replaces it; the other goes away.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), bob: passerBy(Name) },
+    }),
+    scenario({
+      name: "semaphore: two takers and a third on a free name",
+      size: "large",
+      about: "The third takes nothing over, but comes in whenever the name is free.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name, { staleMs: null }) },
+    }),
+    scenario({
+      name: "semaphore: two takers of a stale lock, one killed",
+      size: "medium",
+      about: "Also under the guard; and one of them comes back.",
+      setup: plantStaleFile,
+      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "semaphore: three takers of a stale lock",
+      size: "medium",
+      about: "All find it stale, and one replaces it; the others go away.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+    }),
+    scenario({
+      name: "semaphore: a taker that is stopped",
+      size: "medium",
+      about: "Wherever it stands, also between its last look and its rename; and a third comes when it goes on.",
+      setup: plantStaleFile,
+      actors: {
+        ada: keeper(Name),
+        bob: keeper(Name, { afterMs: 15_000 }),
+        cleo: keeper(Name, { staleMs: null, afterMs: 30_000 }),
+      },
+      pauses: { ms: 30_000, count: 1, actors: ["ada"] },
+      isUnseen,
+    }),
+    scenario({
+      name: "semaphore: an old holder lets go beside a taker and a third",
+      size: "medium",
+      about: "It lives, but in another container, and is older than it may be; the name may be free for a moment.",
+      actors: {
+        ada: agedHolder(Name, false),
+        bob: worker(Name, { container: "new" }),
+        cleo: passerBy(Name, { container: "new" }),
+      },
+    }),
+    scenario({
+      name: "semaphore: an old holder lets go and comes back beside a taker",
+      size: "large",
+      about: "What it removes must be its own lock, not that of whoever took over.",
+      actors: { ada: agedHolder(Name, true), bob: worker(Name, { container: "new" }) },
+    }),
+    scenario({
+      name: "semaphore: a helper lets go for a script that is killed",
+      size: "medium",
+      about: "The lock of the dead is taken at once, also while somebody is about to release it for them.",
+      actors: {
+        script: { pid: scriptPid, run: async ({ ports }) => void (await ports.disk.canOpen(directory)) },
+        helper: helperOf(Name, scriptPid),
+        ada: passerBy(Name),
+        bob: passerBy(Name, { staleMs: null }),
+      },
+      killsMax: 1,
+      mortal: ["script"],
+    }),
+    scenario({
+      name: "semaphore: beside a program that follows the protocol",
+      about: "It creates the file and then fills it; in between the file is empty, and held.",
+      actors: { ada: worker(Name, { times: 2 }), shell: foreignWorker() },
+    }),
+    scenario({
+      name: "semaphore: a taker beside a program that takes over by the letter",
+      about: "It removes what it has read as stale, and creates: what it has created is not overwritten.",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name), shell: foreignTaker() },
+      check: mustNotMeet,
+    }),
+    scenario({
+      name: "semaphore: a taker beside such a program, and a third on a free name",
+      size: "large",
+      about: "What the taker has moved away by mistake is put back, and the third has not come in meanwhile.",
+      setup: plantStaleFile,
+      actors: { ada: keeper(Name), shell: lateForeignTaker(), cleo: keeper(Name, { staleMs: null }) },
+      check: mustNotMeet,
+      isUnseen,
+    }),
+    scenario({
+      name: "semaphore: without hard links",
+      size: "medium",
+      about: "Made by exclusive create, as the protocol says; one may be killed between create and write.",
+      quirks: { noHardLinks: true },
+      actors: { ada: worker(Name, { retryMs: 1600 }), bob: worker(Name, { retryMs: 1600 }) },
+      killsMax: 1,
+    }),
+    scenario({
+      name: "semaphore: two processes on a free directory",
+      size: "medium",
+      about: "The directory form: one wins the mkdir.",
+      actors: { ada: worker(Name, directoryForm), bob: worker(Name, directoryForm) },
+    }),
+    scenario({
+      name: "semaphore: takers of a stale directory",
+      size: "medium",
+      about:
+        "It cannot be replaced in one step, so the name is free for a moment; a file and a directory contend for it.",
+      setup: plantStaleDirectory,
+      actors: { ada: worker(Name, directoryForm), bob: passerBy(Name) },
+    }),
+    scenario({
+      name: "semaphore: two machines with old caches and lost replies",
+      size: "medium",
+      about: "A name that is said to be absent may be there, and what failed may have happened.",
+      volume: share,
+      quirks: { staleAbsence: true },
+      actors: { ada: unluckyWorker(Name, "m1"), bob: unluckyWorker(Name, "m2") },
+      troubles: { retransmit: 1, lostReply: 1 },
+    }),
+    scenario({
+      name: "semaphore: two machines whose handles go stale",
+      size: "medium",
+      about: "A lock that was opened is gone before it is read, time and again: nobody is told of that.",
+      volume: share,
+      quirks: { fileHandles: true },
+      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      troubles: { stale: 3 },
+    }),
+    scenario({
+      name: "semaphore: two machines whose server goes away",
+      size: "medium",
+      about: "Before or after a lock is made or removed: what is there tells, and the name may be another's by then.",
+      volume: share,
+      quirks: { outages: true },
+      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      troubles: { outage: 1 },
+    }),
+    scenario({
+      name: "semaphore: the power is cut",
+      size: "large",
+      about: "What is left is a whole lock file or none, whoever was about to write one or to replace another.",
+      profile: "weak",
+      setup: plantStaleFile,
+      actors: { ada: passerBy(Name, { fsync: true }), bob: passerBy(Name, { fsync: true }) },
+      powerCuts: true,
+      audit: async ({ disk }) => {
+        const sight = await observe(disk, path);
+        mustHold(sight.kind === "free" || sight.record !== undefined, "the lock file is torn");
+      },
+    }),
+  ];
+}

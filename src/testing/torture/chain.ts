@@ -1,0 +1,69 @@
+// The torture of the rolling chain: appends, collections and sweeps, on epochs so small that old ones are deleted all the time.
+import { RollingChain } from "../../durable/chain/rolling-chain.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { addOne, countId, counterOptions, type Counter } from "../scenarios/durable/counter.ts";
+import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
+
+const slotsPerEpoch = 8;
+/** Not more often: many collectors at once are done so fast that nobody meets one at work. */
+const collectEvery = 12;
+
+/** Believes its link without asking whether the epoch is still open: a vacated number is won again. */
+class ChainWithoutCheck<T> extends RollingChain<T> {
+  protected override async isOpen(): Promise<boolean> {
+    return true;
+  }
+}
+
+export const chainTask: TortureTask = {
+  async work(tools, signal) {
+    const { life, name, sabotage, report } = tools;
+    const chain = await openChain(sabotage ? ChainWithoutCheck : RollingChain, tools);
+    const sweep = sweeper(tools);
+    let count = await countOf(chain, name);
+    for (let round = 1; !signal.aborted; round++) {
+      life.mustGoOn();
+      const entry = await appendOne(chain, tools, count);
+      if (entry === undefined) {
+        count = await countOf(chain, name);
+        continue;
+      }
+      report({ kind: "won", count: ++count, number: entry.number });
+      if (round % collectEvery === 0) await chain.collect();
+      await sweep();
+    }
+  },
+
+  async find(tools) {
+    const { ground, directory } = tools;
+    const { state } = await (await openChain(RollingChain, tools)).read();
+    return { state, epochs: (await ground.ports.disk.list(`${directory}/chain/epochs`)).length };
+  },
+};
+
+async function openChain(
+  ChainClass: typeof RollingChain,
+  { ground, directory, sync }: TortureTools,
+): Promise<RollingChain<Counter>> {
+  const { bootId } = ground.ports.host;
+  const options = { ...counterOptions, slotsPerEpoch, sync, bootId };
+  return await ChainClass.open<Counter>(ground.staging, `${directory}/chain`, options);
+}
+
+async function countOf(chain: RollingChain<Counter>, name: string): Promise<number> {
+  return (await chain.read()).state[name] ?? 0;
+}
+
+/** Undefined when it is not known whether it was made, or when the chain says that it was made before. */
+async function appendOne(chain: RollingChain<Counter>, { name, report }: TortureTools, count: number) {
+  try {
+    // The id and the state that carries it must say the same count, or "is it counted?" asks for something else.
+    return await chain.append(countId(name, count + 1), (state) =>
+      (state[name] ?? 0) === count ? addOne(state, name) : undefined,
+    );
+  } catch (error) {
+    if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+    report({ kind: "unknown" });
+    return undefined;
+  }
+}

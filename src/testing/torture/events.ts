@@ -1,0 +1,296 @@
+// The torture of the event log: batches with conditions, names that all want at once, appends made again by their ids; on segments so small that new ones begin all
+// the time. An even seed lets the disk decide the mode, an odd one takes the mode of shares.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { NewEvent, SequencedEvent } from "../../common.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { plainCodec } from "../../events/model/codec.ts";
+import type { AppendCondition } from "../../events/model/event-store.ts";
+import { LogEventStore } from "../../events/log-store.ts";
+import type { Disk, DiskFile } from "../../ports/disk.ts";
+import type { OsLockFile } from "../../ports/os-lock.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { Chance } from "../processes/chance.ts";
+import type { Counter } from "../scenarios/durable/counter.ts";
+import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
+
+const segmentBytesMax = 8 * 1024;
+const batchMax = 4;
+/** Longer than a crowd of sleepers takes. */
+const lockTimeoutMs = 10_000;
+/** How many events there are for one name that everybody wants. */
+const eventsPerName = 20;
+
+/** What every event says: which append of whom it is part of, and where his last one was acknowledged. */
+interface Part {
+  readonly by: string;
+  readonly count: number;
+  readonly index: number;
+  readonly of: number;
+  /** The position that append `count - 1` was acknowledged with; absent when that was not heard. */
+  readonly before?: number | undefined;
+}
+type Appended = NewEvent<"Worked" | "Claimed", Part>;
+
+export const eventsTask: TortureTask = {
+  dawdling: 0.01,
+  leaseMs: 2000,
+
+  // Not by the life that the others are told of: the log has a ground of its own, and begins a new life by itself.
+  async work(tools, signal) {
+    const store = await tryOpen(tools);
+    if (store === undefined) return;
+    const worker = new Worker(tools, store);
+    const sweep = sweeper(tools);
+    try {
+      await worker.resume();
+      while (!signal.aborted) {
+        await worker.appendOne();
+        await sweep();
+      }
+    } finally {
+      await store.close();
+    }
+  },
+
+  async find(tools) {
+    const audit = new Audit();
+    const store = await openStore(tools, tools.ground.ports);
+    try {
+      for await (const event of store.read()) audit.take(event);
+      audit.end(await store.head());
+    } catch (error) {
+      if (!isHoldfastError(error, "CORRUPT")) throw error;
+      audit.wrong.push(`the log cannot be read: ${error.message}`);
+    } finally {
+      await store.close();
+    }
+    return { state: audit.state, epochs: audit.batches, wrong: audit.wrong };
+  },
+};
+
+type Store = LogEventStore<Appended>;
+
+async function openStore({ directory, leaseMs, seed, sabotage, sync }: TortureTools, ports: Ports): Promise<Store> {
+  const mode = seed % 2 === 0 || sabotage ? undefined : "share";
+  const durability = sync ? "fsync" : "none";
+  const parts = { ports, directory: `${directory}/log`, codec: plainCodec };
+  return await new LogEventStore<Appended>(parts, { mode, durability, leaseMs, lockTimeoutMs, segmentBytesMax }).open();
+}
+
+/** Undefined when it slept while it opened, and what it had prepared was swept: then it has to be opened again. */
+async function tryOpen(tools: TortureTools): Promise<Store | undefined> {
+  try {
+    return await openStore(tools, portsOf(tools));
+  } catch (error) {
+    if (!isHoldfastError(error, "IO_ERROR", "LOCK_LOST")) throw error;
+    await sleep(10);
+    return undefined;
+  }
+}
+
+/** Those of a worker: slower than they are, and blind for other processes if they are to be wrong. */
+function portsOf({ ground, seed, sabotage }: TortureTools): Ports {
+  const ports = { ...ground.ports, disk: dawdlingWrites(ground.ports.disk, new Chance(~seed ^ process.pid)) };
+  return sabotage ? withoutOtherProcesses(ports) : ports;
+}
+
+class Worker {
+  readonly #tools: TortureTools;
+  readonly #store: Store;
+  readonly #chance: Chance;
+  readonly #mine: { readonly tags: readonly string[] };
+  #count = 0;
+  /** Of the last own event that is known. */
+  #position = 0;
+  #acknowledged: number | undefined;
+  #last: readonly Appended[] = [];
+
+  constructor(tools: TortureTools, store: Store) {
+    this.#tools = tools;
+    this.#store = store;
+    this.#chance = new Chance(tools.seed ^ process.pid);
+    this.#mine = { tags: [`by:${tools.name}`] };
+  }
+
+  /** Where the one before who had this name has stopped. */
+  async resume(): Promise<void> {
+    const last = await this.#store.last(this.#mine);
+    this.#count = last?.data.count ?? 0;
+    this.#position = last?.position ?? 0;
+    this.#acknowledged = undefined;
+    this.#last = [];
+  }
+
+  async appendOne(): Promise<void> {
+    const { report } = this.#tools;
+    if (this.#last.length > 0 && this.#chance.happens(0.1)) await this.#appendAgain();
+    const batch = this.#nextBatch();
+    const name = claimOf(batch);
+    // The name must be free; or nobody has written under this process's own name since it last did.
+    const free = { failIfEventsMatch: { types: ["Claimed" as const], tags: name } };
+    const unseen = { failIfEventsMatch: this.#mine, after: this.#position };
+    report({ kind: "entered" });
+    try {
+      await this.#append(batch, name.length > 0 ? free : unseen);
+    } finally {
+      report({ kind: "left" });
+    }
+  }
+
+  async #append(batch: readonly Appended[], condition: AppendCondition<Appended["type"]>): Promise<void> {
+    const { report } = this.#tools;
+    try {
+      const { first, last } = await this.#store.append(batch, { condition });
+      this.#count++;
+      this.#position = last;
+      this.#acknowledged = first;
+      this.#last = batch;
+      report({ kind: "won", count: this.#count, number: first });
+    } catch (error) {
+      // For sure not appended: it waited too long, or what it had prepared was swept while it slept. If it is there all the same, the next one is refused.
+      if (isHoldfastError(error, "LOCK_TIMEOUT", "IO_ERROR", "LOCK_LOST")) return;
+      if (isHoldfastError(error, "APPEND_CONDITION_FAILED")) return this.#refused(batch, error.conflicts);
+      if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      report({ kind: "unknown" });
+      await this.resume();
+    }
+  }
+
+  /**
+   * Only a name can be taken; under its own name no other process writes, except that the next
+   * writer completes what the process that had this name before had written when it was killed.
+   * That may happen after this one has looked where its predecessor stopped, so it looks again.
+   */
+  async #refused(batch: readonly Appended[], conflicts: readonly SequencedEvent[]): Promise<void> {
+    const [tag] = claimOf(batch);
+    const isTaken = tag !== undefined && conflicts.length > 0 && conflicts.every(({ tags }) => tags.includes(tag));
+    const isCompleted =
+      this.#acknowledged === undefined &&
+      conflicts.length > 0 &&
+      conflicts.every(({ id, tags }) => tags.includes(`by:${this.#tools.name}`) && !id.endsWith(`-${process.pid}`));
+    if (isCompleted) return await this.resume();
+    if (!isTaken) throw new Error(`refused for no reason: ${JSON.stringify({ batch, conflicts })}`);
+  }
+
+  /** As after a lost answer: it must be the same append. */
+  async #appendAgain(): Promise<void> {
+    const again = await this.#store.append(this.#last).catch((error: unknown) => {
+      if (isHoldfastError(error, "LOCK_TIMEOUT", "OUTCOME_UNKNOWN", "IO_ERROR", "LOCK_LOST")) return undefined;
+      throw error;
+    });
+    if (again !== undefined && !(again.repeated && again.first === this.#acknowledged))
+      throw new Error(
+        `append ${this.#count} was acknowledged with ${this.#acknowledged} and is lost: made again, it says ${JSON.stringify(again)}`,
+      );
+  }
+
+  #nextBatch(): Appended[] {
+    const { name } = this.#tools;
+    const of = 1 + Math.floor(this.#chance.fraction() * batchMax);
+    const wanted = this.#chance.happens(0.5) ? [`name:${Math.floor(this.#position / eventsPerName)}`] : [];
+    return Array.from({ length: of }, (_, index) => ({
+      type: wanted.length > 0 && index === 0 ? "Claimed" : "Worked",
+      data: { by: name, count: this.#count + 1, index, of, before: this.#acknowledged },
+      tags: [`by:${name}`, ...(index === 0 ? wanted : [])],
+      id: `${name}-${this.#count + 1}-${index}-${process.pid}`,
+    }));
+  }
+}
+
+function claimOf([first]: readonly Appended[]): string[] {
+  return (first?.tags ?? []).filter((tag) => tag.startsWith("name:"));
+}
+
+/** Goes through all events and finds out what is wrong with them. */
+class Audit {
+  readonly wrong: string[] = [];
+  readonly state: Record<string, number> = {};
+  batches = 0;
+  readonly #firsts = new Map<string, number>();
+  readonly #names = new Map<string, number>();
+  #position = 0;
+  #open: Part | undefined;
+
+  take({ position, type, tags, data }: SequencedEvent<Appended>): void {
+    if (position !== ++this.#position) this.#say(`position ${position} comes where ${this.#position} should`);
+    const open = this.#open;
+    const goesOn =
+      open !== undefined && open.by === data.by && open.count === data.count && open.index + 1 === data.index;
+    if (open !== undefined && !goesOn) this.#say(`append ${open.count} of ${open.by} is torn after part ${open.index}`);
+    else if (open === undefined && data.index !== 0)
+      this.#say(`append ${data.count} of ${data.by} begins with part ${data.index}`);
+    if (data.index === 0) this.#begin(position, data);
+    this.#open = data.index + 1 < data.of ? data : undefined;
+    if (type === "Claimed") this.#claim(position, tags);
+  }
+
+  end(head: number): void {
+    if (this.#open !== undefined) this.#say("the last append is torn");
+    if (head !== this.#position) this.#say(`the head is ${head}, and ${this.#position} events are there`);
+  }
+
+  #begin(position: number, { by, count, before }: Part): void {
+    this.batches++;
+    const counts: Counter = this.state;
+    if (count !== (counts[by] ?? 0) + 1)
+      this.#say(`append ${count} of ${by} comes after its append ${counts[by] ?? 0}`);
+    this.state[by] = (counts[by] ?? 0) + 1;
+    const found = this.#firsts.get(by);
+    if (before !== undefined && before !== found)
+      this.#say(`append ${count - 1} of ${by} was acknowledged with ${before} and is lost: ${found} is there`);
+    this.#firsts.set(by, position);
+  }
+
+  #claim(position: number, tags: readonly string[]): void {
+    for (const tag of tags.filter((each) => each.startsWith("name:"))) {
+      const other = this.#names.get(tag);
+      if (other !== undefined) this.#say(`${tag} was won twice, at ${other} and at ${position}`);
+      this.#names.set(tag, position);
+    }
+  }
+
+  #say(what: string): void {
+    if (this.wrong.length < 20) this.wrong.push(what);
+  }
+}
+
+/** Known to be wrong, and how it was before there was a lock file: callers of one process exclude each other, and processes do not. */
+function withoutOtherProcesses(ports: Ports): Ports {
+  const free: OsLockFile = {
+    tryLock: async () => true,
+    lock: async () => undefined,
+    isIntact: async () => true,
+    identity: "",
+    unlock: async () => undefined,
+    close: async () => undefined,
+  };
+  // Also on a share: who believes that his disk is his own takes the mode of one machine.
+  const disk = { ...ports.disk, volume: { ...ports.disk.volume, kind: "local" as const } };
+  return { ...ports, disk, osLock: { open: async () => free } };
+}
+
+/** Writes to the log and to its head dawdle too: between them lies all that is not yet published. */
+function dawdlingWrites(disk: Disk, chance: Chance): Disk {
+  const late = async (): Promise<void> => {
+    if (chance.happens(0.05)) await sleep(100 * chance.fraction() ** 4);
+  };
+  const slowed = (file: DiskFile): DiskFile => ({
+    read: (offset, length) => file.read(offset, length),
+    write: async (offset, bytes) => {
+      await late();
+      await file.write(offset, bytes);
+      await late();
+    },
+    sync: () => file.sync(),
+    stat: () => file.stat(),
+    close: () => file.close(),
+  });
+  const isLog = (path: string): boolean => path.endsWith(".ndjson") || path.endsWith("/head");
+  return {
+    ...disk,
+    open: async (path, mode) => {
+      const file = await disk.open(path, mode);
+      return isLog(path) ? slowed(file) : file;
+    },
+  };
+}

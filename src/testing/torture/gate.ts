@@ -1,0 +1,34 @@
+// The torture of the gate: many processes count in one file, one at a time.
+import { openGate } from "../../durable/gate/gate-record.ts";
+import { countOne, readCounts } from "./counts.ts";
+import { sweeper, type TortureTask } from "./task.ts";
+
+export const gateTask: TortureTask = {
+  async work(tools, signal) {
+    const { ground, life, directory, sabotage, report } = tools;
+    const gate = await openGate(ground.ports, ground.staging, directory);
+    const sweep = sweeper(tools);
+    try {
+      while (!signal.aborted) {
+        life.mustGoOn();
+        const hold = sabotage ? undefined : await gate.acquire({ signal });
+        report({ kind: "entered" });
+        try {
+          await countOne(tools);
+        } finally {
+          report({ kind: "left" });
+          await hold?.release();
+        }
+        await sweep();
+      }
+    } catch (error) {
+      if (error !== signal.reason) throw error;
+    } finally {
+      await gate.close();
+    }
+  },
+
+  async find({ ground, directory }) {
+    return { state: await readCounts(ground.ports.disk, directory), epochs: 0 };
+  },
+};

@@ -1,0 +1,73 @@
+// The ledger of a torture: what was acknowledged, checked against the promises as it comes in and against the disk at the end.
+import type { Counter } from "../scenarios/durable/counter.ts";
+import type { AuditorReport } from "./report.ts";
+
+export interface Won {
+  readonly name: string;
+  readonly count: number;
+  readonly number: number;
+  /** Which of several counters was counted. */
+  readonly of?: string | undefined;
+}
+
+export class Ledger {
+  readonly #violations: string[] = [];
+  readonly #byNumber = new Map<number, Won>();
+  readonly #byCount = new Map<string, Won>();
+  /** The last one of each child. */
+  readonly #last = new Map<string, Won>();
+  /** The last count of each child, of each counter. */
+  readonly #highest = new Map<string, Counter>();
+  readonly #acknowledged = new Map<string, number>();
+
+  get violations(): readonly string[] {
+    return this.#violations;
+  }
+  get size(): number {
+    return [...this.#acknowledged.values()].reduce((sum, count) => sum + count, 0);
+  }
+  acknowledgedOf(name: string): number {
+    return this.#acknowledged.get(name) ?? 0;
+  }
+
+  /** One acknowledgement, in the order in which its child gave them. */
+  note(won: Won): void {
+    const { name, count, number, of = "" } = won;
+    const [sameNumber, before] = [this.#byNumber.get(number), this.#last.get(name)];
+    const sameCount = this.#byCount.get(`${name}:${of}:${count}`);
+    if (sameNumber !== undefined)
+      this.violate(
+        `number ${number} was won twice: by append ${sameNumber.count} of ${sameNumber.name} and ${count} of ${name}`,
+      );
+    if (sameCount !== undefined)
+      this.violate(
+        `append ${count} of ${name} was acknowledged twice, as ${sameCount.number} and ${number}: the first is lost`,
+      );
+    if (before !== undefined && number <= before.number)
+      this.violate(`${name} won number ${number} after number ${before.number}`);
+    this.#byNumber.set(number, won);
+    this.#byCount.set(`${name}:${of}:${count}`, won);
+    this.#last.set(name, won);
+    this.#highest.set(name, { ...this.#highest.get(name), [of]: count });
+    this.#acknowledged.set(name, this.acknowledgedOf(name) + 1);
+  }
+
+  /** `unknown`: how many appends of each child may have happened without an acknowledgement. */
+  audit({ state, unswept, wrong = [] }: AuditorReport, names: readonly string[], unknown: Counter): void {
+    for (const name of names) {
+      const [found, acknowledged] = [state[name] ?? 0, this.acknowledgedOf(name)];
+      const highest = Object.values(this.#highest.get(name) ?? {}).reduce((sum, count) => sum + count, 0);
+      const possible = acknowledged + (unknown[name] ?? 0);
+      if (found < highest)
+        this.violate(`append ${highest} of ${name} was acknowledged and is lost: ${found} are there`);
+      if (found > possible)
+        this.violate(`${name} has ${found} appends, but made ${possible} at most: something was counted twice`);
+    }
+    for (const what of wrong) this.violate(what);
+    for (const id of unswept) this.violate(`the temp directory of the dead holder ${id} was not swept`);
+  }
+
+  violate(what: string): void {
+    this.#violations.push(what);
+  }
+}

@@ -1,0 +1,41 @@
+// The torture of the semaphore: many processes count in one file under a lock file, which is taken from whoever is killed inside.
+import { SemaphoreProtocol } from "../../locks/semaphore/protocol.ts";
+import { InProcessLocks } from "../../locks/semaphore/in-process.ts";
+import { PortsSemaphore } from "../../locks/semaphore/semaphore.ts";
+import { RefreshByTruncate } from "../mutants/semaphore.ts";
+import { countOne, readCounts } from "./counts.ts";
+import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
+
+export const semaphoreTask: TortureTask = {
+  async work(tools, signal) {
+    const { life, report } = tools;
+    const semaphore = openSemaphore(tools);
+    const sweep = sweeper(tools);
+    try {
+      while (!signal.aborted) {
+        life.mustGoOn();
+        const hold = await semaphore.acquire({ signal });
+        report({ kind: "entered" });
+        try {
+          await countOne(tools);
+        } finally {
+          report({ kind: "left" });
+          await hold.release();
+        }
+        await sweep();
+      }
+    } catch (error) {
+      if (error !== signal.reason) throw error;
+    }
+  },
+
+  async find({ ground, directory }) {
+    return { state: await readCounts(ground.ports.disk, directory), epochs: 0 };
+  },
+};
+
+function openSemaphore({ ground, directory, sync, sabotage }: TortureTools): PortsSemaphore {
+  const openPorts = async (): Promise<typeof ground.ports> => ground.ports;
+  const world = { openPorts, places: new InProcessLocks(), LockName: sabotage ? RefreshByTruncate : SemaphoreProtocol };
+  return new PortsSemaphore(world, `${directory}/counts.lock`, { fsync: sync, retryMs: 20 });
+}

@@ -1,0 +1,74 @@
+// One process of a torture: it works until it is killed or told to finish; or, when all is over, it looks what is there.
+import { setTimeout as sleep } from "node:timers/promises";
+import { Ground } from "../../durable/liveness/ground.ts";
+import { openNodePorts } from "../../ports/node/ports.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { Chance } from "../processes/chance.ts";
+import { finishSignal, report } from "../processes/child-side.ts";
+import { dawdlingDisk } from "../processes/dawdling-disk.ts";
+import { getTortureTask } from "./parts.ts";
+import type { WorkerOrders, WorkerReport } from "./report.ts";
+import type { TortureTools } from "./task.ts";
+
+const orders = JSON.parse(process.argv[2] ?? "") as WorkerOrders;
+const task = getTortureTask(orders.part);
+const ports = await openNodePorts(orders.directory);
+const finish = finishSignal();
+await (orders.role === "auditor" ? audit() : work());
+// Not left to the event loop: the channel to the parent keeps it turning.
+process.exit(0);
+
+async function work(): Promise<void> {
+  // Not the same seed after each start, or each start would dawdle at the same places.
+  const chance = new Chance(orders.seed ^ process.pid);
+  const probability = task.dawdling ?? 0.03;
+  const slow: Ports = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability, msMax: 300 }) };
+  const sync = chance.happens(0.25);
+  while (!finish.aborted) {
+    const ground = await openGround(slow);
+    const tools = await toolsOf(ground, sync);
+    try {
+      await task.work(tools, finish);
+    } catch (error) {
+      // What fails in a life that is over fails for that reason: its temp files may be gone. Anything else is a finding.
+      if (!tools.life.isOver) throw error;
+      tell({ kind: "lifeOver", why: String(error) });
+    } finally {
+      await ground.close();
+    }
+  }
+}
+
+async function audit(): Promise<void> {
+  const ground = await openGround(ports);
+  const found = await task.find(await toolsOf(ground, true));
+  let unswept = await sweep(ground);
+  // Whoever was killed is proven dead at once; whoever was told to finish has left nothing. The lease is for what was neither.
+  for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until;) {
+    await sleep(orders.leaseMs / 5);
+    unswept = await sweep(ground);
+  }
+  tell({ kind: "found", ...found, unswept });
+  await ground.close();
+}
+
+/** The temp directories that are left though their holders have a record: those who were killed while they joined have none, and count for nothing. */
+async function sweep(ground: Ground): Promise<string[]> {
+  await ground.sweep();
+  const { disk } = ground.ports;
+  const own = (await ground.life()).holder.id;
+  const records = new Set((await disk.list(ground.layout.holders)).map((name) => name.replace(/\.(json|dead)$/, "")));
+  return (await disk.list(ground.layout.temps)).filter((id) => id !== own && records.has(id));
+}
+
+function openGround(on: Ports): Promise<Ground> {
+  return Ground.open(on, `${orders.directory}/ground`, { leaseMs: orders.leaseMs, name: orders.name });
+}
+
+async function toolsOf(ground: Ground, sync: boolean): Promise<TortureTools> {
+  return { ...orders, sync, ground, life: await ground.life(), report: tell };
+}
+
+function tell(what: WorkerReport): void {
+  report(what);
+}

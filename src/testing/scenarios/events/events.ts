@@ -80,7 +80,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: a lock file that is deleted under its holder",
-      size: "large",
+      size: "medium",
       about: "Two writers are inside at once, and nothing that was acknowledged is lost.",
       actors: { ada: writer(1, options), bob: writer(1, { ...options, openLock: openLate }), dan: deleter() },
       // A writer that is stopped between its last look and its head may show what does not count.

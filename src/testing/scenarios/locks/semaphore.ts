@@ -58,9 +58,17 @@ async function plantStaleDirectory({ disk, clock }: Ports): Promise<void> {
   await disk.createFile(`${path}/owner`, Buffer.from(`pid=4711\ntimestamp=${timestamp}\n`), { sync: false });
 }
 
-/** Where each file is made in one step, what is at a name of one's own can be seen by nobody else. */
-function isUnseen(_operation: string, file: string): boolean {
-  return /\.([0-9a-z]{26}\.tmp|removed)$/.test(file);
+/** To close the guard changes nothing: it was unlocked before, and the file stays. */
+function isClosing(operation: string, file: string): boolean {
+  return operation === "close" && file === `${path}.guard`;
+}
+
+/**
+ * Also what is done at names with random bits, which only their maker knows. Only where each lock is made whole, in one
+ * step: else a lock that was moved to such a name may be written to by its maker, and the moment of a look matters.
+ */
+function isUnseen(operation: string, file: string): boolean {
+  return /\.([0-9a-z]{26}\.tmp|removed)$/.test(file) || isClosing(operation, file);
 }
 
 type Plan = Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>;
@@ -86,14 +94,16 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "One enters twice; one may be killed at any moment, and the other takes its lock at once.",
       actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
       killsMax: 1,
+      isUnseen,
     }),
     scenario({
       name: "semaphore: three processes on a free name",
       size: "medium",
-      about: "One is killed at any moment; two have no patience.",
-      actors: { ada: worker(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+      about: "None has patience, and one keeps what it gets; one is killed at any moment.",
+      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: keeper(Name) },
       killsMax: 1,
       mortal: ["bob"],
+      isUnseen,
     }),
     scenario({
       name: "semaphore: two takers of a stale lock",
@@ -103,29 +113,32 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
     }),
     scenario({
       name: "semaphore: two takers and a third on a free name",
-      size: "large",
+      size: "medium",
       about: "The third takes nothing over, but comes in whenever the name is free.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name, { staleMs: null }) },
+      actors: { ada: keeper(Name), bob: keeper(Name), cleo: keeper(Name, { staleMs: null }) },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: two takers of a stale lock, one killed",
       size: "medium",
-      about: "Also under the guard; and one of them comes back.",
+      about: "Also under the guard, with the stale lock in its hands; the other waits until it gets in.",
       setup: plantStaleFile,
-      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      actors: { ada: worker(Name), bob: passerBy(Name) },
       killsMax: 1,
+      mortal: ["bob"],
+      isUnseen,
     }),
     scenario({
       name: "semaphore: three takers of a stale lock",
       size: "medium",
-      about: "All find it stale, and one replaces it; the others go away.",
+      about: "All find it stale, and one replaces it and keeps it; the others go away.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+      actors: { ada: keeper(Name), bob: keeper(Name), cleo: keeper(Name) },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: a taker that is stopped",
-      size: "medium",
       about: "Wherever it stands, also between its last look and its rename; and a third comes when it goes on.",
       setup: plantStaleFile,
       actors: {
@@ -142,15 +155,17 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "It lives, but in another container, and is older than it may be; the name may be free for a moment.",
       actors: {
         ada: agedHolder(Name, false),
-        bob: worker(Name, { container: "new" }),
-        cleo: passerBy(Name, { container: "new" }),
+        bob: keeper(Name, { container: "new" }),
+        cleo: keeper(Name, { container: "new" }),
       },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: an old holder lets go and comes back beside a taker",
-      size: "large",
+      size: "medium",
       about: "What it removes must be its own lock, not that of whoever took over.",
       actors: { ada: agedHolder(Name, true), bob: worker(Name, { container: "new" }) },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: a helper lets go for a script that is killed",
@@ -164,6 +179,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       },
       killsMax: 1,
       mortal: ["script"],
+      isUnseen,
     }),
     scenario({
       name: "semaphore: beside a program that follows the protocol",
@@ -179,7 +195,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
     }),
     scenario({
       name: "semaphore: a taker beside such a program, and a third on a free name",
-      size: "large",
+      size: "medium",
       about: "What the taker has moved away by mistake is put back, and the third has not come in meanwhile.",
       setup: plantStaleFile,
       actors: { ada: keeper(Name), shell: lateForeignTaker(), cleo: keeper(Name, { staleMs: null }) },
@@ -191,14 +207,17 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       size: "medium",
       about: "Made by exclusive create, as the protocol says; one may be killed between create and write.",
       quirks: { noHardLinks: true },
-      actors: { ada: worker(Name, { retryMs: 1600 }), bob: worker(Name, { retryMs: 1600 }) },
+      actors: { ada: passerBy(Name), bob: worker(Name, { retryMs: 1600 }) },
       killsMax: 1,
+      mortal: ["ada"],
+      isUnseen: isClosing,
     }),
     scenario({
       name: "semaphore: two processes on a free directory",
       size: "medium",
       about: "The directory form: one wins the mkdir.",
-      actors: { ada: worker(Name, directoryForm), bob: worker(Name, directoryForm) },
+      actors: { ada: worker(Name, directoryForm), bob: passerBy(Name, directoryForm) },
+      isUnseen: isClosing,
     }),
     scenario({
       name: "semaphore: takers of a stale directory",
@@ -207,6 +226,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
         "It cannot be replaced in one step, so the name is free for a moment; a file and a directory contend for it.",
       setup: plantStaleDirectory,
       actors: { ada: worker(Name, directoryForm), bob: passerBy(Name) },
+      isUnseen: isClosing,
     }),
     scenario({
       name: "semaphore: two machines with old caches and lost replies",
@@ -237,11 +257,11 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
     }),
     scenario({
       name: "semaphore: the power is cut",
-      size: "large",
+      size: "medium",
       about: "What is left is a whole lock file or none, whoever was about to write one or to replace another.",
       profile: "weak",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name, { fsync: true }), bob: passerBy(Name, { fsync: true }) },
+      actors: { ada: keeper(Name, { fsync: true }), bob: keeper(Name, { fsync: true }) },
       powerCuts: true,
       audit: async ({ disk }) => {
         const sight = await observe(disk, path);

@@ -96,6 +96,9 @@ export interface Disk {
   /** May be an old answer on a network mount: never a look that safety depends on. */
   stat(path: string): Promise<FileStat>;
 
+  /** The same, or undefined when nothing is there (ENOENT, ENOTDIR) or it went away meanwhile (ESTALE). */
+  findStat(path: string): Promise<FileStat | undefined>;
+
   /**
    * What is there now: a `stat` that the file system itself answers. On a network mount the
    * directory is opened first and then the path, and an absence is believed only when the client

@@ -41,6 +41,9 @@ class PatientDisk implements Disk {
   stat(path: string): Promise<FileStat> {
     return this.#look(() => this.#disk.stat(path));
   }
+  findStat(path: string): Promise<FileStat | undefined> {
+    return this.#look(() => this.#disk.findStat(path));
+  }
   look(path: string): Promise<FileStat> {
     return this.#look(() => this.#disk.look(path));
   }

@@ -342,6 +342,15 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
       });
     });
 
+    describe("findStat", () => {
+      it("tells what stat tells, and undefined of a name that is missing or lies below a file", async () => {
+        await create(at("a"), "12345");
+        for (const path of [at("a"), root]) expect(await disk.findStat(path)).toEqual(await disk.stat(path));
+        for (const path of [at("missing"), at("missing", "b"), at("a", "b")])
+          expect(await disk.findStat(path)).toBeUndefined();
+      });
+    });
+
     describe("look", () => {
       it("tells what stat tells of a file and of a directory", async () => {
         await create(at("a"), "12345");

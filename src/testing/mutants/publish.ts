@@ -22,6 +22,7 @@ function lazyDisk(disk: Disk, lazy: { readonly files?: boolean; readonly directo
     rmdir: (path) => disk.rmdir(path),
     list: (path) => disk.list(path),
     stat: (path) => disk.stat(path),
+    findStat: (path) => disk.findStat(path),
     look: (path) => disk.look(path),
     realPath: (path) => disk.realPath(path),
     hasLink: (root, path) => disk.hasLink(root, path),

@@ -35,6 +35,7 @@ export function dawdlingDisk(disk: Disk, { chance, probability, msMax }: Dawdlin
     rmdir: late((path) => disk.rmdir(path), decisive),
     list: late((path) => disk.list(path)),
     stat: late((path) => disk.stat(path)),
+    findStat: late((path) => disk.findStat(path)),
     look: late((path) => disk.look(path)),
     realPath: late((path) => disk.realPath(path)),
     hasLink: late((root, path) => disk.hasLink(root, path)),

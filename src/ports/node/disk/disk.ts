@@ -1,7 +1,7 @@
 // The real disk: each operation of the contract by the calls of Node.
 import { dirname } from "node:path";
 import { holdfastError } from "../../../errors.ts";
-import { diskError } from "../../disk-error.ts";
+import { diskError, findIfThere } from "../../disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../../disk.ts";
 import { fitDirectory } from "../directory-rights.ts";
 import { findErrno, toDiskError } from "./errno.ts";
@@ -109,6 +109,10 @@ export class NodeDisk implements Disk {
   async stat(path: string): Promise<FileStat> {
     const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.stat(path));
     return attempt("stat", path, () => this.#withFreshHandle(path, look));
+  }
+
+  async findStat(path: string): Promise<FileStat | undefined> {
+    return findIfThere(this.stat(path));
   }
 
   async look(path: string): Promise<FileStat> {

@@ -59,6 +59,9 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
     async list(path) {
       return [...tree.directory(path, "list").entries.keys()];
     },
+    async listSome(path, count) {
+      return [...tree.directory(path, "list").entries.keys()].slice(0, count);
+    },
     async stat(path) {
       return statOf(tree.nodeAt(path, "stat"));
     },

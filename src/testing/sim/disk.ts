@@ -210,7 +210,11 @@ export class SimDisk implements Disk {
   }
 
   async list(path: string): Promise<string[]> {
-    return await this.#do({
+    return await this.listSome(path, Infinity);
+  }
+
+  async listSome(path: string, count: number): Promise<string[]> {
+    const names = await this.#do({
       name: "list",
       detail: path,
       touches: [this.#looks(path)],
@@ -227,6 +231,7 @@ export class SimDisk implements Disk {
         return names === undefined ? undefined : { answer: [...names] };
       },
     });
+    return names.slice(0, count);
   }
 
   async stat(path: string): Promise<FileStat> {

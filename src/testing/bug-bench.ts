@@ -14,9 +14,11 @@ import { redoMutants } from "./mutants/redo.ts";
 import { rollingChainMutants } from "./mutants/rolling-chain.ts";
 import { seedPathLockMutants } from "./mutants/seed-path-locks.ts";
 import { semaphoreMutants } from "./mutants/semaphore.ts";
+import { sharedSyncMutants } from "./mutants/shared-sync.ts";
 
 export const mutants: readonly Mutant[] = [
   ...publishMutants,
+  ...sharedSyncMutants,
   ...forgetfulChainMutants,
   ...rollingChainMutants,
   ...livenessMutants,

@@ -14,6 +14,7 @@ import { publishScenarios } from "./durable/publish.ts";
 import { redoScenarios } from "./locks/redo.ts";
 import { rollingChainScenarios } from "./durable/rolling-chain.ts";
 import { semaphoreScenarios } from "./locks/semaphore.ts";
+import { sharedSyncScenarios } from "./durable/shared-sync.ts";
 import { staleRedoScenarios } from "./locks/stale-redo.ts";
 import { twoBootsScenarios } from "./durable/two-boots.ts";
 import { unsyncedEventScenarios } from "./events/unsynced-events.ts";
@@ -21,6 +22,7 @@ import { unsyncedEventScenarios } from "./events/unsynced-events.ts";
 const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario[])[]>> = {
   durable: [
     publishScenarios,
+    sharedSyncScenarios,
     chainScenarios,
     rollingChainScenarios,
     twoBootsScenarios,

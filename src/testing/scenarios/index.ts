@@ -9,6 +9,7 @@ import { gateScenarios } from "./durable/gate.ts";
 import { groundScenarios } from "./durable/ground.ts";
 import { groupCommitScenarios } from "./durable/group-commit.ts";
 import { livenessScenarios } from "./durable/liveness.ts";
+import { numberRaceScenarios } from "./durable/number-race.ts";
 import { pathLockScenarios } from "./locks/path-locks.ts";
 import { publishScenarios } from "./durable/publish.ts";
 import { redoScenarios } from "./locks/redo.ts";
@@ -23,6 +24,7 @@ const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario
   durable: [
     publishScenarios,
     sharedSyncScenarios,
+    numberRaceScenarios,
     chainScenarios,
     rollingChainScenarios,
     twoBootsScenarios,

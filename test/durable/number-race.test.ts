@@ -36,7 +36,7 @@ describe.each(places)("a race for a number on %s", (_, make) => {
         for (let number = 1; ; number++) if (await race.win(number, version)) return number;
       }),
     );
-    expect([...numbers].sort()).toEqual([1, 2, 3, 4]);
+    expect(numbers.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4]);
     for (const [index, name] of ["a", "b", "c", "d"].entries())
       expect(await readText(place.staging.disk, `${place.directory}/${numbers[index]}`)).toBe(
         `version ${name}\n${body}`,

@@ -1,5 +1,6 @@
 // Remains: what the dead have left on a ground, and in which order it goes.
 import { isId } from "../../format/id.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { removeDirectory, unlinkIfThere } from "../publish/directory.ts";
@@ -31,6 +32,25 @@ export class DeadHolderCleanup {
   async bury(holder: HolderRecord): Promise<void> {
     await this.declareDead(holder);
     await this.#removeTraces(holder.id);
+  }
+
+  /** Of a holder that was declared dead or has ended: whether it can stage and publish nothing any more. */
+  async settle(id: string): Promise<boolean> {
+    // Its record may have been missed, because the client of a share remembered that it was not there.
+    if (!(await this.#isGone(this.layout.record(id)))) return false;
+    await this.#removeTraces(id);
+    // By a look of its own: the same memory ends a removal before it has begun.
+    return await this.#isGone(this.layout.temp(id));
+  }
+
+  async #isGone(path: string): Promise<boolean> {
+    try {
+      await this.ports.disk.look(path);
+      return false;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ENOTDIR")) return true;
+      throw error;
+    }
   }
 
   /**

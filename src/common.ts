@@ -14,6 +14,16 @@ export interface Waiting extends Cancel {
   timeoutMs?: number | undefined;
 }
 
+/** Bytes going in. A string is text, written as UTF-8. A Node Readable and a web ReadableStream are async iterables. */
+export type Body = string | Uint8Array | AsyncIterable<Uint8Array>;
+
+/** Bytes coming out. May be read more than once until it is disposed of. */
+export interface Content {
+  bytes(): Promise<Uint8Array>;
+  text(): Promise<string>;
+  stream(): AsyncIterable<Uint8Array>;
+}
+
 /** What every `open…` takes. */
 export interface OpenOptions {
   /** Make it if it is not there. Default true; false guards against a share that is not mounted (NOT_A_STORE). */

@@ -3,7 +3,9 @@ import type { DoctorOptions, DoctorReport } from "./doctor/index.ts";
 
 export type {
   BlockingLock,
+  Body,
   Cancel,
+  Content,
   Hold,
   HolderInfo,
   LockMode,

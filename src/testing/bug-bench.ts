@@ -8,15 +8,19 @@ import { gateMutants } from "./mutants/gate.ts";
 import { groupCommitMutants } from "./mutants/group-commit.ts";
 import { livenessMutants } from "./mutants/liveness.ts";
 import type { Mutant } from "./mutants/mutant.ts";
+import { numberRaceMutants } from "./mutants/number-race.ts";
 import { pathLockMutants } from "./mutants/path-locks.ts";
 import { publishMutants } from "./mutants/publish.ts";
 import { redoMutants } from "./mutants/redo.ts";
 import { rollingChainMutants } from "./mutants/rolling-chain.ts";
 import { seedPathLockMutants } from "./mutants/seed-path-locks.ts";
 import { semaphoreMutants } from "./mutants/semaphore.ts";
+import { sharedSyncMutants } from "./mutants/shared-sync.ts";
 
 export const mutants: readonly Mutant[] = [
   ...publishMutants,
+  ...sharedSyncMutants,
+  ...numberRaceMutants,
   ...forgetfulChainMutants,
   ...rollingChainMutants,
   ...livenessMutants,

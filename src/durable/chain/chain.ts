@@ -1,13 +1,13 @@
-// Chain: a directory of numbered records, each number won exactly once. It never deletes, so winning a name is all the proof that is needed.
+// Chain: a directory of numbered records. NumberRace says who wins a number; the chain makes its record and reads the newest.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import { syncNames } from "../publish/directory.ts";
-import { putIfAbsent, type PublishOptions } from "../publish/publish.ts";
+import type { PublishOptions } from "../publish/publish.ts";
 import { getRecord } from "../publish/record-file.ts";
-import type { Staging } from "../publish/staging.ts";
+import { discard, stage, type Staging } from "../publish/staging.ts";
+import { NumberRace } from "./number-race.ts";
 
 /** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
@@ -24,18 +24,18 @@ export class Chain<T> {
   readonly #staging: Staging;
   readonly #directory: string;
   readonly #kind: RecordKind<ChainEntry<T>>;
-  readonly #options: PublishOptions;
+  readonly #sync: boolean;
+  readonly #race: NumberRace;
   /** The newest entry that this process knows; never goes back. */
   #known: ChainEntry<T> | undefined;
-  /** Up to here this process has seen the names made durable. */
-  #durableNumber = 0;
 
   /** `directory` must exist. */
-  constructor(staging: Staging, directory: string, kind: RecordKind<T>, options: PublishOptions = {}) {
+  constructor(staging: Staging, directory: string, kind: RecordKind<T>, { sync = true }: PublishOptions = {}) {
     this.#staging = staging;
     this.#directory = directory;
     this.#kind = entryKind(kind);
-    this.#options = options;
+    this.#sync = sync;
+    this.#race = new NumberRace(staging.disk, (number) => this.#path(number), { sync });
   }
 
   /**
@@ -58,13 +58,8 @@ export class Chain<T> {
         continue;
       }
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
-      // Else a power cut could leave a gap.
-      await this.makeDurable(entry.number - 1);
-      // The put itself asks whether the number is free: looking first would only add an answer that may be old.
-      if (await this.#put(entry)) {
-        this.#durableNumber = entry.number;
-        return this.#remember(entry);
-      }
+      // The race itself asks whether the number is free: looking first would only add an answer that may be old.
+      if (await this.#put(entry)) return this.#remember(entry);
       this.#remember(await this.get(entry.number));
       newest = await this.last();
     }
@@ -73,23 +68,23 @@ export class Chain<T> {
   }
 
   async #put(entry: ChainEntry<T>): Promise<boolean> {
-    const path = this.#path(entry.number);
+    const proof = encodeRecord(this.#kind, entry);
+    const temp = await stage(this.#staging, proof, { sync: this.#sync });
     try {
-      // A number is never vacated, so to ask for it again can do no harm.
-      const options = { ...this.#options, isPermanent: true };
-      return await putIfAbsent(this.#staging, path, encodeRecord(this.#kind, entry), options);
+      return await this.#race.win(entry.number, { temp, proof });
     } catch (error) {
       if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      const path = this.#path(entry.number);
       const message = `It is not known whether the append ${entry.id} is number ${entry.number}: the answer was lost. Look at that number before you repeat it.`;
       throw holdfastError("OUTCOME_UNKNOWN", message, { path }, error);
+    } finally {
+      await discard(this.#staging, temp);
     }
   }
 
-  /** Makes this entry and all before it durable: its author may not have come to his sync yet, and what is built on it must not be lost after it. */
+  /** Makes this entry and all before it durable: what is built on it must not be there without it after a power cut. */
   async makeDurable(number: number): Promise<void> {
-    if (number <= this.#durableNumber || this.#options.sync === false) return;
-    await syncNames(this.#staging.disk, this.#directory);
-    this.#durableNumber = number;
+    await this.#race.makeDurable(number);
   }
 
   /** The newest entry that can be seen. On a network mount it may be old by as much as a listing is there; an append finds out. */

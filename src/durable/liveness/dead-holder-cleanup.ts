@@ -34,6 +34,25 @@ export class DeadHolderCleanup {
     await this.#removeTraces(holder.id);
   }
 
+  /** Of a holder that was declared dead or has ended: whether it can stage and publish nothing any more. */
+  async settle(id: string): Promise<boolean> {
+    // Its record may have been missed, because the client of a share remembered that it was not there.
+    if (!(await this.#isGone(this.layout.record(id)))) return false;
+    await this.#removeTraces(id);
+    // By a look of its own: the same memory ends a removal before it has begun.
+    return await this.#isGone(this.layout.temp(id));
+  }
+
+  async #isGone(path: string): Promise<boolean> {
+    try {
+      await this.ports.disk.look(path);
+      return false;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ENOTDIR")) return true;
+      throw error;
+    }
+  }
+
   /**
    * All of those who were declared dead, and of those who died an hour ago while they joined. Of a death that was declared
    * before this sweep also its record. Never what is `own`.
@@ -76,9 +95,10 @@ export class DeadHolderCleanup {
   async #isOld(staging: Staging, id: string): Promise<boolean> {
     return await withProbe(staging, async (probe) => {
       // In this order: his directory is there before his beat.
-      const beat = await this.#findStat(this.layout.beat(id));
-      const temp = await this.#findStat(this.layout.temp(id));
-      const now = await this.#findStat(probe);
+      const { disk } = this.ports;
+      const beat = await disk.findStat(this.layout.beat(id));
+      const temp = await disk.findStat(this.layout.temp(id));
+      const now = await disk.findStat(probe);
       const stamps = this.stampsOf(temp, beat).map(({ mtimeMs }) => mtimeMs);
       return now !== undefined && stamps.length > 0 && now.mtimeMs - Math.max(...stamps) > unjoinedMsMax;
     });
@@ -91,14 +111,5 @@ export class DeadHolderCleanup {
   protected stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
     const isBeingMade = beat?.size === 0 && temp !== undefined;
     return [temp, isBeingMade ? undefined : beat].filter((stat) => stat !== undefined);
-  }
-
-  async #findStat(path: string): Promise<FileStat | undefined> {
-    try {
-      return await this.ports.disk.stat(path);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
-      throw error;
-    }
   }
 }

@@ -204,6 +204,22 @@ export class Ground implements AsyncDisposable {
     return dead;
   }
 
+  /**
+   * True when that holder is dead, was declared dead, and its temp directory is gone: it can publish nothing that it
+   * has staged, whenever it wakes. Declares and removes what is left to do. False while it is or may be alive, and
+   * while something in its directory cannot be removed. `id` must be of a holder that had joined.
+   */
+  async settle(id: string): Promise<boolean> {
+    if (id === this.#ownId && this.#life?.isOver === false) return false;
+    const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
+    if (holder !== undefined) {
+      if ((await this.witness.look(holder)) !== "dead") return false;
+      await this.#remains.declareDead(holder);
+    }
+    this.witness.forget(id);
+    return await this.#remains.settle(id);
+  }
+
   async close(): Promise<void> {
     // Whoever asks again waits for the end; why it failed was told to the first.
     if (this.#closing !== undefined) return await this.#closing.catch(() => undefined);

@@ -28,15 +28,37 @@ export async function putIfAbsent(
 ): Promise<boolean> {
   const temp = await stage(staging, bytes, { sync });
   try {
-    const won = await linkOnce(staging.disk, temp, target, bytes, { mayRepeat: isPermanent });
+    const syncing = sync && ((directory: string) => syncNames(staging.disk, directory));
+    return await putStaged(staging.disk, temp, target, bytes, { sync: syncing, isPermanent });
+  } finally {
+    await discard(staging, temp);
+  }
+}
+
+export interface PutStagedOptions {
+  /** Makes the names in a directory durable; false for what need not survive a power cut. */
+  readonly sync: false | ((directory: string) => Promise<void>);
+  readonly isPermanent: boolean;
+  /** Whether `proof` is only the beginning of the file. */
+  readonly isPrefix?: boolean | undefined;
+}
+
+/** As `putIfAbsent`, for a file that was staged before: `proof` is its content, or its beginning. */
+export async function putStaged(
+  disk: Disk,
+  temp: string,
+  target: string,
+  proof: Uint8Array,
+  { sync, isPermanent, isPrefix }: PutStagedOptions,
+): Promise<boolean> {
+  try {
+    const won = await linkOnce(disk, temp, target, proof, { mayRepeat: isPermanent, isPrefix });
     // After the link and before the answer: a name that a power cut takes back was never acknowledged.
-    if (won && sync) await syncParent(staging.disk, target);
+    if (won && sync !== false) await syncParent(target, sync);
     return won;
   } catch (error) {
     // What had that name was removed before it could be read, and it may have been ours.
     throw hasErrno(error, "ESTALE") ? outcomeUnknown(target, error) : error;
-  } finally {
-    await discard(staging, temp);
   }
 }
 
@@ -53,22 +75,28 @@ export async function replace(
   const temp = await stage(staging, bytes, { sync });
   try {
     // Gone because it became the target, perhaps replaced since, or because it was swept: the content tells, or nothing does.
-    if (!(await renameOnce(staging.disk, temp, target)) && !(await carries(staging.disk, target, bytes, true)))
+    if (
+      !(await renameOnce(staging.disk, temp, target)) &&
+      !(await carries(staging.disk, target, bytes, { inDoubt: true }))
+    )
       throw outcomeUnknown(target, undefined);
   } catch (error) {
     await discard(staging, temp);
     throw error;
   }
-  if (sync) await syncParent(staging.disk, target);
+  if (sync) await syncParent(target, (directory) => syncNames(staging.disk, directory));
 }
 
-/** True when `target` is this very file now; false when it is somebody else's. The one place that says what a failed link means. */
+/**
+ * True when `target` is this very file now; false when it is another one. The one place that says what a failed link
+ * means. `bytes` is the content of the file, or with `isPrefix` the beginning that no other file has.
+ */
 export async function linkOnce(
   disk: Disk,
   temp: string,
   target: string,
   bytes: Uint8Array,
-  { mayRepeat }: { readonly mayRepeat: boolean },
+  { mayRepeat, isPrefix = false }: { readonly mayRepeat: boolean; readonly isPrefix?: boolean | undefined },
 ): Promise<boolean> {
   let inDoubt = false;
   for (let tries = 1; ; tries++) {
@@ -82,7 +110,7 @@ export async function linkOnce(
       // "No" to this request says nothing about an earlier one that was never answered.
       if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
       // A repeated request fails although the first one was done. Content decides: link counts and inode numbers are answered from caches.
-      if (await carries(disk, target, bytes, inDoubt)) return true;
+      if (await carries(disk, target, bytes, { inDoubt, isPrefix })) return true;
       if (hasErrno(error, "EEXIST")) return false;
       if (hasErrno(error, "ENOENT")) throw error;
       // Not there, perhaps because it was there and somebody has taken it away already: then another link would make it twice.
@@ -174,9 +202,15 @@ async function isThere(disk: Disk, path: string): Promise<boolean> {
   }
 }
 
-async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: boolean): Promise<boolean> {
+async function carries(
+  disk: Disk,
+  target: string,
+  bytes: Uint8Array,
+  { inDoubt, isPrefix = false }: { readonly inDoubt: boolean; readonly isPrefix?: boolean },
+): Promise<boolean> {
   try {
-    return Buffer.compare(await disk.readFile(target, bytes.length), bytes) === 0;
+    const found = isPrefix ? await readStart(disk, target, bytes.length) : await disk.readFile(target, bytes.length);
+    return Buffer.compare(found, bytes) === 0;
   } catch (error) {
     // Absent, or longer than ours: not ours.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
@@ -188,9 +222,18 @@ async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: b
   }
 }
 
-async function syncParent(disk: Disk, target: string): Promise<void> {
+async function readStart(disk: Disk, path: string, length: number): Promise<Uint8Array> {
+  const file = await disk.open(path, "read");
   try {
-    await syncNames(disk, parentOf(target));
+    return await file.read(0, length);
+  } finally {
+    await file.close();
+  }
+}
+
+async function syncParent(target: string, sync: (directory: string) => Promise<void>): Promise<void> {
+  try {
+    await sync(parentOf(target));
   } catch (error) {
     throw isHoldfastError(error, "UNSUPPORTED_DISK") ? error : outcomeUnknown(target, error);
   }

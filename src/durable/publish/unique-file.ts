@@ -1,6 +1,6 @@
 // Making what nobody else can have made: a name with random bits in it. If it is there already, an answer of ours was lost on the way.
 import { hasErrno } from "../../ports/disk-error.ts";
-import type { CreateFileOptions, Disk } from "../../ports/disk.ts";
+import type { CreateFileOptions, Disk, DiskFile } from "../../ports/disk.ts";
 import { retryOutage, isUnanswered } from "./retry-outage.ts";
 import { parentOf } from "./directory.ts";
 
@@ -12,6 +12,21 @@ export async function makeUniqueDirectory(disk: Disk, path: string): Promise<voi
     await retryOutage(disk, parentOf(path), () => disk.mkdir(path));
   } catch (error) {
     if (!hasErrno(error, "EEXIST")) throw error;
+  }
+}
+
+/** Opened empty, for reading and writing. EEXIST on a local disk, where no answer is lost: then the name was not unique. */
+export async function openUniqueFile(disk: Disk, path: string): Promise<DiskFile> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await disk.open(path, "create");
+    } catch (error) {
+      const mayBeOurs = isUnanswered(error) || hasErrno(error, "EEXIST");
+      if (tries >= triesMax || disk.volume.kind === "local" || !mayBeOurs) throw error;
+      // An earlier request of this call made it, and its answer was lost: it is made anew.
+      await disk.unlink(path).catch(() => undefined);
+      if (isUnanswered(error)) await disk.canOpen(parentOf(path));
+    }
   }
 }
 

@@ -126,7 +126,7 @@ export class DirectorySubjectKeys implements SubjectKeys {
       await linkOnce(disk, temp, this.#pathOf(hash), bytes, { mayRepeat: true });
     } finally {
       // What cannot be removed now is removed when the subject is forgotten. Others may still be using the directory.
-      await disk.unlink(temp).catch(() => undefined);
+      await unlinkIfThere(disk, temp).catch(() => undefined);
       await disk.rmdir(directory).catch(() => undefined);
     }
   }

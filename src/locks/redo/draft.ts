@@ -1,11 +1,12 @@
 // Redo: changes of the tree that happen together or not at all, in the order of the grants. Committed by an append while the request stands; completed by
 // whoever needs the paths next.
 import { ensureDirectory, parentOf, removeTree, syncNames } from "../../durable/publish/directory.ts";
+import { moveOnce } from "../../durable/publish/publish.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import { isWithin } from "../../format/path-key.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Claim } from "../table/claim.ts";
 import { covers } from "../table/conflict.ts";
@@ -160,7 +161,8 @@ export class RedoDraft {
   /** A step is found by its place among all, and some that were begun may have failed. */
   async #countSteps(): Promise<void> {
     for (const [index, { directory }] of this.#steps.entries())
-      if (directory !== this.#directoryOf(index)) await this.#disk.rename(directory, this.#directoryOf(index));
+      if (directory !== this.#directoryOf(index) && !(await moveOnce(this.#disk, directory, this.#directoryOf(index))))
+        throw diskError("ENOENT", "rename", directory);
   }
 
   async #stage(step: RedoStep, fill?: (directory: string) => Promise<Kind>): Promise<void> {

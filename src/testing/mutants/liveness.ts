@@ -69,6 +69,15 @@ class RemainsForgettingFirst extends DeadHolderCleanup {
   }
 }
 
+/** Answers as soon as the holder is dead, and removes its directory afterwards. */
+class AnswersBeforeRemoval extends Ground {
+  override async settle(id: string): Promise<boolean> {
+    const isDead = (await this.stateOf(id)) === "dead";
+    if (isDead) void super.settle(id).catch(() => undefined);
+    return isDead;
+  }
+}
+
 /** Takes every link that finds nothing for the absence of the file that it asks for. */
 async function blamesTheFile({ disk, directory }: Staging, path: string): Promise<boolean> {
   try {
@@ -155,6 +164,12 @@ export const livenessMutants: readonly Mutant[] = [
       "ground: one whose death is forgotten",
     ),
     breaks: /never found out/,
+  },
+  {
+    name: "settled before the temp directory is gone",
+    about: "The holder wakes and publishes what it has staged, though its work was given to another.",
+    scenario: scenarioNamed(groundScenarios({ GroundClass: AnswersBeforeRemoval }), "ground: a sleeper is settled"),
+    breaks: /a holder that was settled published a file/,
   },
   {
     name: "stamps of a file that is being made are believed",

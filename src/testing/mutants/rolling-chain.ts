@@ -1,11 +1,9 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
 import { removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
-import { Chain } from "../../durable/chain/chain.ts";
 import type { View } from "../../durable/chain/epoch.ts";
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { EpochRollover, type EpochRolloverParts } from "../../durable/chain/epoch-rollover.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import { chainScenarios } from "../scenarios/durable/chain.ts";
 import {
   appender,
   collector,
@@ -88,13 +86,6 @@ class ChainTrustingEpochNames<T> extends RollingChain<T> {
   }
 }
 
-/** Builds on an entry that its author may not have synced. */
-class ChainTrustingNames<T> extends Chain<T> {
-  override async makeDurable(): Promise<void> {
-    // As if being there meant being durable.
-  }
-}
-
 const one = { slotsPerEpoch: 1 };
 const world = { ...one, collected: true, entriesMeanwhile: 3 };
 
@@ -107,12 +98,6 @@ function sleeperAndCollector(name: string, options: RollingScenarioOptions): Mut
 }
 
 export const rollingChainMutants: readonly Mutant[] = [
-  {
-    name: "chain built on an entry that is not durable",
-    about: "A power cut takes the entry and leaves the one after it.",
-    scenario: scenarioNamed(chainScenarios(ChainTrustingNames), "plain chain: two appenders, power cuts (weak)"),
-    breaks: /has a gap/,
-  },
   {
     name: "append in an epoch whose name is not durable",
     about: "A power cut takes the name of the epoch, and with it what was won in it.",

@@ -9,11 +9,13 @@ import { gateScenarios } from "./durable/gate.ts";
 import { groundScenarios } from "./durable/ground.ts";
 import { groupCommitScenarios } from "./durable/group-commit.ts";
 import { livenessScenarios } from "./durable/liveness.ts";
+import { numberRaceScenarios } from "./durable/number-race.ts";
 import { pathLockScenarios } from "./locks/path-locks.ts";
 import { publishScenarios } from "./durable/publish.ts";
 import { redoScenarios } from "./locks/redo.ts";
 import { rollingChainScenarios } from "./durable/rolling-chain.ts";
 import { semaphoreScenarios } from "./locks/semaphore.ts";
+import { sharedSyncScenarios } from "./durable/shared-sync.ts";
 import { staleRedoScenarios } from "./locks/stale-redo.ts";
 import { twoBootsScenarios } from "./durable/two-boots.ts";
 import { unsyncedEventScenarios } from "./events/unsynced-events.ts";
@@ -21,6 +23,8 @@ import { unsyncedEventScenarios } from "./events/unsynced-events.ts";
 const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario[])[]>> = {
   durable: [
     publishScenarios,
+    sharedSyncScenarios,
+    numberRaceScenarios,
     chainScenarios,
     rollingChainScenarios,
     twoBootsScenarios,

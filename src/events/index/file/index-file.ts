@@ -1,9 +1,11 @@
 // Index files on disk: opened, published whole under their names, and removed when another covers them.
 import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../../durable/publish/directory.ts";
+import { moveOnce } from "../../../durable/publish/publish.ts";
 import { discard, type Staging } from "../../../durable/publish/staging.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import { randomName } from "../../../format/id.ts";
 import { findSlotNumber } from "../../../format/name.ts";
+import { diskError } from "../../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import type { IndexTarget } from "../build/block-stream.ts";
 import type { IndexSource } from "./index-blocks.ts";
@@ -43,7 +45,7 @@ export async function publishIndexFile(
     } finally {
       await file.close();
     }
-    await disk.rename(temp, path);
+    if (!(await moveOnce(disk, temp, path))) throw diskError("ENOENT", "rename", temp);
   } catch (error) {
     await discard(staging, temp);
     throw error;

@@ -5,6 +5,7 @@ import { isStillThere, putIfAbsent } from "../../../durable/publish/publish.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
 import { HoldfastError, isHoldfastError } from "../../../errors.ts";
 import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../explorer/scenario.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import { share } from "../volumes.ts";
 
@@ -86,6 +87,46 @@ function sweeper({ GroundClass = Ground, rounds = 6 }: GroundScenarioOptions & {
   });
 }
 
+/** Goes on to use its temp directory whatever its clocks say, and tells of each file that it got out of it. */
+const sleeper: Actor = actor({
+  prepare: async ({ ports }) => (await (await Ground.open(ports, directory, { leaseMs })).life()).temp,
+  run: async ({ ports: { disk }, note }, temp) => {
+    try {
+      await disk.createFile(`${temp}/staged`, content, { sync: false });
+      await disk.rename(`${temp}/staged`, target);
+      note("published");
+    } catch (error) {
+      if (!hasErrno(error, "ENOENT")) throw error;
+      note("failed");
+    }
+  },
+});
+
+/** Settles the other holder as soon as it may, which it watches for longer than a lease. */
+function settler({ GroundClass = Ground }: GroundScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports }) => {
+      const ground = await GroundClass.open(ports, directory, { leaseMs: 10 * leaseMs });
+      const own = (await ground.life()).holder.id;
+      const [other = ""] = (await ground.look()).map(({ holder }) => holder.id).filter((id) => id !== own);
+      return { ground, other };
+    },
+    run: async ({ ports, note }, { ground, other }) => {
+      for (let round = 0; round < 6; round++) {
+        if (await ground.settle(other)) return note("settled");
+        await ports.clock.sleep(leaseMs / 4);
+      }
+    },
+  });
+}
+
+function settledIsOver(facts: readonly Fact[]): void {
+  const order = facts.map(({ what }) => what);
+  const [settled, published] = [order.indexOf("settled"), order.indexOf("published")];
+  mustHold(settled < 0 || published < settled, "a holder that was settled published a file");
+  mustHold(order.includes("stopped") || settled < 0, "a living holder was settled");
+}
+
 function onlySleepersFail(facts: readonly Fact[]): void {
   const stopped = facts.some(({ what }) => what === "stopped");
   mustHold(stopped || !facts.some(({ what }) => what === "swept"), "a living holder was swept");
@@ -127,6 +168,8 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
         mustHold(!facts.some(({ what }) => what === "gone"), "a file that is there was taken for gone");
       },
     },
+    settling("ground: a sleeper is settled", options),
+    { ...settling("ground: a sleeper is settled, on a share", options), volume: share },
     deathForgotten(options),
     { ...deathForgotten(options), name: "ground: one whose death is forgotten, on a share", volume: share },
     {
@@ -143,6 +186,18 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
       check: onlySleepersFail,
     },
   ];
+}
+
+function settling(name: string, options: GroundScenarioOptions): Scenario {
+  return {
+    name,
+    about: "The holder may sleep between any two steps, and wakes at the very moment at which it is taken for dead.",
+    tempIsShared: true,
+    beatsMax: 8,
+    pauses: { ms: leaseMs, count: 1, actors: ["ada"] },
+    actors: { ada: { ...sleeper, machine: "m1" }, bob: { ...settler(options), machine: "m2" } },
+    check: settledIsOver,
+  };
 }
 
 function deathForgotten(options: GroundScenarioOptions): Scenario {

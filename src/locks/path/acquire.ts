@@ -1,6 +1,6 @@
 // The way in: how a caller of this process comes to a grant, first through the line of the process and then through the lock table.
 import type { Waiting } from "../../common.ts";
-import { Deadline } from "../../durable/wait/deadline.ts";
+import { Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { holdfastError } from "../../errors.ts";
 import { describeBlockers, lockTimeout } from "./describe.ts";
@@ -245,8 +245,8 @@ export class Acquirer {
     }
   }
 
-  #leftMs({ patience: { timeoutMs = 0, startMs } }: Ask): number {
-    return timeoutMs <= 0 || timeoutMs === Infinity ? timeoutMs : timeoutMs - (this.#clock.monotonicMs() - startMs);
+  #leftMs({ patience }: Ask): number {
+    return leftMsOf(this.#clock, patience);
   }
 
   async #whoConflicts({ claims }: Ask): Promise<LockRequestRecord[]> {

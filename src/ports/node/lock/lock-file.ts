@@ -3,6 +3,7 @@ import { holdfastError } from "../../../errors.ts";
 import type { Clock } from "../../clock.ts";
 import { blanksFor, openOrMake, type OsLockFile } from "../../os-lock.ts";
 import type { Random } from "../../random.ts";
+import { Sleeper } from "../../sleeper.ts";
 import type { Watch } from "../../watch.ts";
 import { findErrno, toDiskError } from "../disk/errno.ts";
 import { isAbsence, type FileCalls } from "../disk/file-calls.ts";
@@ -65,13 +66,13 @@ class NodeLockFile implements OsLockFile {
   /** Settles when the descriptor is no longer in use by a question or a wait. */
   #asking: Promise<unknown> = Promise.resolve();
   #cancelled: { readonly reason: unknown } | undefined;
-  #isWoken = false;
-  #endPause: (() => void) | undefined;
+  readonly #sleeper: Sleeper;
 
   constructor(path: string, parts: LockFileParts) {
     this.#path = path;
     this.#parts = parts;
     this.#blanks = parts.note && blanksFor(parts.note);
+    this.#sleeper = new Sleeper(parts.clock);
   }
 
   /** Makes the file, and fails now when it cannot be opened. */
@@ -126,6 +127,7 @@ class NodeLockFile implements OsLockFile {
   async #ask(question: () => Promise<boolean>): Promise<boolean> {
     this.#state = "asking";
     this.#cancelled = undefined;
+    this.#sleeper.forgetWakeUps();
     let end: () => void = () => undefined;
     this.#asking = new Promise<void>((resolve) => (end = resolve));
     let isGranted = false;
@@ -154,13 +156,13 @@ class NodeLockFile implements OsLockFile {
       while (!(await this.#tryOnce())) {
         this.#throwIfCancelled();
         if (stopWatching === undefined && note !== undefined) {
-          stopWatching = watch.start(this.#path, () => this.#wake());
+          stopWatching = watch.start(this.#path, this.#sleeper.wake);
           // The holder may have let go before the watch began.
           continue;
         }
         // Anywhere between the shortest pause and a bound that doubles: waiters that began together drift apart.
         boundMs = Math.min(max, 2 * boundMs);
-        await this.#pause(min + random.fraction() * (boundMs - min));
+        await this.#sleeper.sleep(min + random.fraction() * (boundMs - min));
         this.#throwIfCancelled();
       }
       return true;
@@ -249,33 +251,13 @@ class NodeLockFile implements OsLockFile {
     }
   }
 
-  /** Until the time is over, a hint comes or the wait is cancelled. */
-  async #pause(ms: number): Promise<void> {
-    if (!this.#isWoken) {
-      await new Promise<void>((resolve) => {
-        const stop = this.#parts.clock.alarm(ms, resolve);
-        this.#endPause = () => {
-          stop();
-          resolve();
-        };
-      });
-      this.#endPause = undefined;
-    }
-    this.#isWoken = false;
-  }
-
-  #wake(): void {
-    this.#isWoken = true;
-    this.#endPause?.();
-  }
-
   #throwIfCancelled(): void {
     if (this.#cancelled !== undefined) throw this.#cancelled.reason;
   }
 
   #cancel(reason: unknown): void {
     this.#cancelled ??= { reason };
-    this.#endPause?.();
+    this.#sleeper.wake();
   }
 
   async #open(): Promise<Descriptor> {

@@ -7,12 +7,10 @@ import type { Gate } from "./gate/gate.ts";
 import { Ground, type GroundOptions } from "./liveness/ground.ts";
 import { openGate as openGateOn } from "./gate/gate-record.ts";
 
-export { AppendFile } from "./group-commit/append-file.ts";
 export { Chain, type ChainEntry } from "./chain/chain.ts";
 export { ensureDirectory, removeTree } from "./publish/directory.ts";
 export { Gate, type GateHold, type GateOptions } from "./gate/gate.ts";
 export { Ground, type GroundOptions, type KnownHolder } from "./liveness/ground.ts";
-export { GroupCommit, type GroupCommitOptions } from "./group-commit/group-commit.ts";
 export type { HolderRecord } from "./liveness/holder-record.ts";
 export type { HolderSession } from "./liveness/holder-session.ts";
 export { putIfAbsent, replace, type PublishOptions } from "./publish/publish.ts";

@@ -1,6 +1,5 @@
 // Every call of every mechanism fails once with every errno, and once for good: each ends in a typed error, and nothing that was promised is broken.
 import { describe, expect, it } from "vitest";
-import { AppendFile } from "../../src/durable/group-commit/append-file.ts";
 import { Chain } from "../../src/durable/chain/chain.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { openGate } from "../../src/durable/gate/gate-record.ts";
@@ -324,25 +323,6 @@ async function prepareGate(world: World): Promise<Attempt> {
   };
 }
 
-async function prepareAppendFile(world: World): Promise<Attempt> {
-  const { disk } = world.ports("ada");
-  const log = new AppendFile(await disk.open("/log", "create"), 0);
-  const acknowledged: [offset: number, text: string][] = [];
-  return {
-    run: async () => {
-      for (const text of ["one", "two", "three"]) acknowledged.push([await log.append(bytesOf(text)), text]);
-      await log.close();
-    },
-    check: async (outcome) => {
-      const content = world.tree("/log")["/log"]!;
-      for (const [offset, text] of acknowledged) expect(content.slice(offset, offset + text.length)).toBe(text);
-      const hasFailed = acknowledged.length < 3;
-      if (hasFailed) await expect(log.append(bytesOf("x"))).rejects.toMatchObject({ code: "CLOSED" });
-      expect("code" in outcome || !hasFailed).toBe(true);
-    },
-  };
-}
-
 const operations: readonly [string, (world: World) => Promise<Attempt>][] = [
   ["put if absent", preparePut],
   ["replace", prepareReplace],
@@ -355,7 +335,6 @@ const operations: readonly [string, (world: World) => Promise<Attempt>][] = [
   ["the beginning of a new life", prepareNewLife],
   ["a sweep", prepareSweep],
   ["the opening of a gate", prepareGate],
-  ["appends to a file", prepareAppendFile],
 ];
 
 describe.each(operations)("%s", (name, prepare) => {

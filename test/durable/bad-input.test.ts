@@ -171,7 +171,7 @@ describe("a record that is not what it should be", () => {
         const [ground, other] = [await open(directory), await openGround(directory)];
         // Its own record is spoiled, and it says so.
         onTestFinished(() => other.close().catch(() => undefined));
-        return { path: ground.layout.record((await other.life()).holder.id), use: () => ground.sweep() };
+        return { path: ground.layout.record((await other.session()).holder.id), use: () => ground.sweep() };
       },
     ],
     [
@@ -302,7 +302,7 @@ describe("what others put into our directories", () => {
       foreign.push(join(path, "@eaDir"));
     }
     const other = await open(join(directory, "ground"));
-    expect(await other.look()).toHaveLength(2);
+    expect(await other.judgeHolders()).toHaveLength(2);
     expect(await other.holders()).toHaveLength(2);
     expect(await other.sweep()).toEqual([]);
     const list = await openList(other.staging, chain);
@@ -435,7 +435,7 @@ describe("a full disk", () => {
     expect(await add(list, "c")).toBe(3);
     // Over a roll.
     expect(await add(list, "d")).toBe(4);
-    expect((await ground.life()).isOver).toBe(false);
+    expect((await ground.session()).isOver).toBe(false);
     await ground.close();
   });
 

@@ -77,7 +77,7 @@ export function startHolder(directory: string, leaseMs = 30_000): Child {
   return startChild(
     `
     const ground = await durable.openGround(args[0], { leaseMs: Number(args[1]), name: "child" });
-    say((await ground.life()).holder.id);
+    say((await ground.session()).holder.id);
     await told.next();
     await ground.close();
     say("closed");

@@ -208,7 +208,7 @@ async function mustBeSwept(world: World, sweeper: Ground): Promise<void> {
     await world.advance(leaseMs / 4);
     await sweeper.sweep();
   }
-  const { id } = (await sweeper.life()).holder;
+  const { id } = (await sweeper.session()).holder;
   const left = [...Object.keys(world.tree("/ground/holders")), ...Object.keys(world.tree("/ground/temp"))].filter(
     (path) => !path.includes(id) && path !== "/ground/holders/",
   );
@@ -240,7 +240,7 @@ function prepareOpen(isFirst: boolean) {
 
 async function prepareClose(world: World): Promise<Attempt> {
   const [ada, bea] = [await joinAs(world, "ada"), await joinAs(world, "bea")];
-  const { temp, signal } = await ada.life();
+  const { temp, signal } = await ada.session();
   await world.ports("ada").disk.createFile(`${temp}/x`, bytesOf("x"), { sync: false });
   return {
     run: () => ada.close(),
@@ -248,7 +248,7 @@ async function prepareClose(world: World): Promise<Attempt> {
       expect(signal.aborted).toBe(true);
       expect([...world.server.handles].filter(({ process }) => process === "ada")).toEqual([]);
       await ada.close();
-      await expect(ada.life()).rejects.toMatchObject({ code: "CLOSED" });
+      await expect(ada.session()).rejects.toMatchObject({ code: "CLOSED" });
       await mustBeSwept(world, bea);
     },
   };
@@ -258,14 +258,14 @@ async function prepareNewLife(world: World): Promise<Attempt> {
   const bea = await joinAs(world, "bea");
   world.ports("ada", "machine", 0);
   const ada = await joinAs(world, "ada");
-  const first = await ada.life();
+  const first = await ada.session();
   await world.advance(leaseMs);
   return {
     run: () => putIfAbsent(ada.staging, "/ground/name", bytesOf("mine")),
     check: async (outcome) => {
       if ("value" in outcome) expect(world.tree("/ground")["/ground/name"]).toBe("mine");
       expect(await putIfAbsent(ada.staging, "/ground/name", bytesOf("mine"))).toBe(true);
-      expect((await ada.life()).holder.id).not.toBe(first.holder.id);
+      expect((await ada.session()).holder.id).not.toBe(first.holder.id);
       await ada.close();
       await mustBeSwept(world, bea);
     },
@@ -281,9 +281,9 @@ async function prepareSweep(world: World): Promise<Attempt> {
     for (const name of ["x", "y"])
       await world
         .ports(process)
-        .disk.createFile(`${(await ground.life()).temp}/${name}`, bytesOf(name), { sync: false });
-  const deadId = (await dead.life()).holder.id;
-  const livingId = (await living.life()).holder.id;
+        .disk.createFile(`${(await ground.session()).temp}/${name}`, bytesOf(name), { sync: false });
+  const deadId = (await dead.session()).holder.id;
+  const livingId = (await living.session()).holder.id;
   world.kill("dead");
   const ada = await joinAs(world, "ada");
   const ofLiving = (): string[] => Object.keys(world.tree("/ground")).filter((path) => path.includes(livingId));

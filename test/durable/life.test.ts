@@ -23,7 +23,7 @@ interface Story {
 async function begin(beatsMax: number): Promise<Story> {
   const world = new World();
   const ground = await Ground.open(world.ports("ada", "machine", beatsMax), "/ground", { leaseMs });
-  return { world, ground, life: await ground.life() };
+  return { world, ground, life: await ground.session() };
 }
 
 /** Everything that escapes from a timer or a forgotten promise while the test runs. */
@@ -42,20 +42,20 @@ describe("a life", () => {
     const { world, life } = await begin(0);
     await world.advance(0.8 * leaseMs - 1);
     expect(life.isOver).toBe(false);
-    life.mustGoOn();
+    life.throwIfOver();
     await world.advance(1);
     // By its own timer; nobody asked.
     expect(life.signal.aborted).toBe(true);
     expect(life.signal.reason).toMatchObject(lost);
     expect(life.isOver).toBe(true);
-    expect(() => life.mustGoOn()).toThrow(expect.objectContaining(lost));
+    expect(() => life.throwIfOver()).toThrow(expect.objectContaining(lost));
   });
 
   it("goes on for as long as its heart beats", async () => {
     const { world, life, ground } = await begin(1000);
     await world.advance(20 * leaseMs);
     expect(life.isOver).toBe(false);
-    expect(await ground.life()).toBe(life);
+    expect(await ground.session()).toBe(life);
   });
 
   it("is over 0.8 of a lease after its last beat, for good", async () => {
@@ -97,7 +97,7 @@ describe("a life", () => {
     const { world, life } = await begin(1000);
     world.machine("machine").wallOffsetMs += jumpMs;
     expect(life.isOver).toBe(true);
-    expect(() => life.mustGoOn()).toThrow(expect.objectContaining(lost));
+    expect(() => life.throwIfOver()).toThrow(expect.objectContaining(lost));
     // The heart wakes too, and must not make it look alive again.
     await world.advance(leaseMs);
     expect(life.isOver).toBe(true);
@@ -177,7 +177,7 @@ describe("a life", () => {
       },
     };
     const ground = await Ground.open({ ...world.ports("ada"), heart }, "/ground", { leaseMs });
-    const life = await ground.life();
+    const life = await ground.session();
     await world.advance(0.8 * leaseMs - 1);
     expect(life.signal.aborted).toBe(false);
     await world.advance(1);
@@ -227,7 +227,7 @@ describe("a life that others took for dead while its clocks stood still", () => 
     await expect(put()).rejects.toMatchObject({ code: "LOCK_LOST" });
     expect(life.signal.reason).toMatchObject(lost);
     expect(await put()).toBe(true);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect((await ground.session()).holder.id).not.toBe(life.holder.id);
     await ground.close();
     expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
   });
@@ -238,10 +238,10 @@ describe("a life that others took for dead while its clocks stood still", () => 
       .ports("bea")
       .disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
     await world.advance(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     await world.settle();
     expect(life.signal.reason).toMatchObject(lost);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect((await ground.session()).holder.id).not.toBe(life.holder.id);
   });
 
   it("learns of it when it is used, within a beat, though the record of its death is forgotten", async () => {
@@ -250,10 +250,10 @@ describe("a life that others took for dead while its clocks stood still", () => 
     await sweepAway(story);
     await world.ports("bea").disk.unlink(ground.layout.deathRecord(life.holder.id));
     await world.advance(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     await world.settle();
     expect(life.signal.reason).toMatchObject(lost);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect((await ground.session()).holder.id).not.toBe(life.holder.id);
   });
 
   it.each([
@@ -269,10 +269,10 @@ describe("a life that others took for dead while its clocks stood still", () => 
     const { world, ground, life } = await begin(1000);
     await change(world.ports("bea").disk, ground.layout.beat(life.holder.id));
     await world.advance(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     await world.settle();
     expect(life.signal.reason).toMatchObject(lost);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect((await ground.session()).holder.id).not.toBe(life.holder.id);
   });
 
   it("is looked for once in a beat, and ends by no record that is missing and by no look that fails", async () => {
@@ -283,13 +283,13 @@ describe("a life that others took for dead while its clocks stood still", () => 
     const fault = { process: "ada", at: "can open", label: "EIO", lasting: false };
     expect(
       await world.withFault(fault, async () => {
-        for (let use = 0; use < 5; use++) await ground.life();
+        for (let use = 0; use < 5; use++) await ground.session();
         await world.settle();
       }),
     ).toBe(true);
     expect(world.calls.map(({ what }) => what)).toEqual([`can open ${ground.layout.deathRecord(life.holder.id)}`]);
     await world.advance(leaseMs);
-    expect(await ground.life()).toBe(life);
+    expect(await ground.session()).toBe(life);
     await world.settle();
     expect(life.isOver).toBe(false);
   });
@@ -298,7 +298,7 @@ describe("a life that others took for dead while its clocks stood still", () => 
     const { world, ground, life } = await begin(0);
     const slow = { ...ground.staging, directory: async () => life.temp };
     await world.advance(leaseMs);
-    const next = await ground.life();
+    const next = await ground.session();
     await expect(putIfAbsent(slow, "/file", Buffer.from("x"))).rejects.toMatchObject({ code: "LOCK_LOST" });
     expect(next.isOver).toBe(false);
   });
@@ -314,7 +314,7 @@ describe("a life on the real disk", () => {
   async function beginReal(leaseMs: number): Promise<{ life: HolderSession; beat: string }> {
     const ground = await openGround(makeScratch(), { leaseMs });
     onTestFinished(() => ground.close());
-    const life = await ground.life();
+    const life = await ground.session();
     return { life, beat: ground.layout.beat(life.holder.id) };
   }
 

@@ -18,11 +18,11 @@ const joinForLong = (world: World, process: string, machine = "machine"): Promis
   Ground.open(world.ports(process, machine), "/ground", { leaseMs: hourMs });
 
 async function idOf(ground: Ground): Promise<string> {
-  return (await ground.life()).holder.id;
+  return (await ground.session()).holder.id;
 }
 
 async function stageFiles(world: World, process: string, ground: Ground, count: number): Promise<void> {
-  const { temp } = await ground.life();
+  const { temp } = await ground.session();
   for (let index = 0; index < count; index++)
     await world.ports(process).disk.createFile(`${temp}/file-${index}`, Buffer.from("x"), { sync: false });
 }
@@ -225,7 +225,7 @@ describe("a sweep", () => {
     const world = new World();
     const sweeper = await joinForLong(world, "sweeper");
     const ada = await joinForLong(world, "ada");
-    const { holder } = await ada.life();
+    const { holder } = await ada.session();
     const ports = world.ports("witness");
     const osLock = {
       // Between the look at the file and the question whether it is locked.
@@ -235,7 +235,7 @@ describe("a sweep", () => {
       },
     };
     const witness = new LivenessJudge({ ...ports, osLock }, sweeper.layout);
-    expect(await witness.look(holder)).toBe("alive");
+    expect(await witness.observe(holder)).toBe("alive");
     const beats = (): string[] => foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"));
     expect(beats()).toHaveLength(2);
     await sweeper.sweep();
@@ -305,7 +305,7 @@ describe("a sweep", () => {
     // Its heart makes three beats and stops.
     world.ports("ada", "machine 1", 3);
     const [ada, sweeper] = [await join(world, "ada"), await join(world, "sweeper", "machine 2")];
-    const life = await ada.life();
+    const life = await ada.session();
     for (let look = 0; look < 40; look++) {
       await world.advance(leaseMs / 10);
       if ((await sweeper.sweep()).length === 0) continue;
@@ -331,7 +331,7 @@ describe("a sweep", () => {
     await disk.mkdir("/ground/holders/folder.json");
     await world.advance(2 * hourMs);
     expect(await sweeper.sweep()).toEqual([]);
-    expect(await sweeper.look()).toHaveLength(1);
+    expect(await sweeper.judgeHolders()).toHaveLength(1);
     expect(foundIn(world, "/ground")).toEqual(
       expect.arrayContaining([...foreign, "temp/folder/", "holders/folder.json/"]),
     );
@@ -343,7 +343,7 @@ describe("a sweep", () => {
     await stageFiles(world, "dead-1", first, 1);
     await stageFiles(world, "dead-2", second, 1);
     for (const ground of [first, second]) {
-      const { temp } = await ground.life();
+      const { temp } = await ground.session();
       await world.ports("other").disk.mkdir(`${temp}/.snapshot`);
       await world.ports("other").disk.createFile(`${temp}/.snapshot/x`, Buffer.from("x"), { sync: false });
     }
@@ -368,7 +368,7 @@ describe("a sweep", () => {
     const record = await disk.readFile(sweeper.layout.record(await idOf(sweeper)), 10_000);
     await disk.createFile(path, spoil(record), { sync: false });
     const before = world.tree("/ground");
-    for (const action of [() => sweeper.look(), () => sweeper.holders(), () => sweeper.sweep()])
+    for (const action of [() => sweeper.judgeHolders(), () => sweeper.holders(), () => sweeper.sweep()])
       await expect(action()).rejects.toMatchObject({ code, path });
     expect(world.tree("/ground")).toEqual(before);
   });

@@ -60,10 +60,10 @@ export class EpochRollover<T> {
   /** Sees to it that there is an epoch in which this process may win. */
   async begin(initial: T): Promise<void> {
     const newest = await this.#parts.epochs.last();
-    if (newest === undefined) await this.name(undefined, initial);
+    if (newest === undefined) await this.nameNext(undefined, initial);
     // Perhaps the machine was restarted: some slots may be gone, their numbers free again. Perhaps it was not, and others live in it: a container may have a boot id of
     // its own.
-    else if (!newest.body.synced && newest.body.bootId !== this.#parts.bootId) await this.succeed(newest);
+    else if (!newest.body.synced && newest.body.bootId !== this.#parts.bootId) await this.rollOver(newest);
   }
 
   /** Whoever syncs, because he cannot tell a restart or lives through it, wins nothing where others do not. */
@@ -72,11 +72,11 @@ export class EpochRollover<T> {
   }
 
   /** Names the epoch after one that need not be full. Any number of processes may do it at once, with more or fewer of those who came too late: one name counts. */
-  async succeed(epoch: ChainEntry<Epoch<T>>): Promise<void> {
+  async rollOver(epoch: ChainEntry<Epoch<T>>): Promise<void> {
     try {
       // Before anything is read: else somebody could win in there after we have looked. If the directory is gone altogether, nobody can either.
       await this.seal(`${this.#parts.directory}/${epoch.body.directory}`);
-      await this.name(epoch, await this.#lastReadableState(epoch));
+      await this.nameNext(epoch, await this.#lastReadableState(epoch));
     } catch (error) {
       // Collected, or a handle that tells nothing: whoever comes here looks again.
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
@@ -84,7 +84,7 @@ export class EpochRollover<T> {
   }
 
   /** Names the epoch after `previous`; undefined when somebody else has. */
-  async name(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
+  async nameNext(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
     const { staging, epochs, sync, bootId, slotsPerEpoch } = this.#parts;
     const number = (previous?.number ?? 0) + 1;
     const directory = await makeEpochDirectory(staging, this.#parts.directory, number);

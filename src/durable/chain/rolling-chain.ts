@@ -89,7 +89,7 @@ export class RollingChain<T> {
   readonly #slotKind: RecordKind<Slot<T>>;
   readonly #epochs: Chain<Epoch<T>>;
   readonly #slots: Slots<T>;
-  readonly #succession: EpochRollover<T>;
+  readonly #rollover: EpochRollover<T>;
   #view: View<T> | undefined;
   /** False for one who could not write when it opened the chain: it only reads, until it can. */
   #isBegun = false;
@@ -108,10 +108,10 @@ export class RollingChain<T> {
     this.#slots = new Slots(staging.disk, directory, this.#slotKind, (epoch) => this.#mayGiveUp(epoch));
     const { bootId, slotsPerEpoch } = options;
     const parts = { staging, directory, epochs: this.#epochs, slots: this.#slots, slotKind: this.#slotKind };
-    this.#succession = this.newSuccession({ ...parts, sync: this.#sync, bootId, slotsPerEpoch });
+    this.#rollover = this.newRollover({ ...parts, sync: this.#sync, bootId, slotsPerEpoch });
   }
 
-  protected newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
+  protected newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
     return new EpochRollover(parts);
   }
 
@@ -270,7 +270,7 @@ export class RollingChain<T> {
   /** Sees to it that there is an epoch in which this process may win. */
   async #begin(): Promise<void> {
     await ensureDirectory(this.staging.disk, `${this.#directory}/epochs`);
-    await this.#succession.begin(this.#options.initial);
+    await this.#rollover.begin(this.#options.initial);
     this.#isBegun = true;
   }
 
@@ -364,7 +364,7 @@ export class RollingChain<T> {
       return newest === before ? undefined : newest;
     }
     // From that slot on: a listing of a share may not have it yet.
-    const found = await this.#slots.at(view, view.slot);
+    const found = await this.#slots.findAt(view, view.slot);
     return found === undefined ? undefined : await this.#advance(found);
   }
 
@@ -380,24 +380,24 @@ export class RollingChain<T> {
 
   /** Goes to the end of the chain as far as it can be seen; undefined when the epoch is gone. */
   async #advance(view: View<T>): Promise<View<T> | undefined> {
-    const newest = await this.#slots.advance(view);
+    const newest = await this.#slots.findEnd(view);
     if (newest === undefined || newest.slot < view.epoch.body.slots) return newest;
     // Full: the next epoch may have begun already.
     const epoch = await this.#epochs.last();
     if (epoch === undefined || epoch.number <= view.epoch.number) return newest;
-    if (this.#succession.isDue(epoch)) return undefined;
+    if (this.#rollover.isDue(epoch)) return undefined;
     return await this.#advance({ epoch, slot: 0, state: epoch.body.base });
   }
 
   async #enter(): Promise<View<T>> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const epoch = await this.#epochs.last();
-      if (epoch !== undefined && this.#succession.isDue(epoch)) {
-        await this.#succession.succeed(epoch);
+      if (epoch !== undefined && this.#rollover.isDue(epoch)) {
+        await this.#rollover.rollOver(epoch);
         continue;
       }
       if (epoch === undefined) continue;
-      const view = await this.#slots.jump({ epoch, slot: 0, state: epoch.body.base });
+      const view = await this.#slots.findEndByListing({ epoch, slot: 0, state: epoch.body.base });
       if (view !== undefined) return (this.#view = view);
       // Gone means collected, so a newer epoch exists, and the next look will find it.
       const highest = await findHighestSlot(this.staging.disk, this.#slots.pathOf({ epoch }));
@@ -416,11 +416,11 @@ export class RollingChain<T> {
   async #leave({ epoch }: Pick<View<T>, "epoch">): Promise<void> {
     this.#view = undefined;
     if (!epoch.body.synced && (await this.#epochs.last())?.number === epoch.number)
-      await this.#succession.succeed(epoch);
+      await this.#rollover.rollOver(epoch);
   }
 
   async #roll(view: View<T>): Promise<void> {
-    const epoch = await this.#succession.name(view.epoch, view.state);
+    const epoch = await this.#rollover.nameNext(view.epoch, view.state);
     this.#view = epoch === undefined ? undefined : { epoch, slot: 0, state: epoch.body.base };
   }
 

@@ -31,7 +31,7 @@ export class Gate implements AsyncDisposable {
   readonly #options: GateOptions;
   readonly #lock: OsLockFile;
   readonly #turnstile: OsLockFile;
-  readonly #turn = new Fifo();
+  readonly #fifo = new Fifo();
   readonly #closed = new AbortController();
   #drained: Promise<void> | undefined;
 
@@ -56,14 +56,14 @@ export class Gate implements AsyncDisposable {
   /** Undefined when somebody else has it. Never waits. */
   async tryAcquire(): Promise<GateHold | undefined> {
     this.#closed.signal.throwIfAborted();
-    if (!this.#turn.tryTake()) return undefined;
+    if (!this.#fifo.tryTake()) return undefined;
     try {
       if (await this.#lock.tryLock()) return this.#newHold();
     } catch (error) {
-      this.#turn.give();
+      this.#fifo.give();
       throw error;
     }
-    this.#turn.give();
+    this.#fifo.give();
     return undefined;
   }
 
@@ -77,7 +77,7 @@ export class Gate implements AsyncDisposable {
       if (hold === undefined) throw await this.#timedOut(timeoutMs);
       return hold;
     }
-    const isFirst = this.#turn.tryTake();
+    const isFirst = this.#fifo.tryTake();
     const step = isFirst ? await this.#enterAtOnce() : "outside";
     if (step === "entered") return this.#newHold();
     const closed = this.#closed.signal;
@@ -85,11 +85,11 @@ export class Gate implements AsyncDisposable {
     const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut: () => late });
     try {
       // Whoever has the turn keeps it while he waits for other processes: to give it back would let those overtake him who came later.
-      if (!isFirst) await this.#turn.take(deadline.signal);
+      if (!isFirst) await this.#fifo.take(deadline.signal);
       try {
         await this.#passTurnstile(step, deadline.signal);
       } catch (error) {
-        this.#turn.give();
+        this.#fifo.give();
         throw error;
       }
       return this.#newHold();
@@ -113,7 +113,7 @@ export class Gate implements AsyncDisposable {
   }
 
   async #drain(): Promise<void> {
-    await this.#turn.take();
+    await this.#fifo.take();
     await this.#lock.close();
     await this.#turnstile.close();
   }
@@ -134,7 +134,7 @@ export class Gate implements AsyncDisposable {
       try {
         await this.#turnstile.unlock();
       } finally {
-        this.#turn.give();
+        this.#fifo.give();
       }
       throw error;
     }
@@ -169,7 +169,7 @@ export class Gate implements AsyncDisposable {
       try {
         await this.#lock.unlock();
       } finally {
-        this.#turn.give();
+        this.#fifo.give();
       }
     };
     const assertHeld = async (): Promise<void> => {
@@ -193,7 +193,7 @@ export class Gate implements AsyncDisposable {
   }
 
   async #isContended(): Promise<boolean> {
-    if (this.#turn.waiting > 0) return true;
+    if (this.#fifo.waiting > 0) return true;
     if (!(await this.#turnstile.tryLock())) return true;
     await this.#turnstile.unlock();
     return false;

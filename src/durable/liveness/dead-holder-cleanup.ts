@@ -29,7 +29,7 @@ export class DeadHolderCleanup {
     await renameOnce(this.ports.disk, this.layout.record(id), this.layout.deathRecord(id));
   }
 
-  async bury(holder: HolderRecord): Promise<void> {
+  async declareDeadAndRemove(holder: HolderRecord): Promise<void> {
     await this.declareDead(holder);
     await this.#removeTraces(holder.id);
   }
@@ -38,7 +38,7 @@ export class DeadHolderCleanup {
    * All of those who were declared dead, and of those who died an hour ago while they joined. Of a death that was declared
    * before this sweep also its record. Never what is `own`.
    */
-  async remove(staging: Staging, own: HolderRecord, declared: readonly HolderRecord[]): Promise<void> {
+  async sweep(staging: Staging, own: HolderRecord, declared: readonly HolderRecord[]): Promise<void> {
     const { disk } = this.ports;
     const names = new Set(await disk.list(this.layout.holders));
     const idsOf = (suffix: string): string[] =>

@@ -9,7 +9,7 @@ import type { Ports } from "../../ports/ports.ts";
 import { ensureDirectory } from "../publish/directory.ts";
 import { GroundLayout, holderKind, type HolderRecord } from "./holder-record.ts";
 import { HolderSession, type HolderSessionOptions } from "./holder-session.ts";
-import { decideRecord, findDecision, findRecord, mustBeMeant } from "../publish/record-file.ts";
+import { decideRecord, findDecision, findRecord, checkExpectedStore } from "../publish/record-file.ts";
 import { DeadHolderCleanup } from "./dead-holder-cleanup.ts";
 import { withProbe } from "./server-age.ts";
 import type { Staging } from "../publish/staging.ts";
@@ -37,11 +37,11 @@ export class Ground implements AsyncDisposable {
   readonly layout: GroundLayout;
   /** Of the ground itself; put if absent, never changed. */
   readonly id: string;
-  readonly witness: LivenessJudge;
-  readonly #remains: DeadHolderCleanup;
+  readonly judge: LivenessJudge;
+  readonly #cleanup: DeadHolderCleanup;
   readonly #options: HolderSessionOptions;
   /** Undefined for one who only looks, until it needs one. */
-  #life: HolderSession | undefined;
+  #session: HolderSession | undefined;
   #joining: Promise<HolderSession> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -55,24 +55,24 @@ export class Ground implements AsyncDisposable {
     this.ports = ports;
     this.layout = layout;
     this.id = id;
-    this.witness = new LivenessJudge(ports, layout);
-    this.#remains = this.newRemains();
-    this.#life = life;
+    this.judge = new LivenessJudge(ports, layout);
+    this.#cleanup = this.newCleanup();
+    this.#session = life;
     this.#options = options;
   }
 
-  protected newRemains(): DeadHolderCleanup {
+  protected newCleanup(): DeadHolderCleanup {
     return new DeadHolderCleanup(this.ports, this.layout);
   }
 
   /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses writes, before anything is written. */
   static async open(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
-    const options = checkLife(wanted);
+    const options = sessionOptionsOf(wanted);
     checkMount(ports, directory);
     const layout = new GroundLayout(directory);
     // Before anything is written: a newer format is refused here.
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
-    mustBeMeant({ what: "ground", path: directory, found: known }, wanted);
+    checkExpectedStore({ what: "ground", path: directory, found: known }, wanted);
     if (known === undefined) await makeDirectories(ports, layout);
     const life = await HolderSession.begin(ports, layout, options).catch(async (error: unknown) => {
       // A backup may have left out what was empty.
@@ -94,69 +94,69 @@ export class Ground implements AsyncDisposable {
    * The ground in `directory` for one who only looks, and may be allowed no more: nothing is written, and nobody learns of it. It joins when a life is asked for, as whatever writes
    * here does; then that fails, if it has to. Where no ground was ever made, its id is empty.
    */
-  static async look(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
-    const options = checkLife(wanted);
+  static async openUnjoined(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
+    const options = sessionOptionsOf(wanted);
     const layout = new GroundLayout(directory);
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
     return new this(ports, layout, known?.id ?? "", undefined, options);
   }
 
   /** The life that this process has here now. When the last one is over (after a sleep, say), a new one begins: what was held in the old one is lost. */
-  async life(): Promise<HolderSession> {
+  async session(): Promise<HolderSession> {
     if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
-    if (this.#life?.isOver === false) {
-      this.#life.watchForDeath();
-      return this.#life;
+    if (this.#session?.isOver === false) {
+      this.#session.watchForDeath();
+      return this.#session;
     }
     // One for all who ask at the same time.
-    this.#joining ??= this.#begin().finally(() => (this.#joining = undefined));
+    this.#joining ??= this.#beginSession().finally(() => (this.#joining = undefined));
     return await this.#joining;
   }
 
   /** Where this process writes what nobody may see yet. */
   get staging(): Staging {
     const { disk, random } = this.ports;
-    const directory = async (): Promise<string> => (await this.life()).temp;
-    return { disk, random, directory, onSwept: (path) => this.#life?.sweptAt(path) };
+    const directory = async (): Promise<string> => (await this.session()).temp;
+    return { disk, random, directory, onSwept: (path) => this.#session?.reportSwept(path) };
   }
 
   /** Everybody who counts here, each looked at once. */
-  async look(): Promise<KnownHolder[]> {
+  async judgeHolders(): Promise<KnownHolder[]> {
     const known: KnownHolder[] = [];
     for (const holder of await this.#holders())
-      known.push({ holder, state: holder.id === this.#ownId ? "alive" : await this.witness.look(holder) });
+      known.push({ holder, state: holder.id === this.#ownId ? "alive" : await this.judge.observe(holder) });
     return known;
   }
 
   async holders(): Promise<HolderInfo[]> {
     const infos: HolderInfo[] = [];
-    for (const { holder, state } of await this.look()) infos.push(await this.#describe(holder, state));
+    for (const { holder, state } of await this.judgeHolders()) infos.push(await this.#describe(holder, state));
     return infos;
   }
 
   /** One look at one holder. "dead" also for one that has ended: it will never act again. With `once`, for somebody who cannot watch it for a lease. */
   async stateOf(id: string, { once = false }: { readonly once?: boolean } = {}): Promise<HolderState> {
-    if (id === this.#ownId) return this.#life?.isOver === false ? "alive" : "dead";
+    if (id === this.#ownId) return this.#session?.isOver === false ? "alive" : "dead";
     const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
     if (holder === undefined) {
-      this.witness.forget(id);
+      this.judge.forget(id);
       return "dead";
     }
     return once
       ? await withProbe(this.staging, (probe) => this.#lookOnce(holder, probe))
-      : await this.witness.look(holder);
+      : await this.judge.observe(holder);
   }
 
   /** The shortest lease of those of `owned` whose holders were looked at, and `leaseMs`. */
   shortestLeaseMs(owned: readonly { readonly holder: string }[], leaseMs: number): number {
-    return Math.min(leaseMs, ...owned.map(({ holder }) => this.witness.findLeaseMs(holder) ?? leaseMs));
+    return Math.min(leaseMs, ...owned.map(({ holder }) => this.judge.findLeaseMs(holder) ?? leaseMs));
   }
 
   async #deadOf(holders: readonly HolderRecord[]): Promise<HolderRecord[]> {
     // On a local disk a death is proven by the kernel. On a share also those count whom nobody has watched for a lease: who opens, works and closes never does,
     // and what was left would be there for ever.
     if (this.ports.disk.volume.kind === "local")
-      return await this.#deadBy(holders, (holder) => this.witness.look(holder));
+      return await this.#deadBy(holders, (holder) => this.judge.observe(holder));
     return await withProbe(this.staging, (probe) => this.#deadBy(holders, (holder) => this.#lookOnce(holder, probe)));
   }
 
@@ -171,9 +171,9 @@ export class Ground implements AsyncDisposable {
 
   /** By somebody who cannot watch for a lease. Who has seen some of the silence himself needs no suspicion on the disk, and no second look to confirm it. */
   async #lookOnce(holder: HolderRecord, probe: string): Promise<HolderState> {
-    const state = await this.witness.lookOnce(holder, probe);
-    if (state === "dead" || !(await this.witness.looksOld(holder, probe))) return state;
-    return (await isConfirmed(this, holder, this.witness.beatOf(holder), probe)) ? "dead" : state;
+    const state = await this.judge.observeOnce(holder, probe);
+    if (state === "dead" || !(await this.judge.looksOld(holder, probe))) return state;
+    return (await isConfirmed(this, holder, this.judge.beatOf(holder), probe)) ? "dead" : state;
   }
 
   /** A holder as people want to know it, also when it is dead; undefined when it has ended and left nothing. */
@@ -187,20 +187,20 @@ export class Ground implements AsyncDisposable {
 
   async #describe(holder: HolderRecord, state: HolderState): Promise<HolderInfo> {
     const { id, host, pid, version } = holder;
-    const lastSeenAt = new Date(await this.witness.lastSeenMs(holder));
+    const lastSeenAt = new Date(await this.judge.lastSeenMs(holder));
     return { id, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt };
   }
 
   /** Removes what the dead have left; returns whom it found dead. Any number of processes may do it at once. */
   async sweep(): Promise<HolderRecord[]> {
-    const own = (this.#life ?? (await this.life())).holder;
+    const own = (this.#session ?? (await this.session())).holder;
     const others = (await this.#holders()).filter(({ id }) => id !== own.id);
     const dead = others.length === 0 ? [] : await this.#deadOf(others);
     for (const holder of dead) {
-      await this.#remains.declareDead(holder);
-      this.witness.forget(holder.id);
+      await this.#cleanup.declareDead(holder);
+      this.judge.forget(holder.id);
     }
-    await this.#remains.remove(this.staging, own, dead);
+    await this.#cleanup.sweep(this.staging, own, dead);
     return dead;
   }
 
@@ -213,28 +213,28 @@ export class Ground implements AsyncDisposable {
   async #close(): Promise<void> {
     // Whoever asked for that life is told why it could not begin; the one before it is still to be ended.
     await this.#joining?.catch(() => undefined);
-    await this.#life?.end();
+    await this.#session?.end();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  async #begin(): Promise<HolderSession> {
-    const before = this.#life;
+  async #beginSession(): Promise<HolderSession> {
+    const before = this.#session;
     // Before anything is written, as at an opening.
     if (before === undefined) checkMount(this.ports, this.layout.directory);
     const life = await HolderSession.begin(this.ports, this.layout, this.#options);
-    this.#life = life;
+    this.#session = life;
     if (before === undefined) return life;
     await before.abandon();
     // Nobody knows better that it is over; else every night in which a laptop sleeps would leave something. Whatever stands in the way: then others find it.
-    await this.#remains.bury(before.holder).catch(() => undefined);
+    await this.#cleanup.declareDeadAndRemove(before.holder).catch(() => undefined);
     return life;
   }
 
   get #ownId(): string | undefined {
-    return this.#life?.holder.id;
+    return this.#session?.holder.id;
   }
 
   async #holders(): Promise<HolderRecord[]> {
@@ -258,7 +258,7 @@ export class Ground implements AsyncDisposable {
   }
 }
 
-function checkLife({ leaseMs = 30_000, name = "" }: GroundOptions): HolderSessionOptions {
+function sessionOptionsOf({ leaseMs = 30_000, name = "" }: GroundOptions): HolderSessionOptions {
   if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
     throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
   return { leaseMs: Math.round(leaseMs), name };

@@ -14,7 +14,7 @@ import { removeDirectory, unlinkIfThere } from "../publish/directory.ts";
 import { holderKind, type GroundLayout, type HolderRecord } from "./holder-record.ts";
 import { makeUniqueDirectory } from "../publish/unique-file.ts";
 import { putIfAbsent } from "../publish/publish.ts";
-import { mustStand, type Staging } from "../publish/staging.ts";
+import { assertNotSwept, type Staging } from "../publish/staging.ts";
 
 /** The part of a lease after which I stop believing in myself: the rest is for those who judge me by slower clocks. */
 const ownPart = 0.8;
@@ -105,11 +105,11 @@ export class HolderSession {
 
   get staging(): Staging {
     const { disk, random } = this.#ports;
-    return { disk, random, directory: async () => this.temp, onSwept: (directory) => this.sweptAt(directory) };
+    return { disk, random, directory: async () => this.temp, onSwept: (directory) => this.reportSwept(directory) };
   }
 
   /** Somebody found `directory` gone. If it is ours, others have taken us for dead, and what our clocks say counts no more. */
-  sweptAt(directory: string): void {
+  reportSwept(directory: string): void {
     if (directory === this.temp) this.#finish("its temp directory is gone: others took it for dead");
   }
 
@@ -129,7 +129,7 @@ export class HolderSession {
   }
 
   /** LOCK_LOST when this life is over. To be asked before and after everything whose result is acted on. */
-  mustGoOn(): void {
+  throwIfOver(): void {
     if (this.isOver) this.signal.throwIfAborted();
   }
 
@@ -150,7 +150,7 @@ export class HolderSession {
   async #lookForDeath(): Promise<void> {
     const why = await this.#findDeath();
     if (why !== undefined) this.#finish(why);
-    else await mustStand(this.staging, this.temp);
+    else await assertNotSwept(this.staging, this.temp);
   }
 
   async #findDeath(): Promise<string | undefined> {

@@ -39,7 +39,7 @@ export class LivenessJudge {
   }
 
   /** One look. "dead" is final, because the holder's own deadline is shorter than what it takes to be judged. A look that fails counts for nothing. */
-  async look(holder: HolderRecord): Promise<HolderState> {
+  async observe(holder: HolderRecord): Promise<HolderState> {
     if (await this.#isProvenDead(holder)) return "dead";
     const { clock } = this.#ports;
     const askedAtMs = clock.monotonicMs();
@@ -59,8 +59,8 @@ export class LivenessJudge {
   }
 
   /** One look by somebody who cannot watch for a lease: also dead when it `looksOld` and was silent for more than a beat of my own watching. */
-  async lookOnce(holder: HolderRecord, probe: string): Promise<HolderState> {
-    const state = await this.look(holder);
+  async observeOnce(holder: HolderRecord, probe: string): Promise<HolderState> {
+    const state = await this.observe(holder);
     if (state === "dead" || this.#silentMs(holder) < oneShotPart * holder.leaseMs) return state;
     return (await this.looksOld(holder, probe)) ? "dead" : state;
   }

@@ -4,7 +4,7 @@ import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { retryOutage } from "./retry-outage.ts";
 import { parentOf, syncNames } from "./directory.ts";
-import { discard, mustStand, newTemp, stage, type Staging } from "./staging.ts";
+import { discard, assertNotSwept, newTemp, stage, type Staging } from "./staging.ts";
 
 /** How often an operation whose outcome is unknown is asked for again before the caller is told so. */
 const triesMax = 3;
@@ -53,7 +53,7 @@ export async function replace(
   const temp = await stage(staging, bytes, { sync });
   try {
     // Gone because it became the target, perhaps replaced since, or because it was swept: the content tells, or nothing does.
-    if (!(await renameOnce(staging.disk, temp, target)) && !(await carries(staging.disk, target, bytes, true)))
+    if (!(await renameOnce(staging.disk, temp, target)) && !(await hasContent(staging.disk, target, bytes, true)))
       throw outcomeUnknown(target, undefined);
   } catch (error) {
     await discard(staging, temp);
@@ -82,7 +82,7 @@ export async function linkOnce(
       // "No" to this request says nothing about an earlier one that was never answered.
       if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
       // A repeated request fails although the first one was done. Content decides: link counts and inode numbers are answered from caches.
-      if (await carries(disk, target, bytes, inDoubt)) return true;
+      if (await hasContent(disk, target, bytes, inDoubt)) return true;
       if (hasErrno(error, "EEXIST")) return false;
       if (hasErrno(error, "ENOENT")) throw error;
       // Not there, perhaps because it was there and somebody has taken it away already: then another link would make it twice.
@@ -110,7 +110,7 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
       // The same is answered when we were taken for dead and our own directory was swept. Asked after the link and of that very directory: its name is never made again, so if it
       // is there now it was there then.
-      await mustStand(staging, directory);
+      await assertNotSwept(staging, directory);
       // It is not known whether `path` is there, and a wrong "gone" would end what another holds.
       if (hasErrno(error, "ESTALE")) throw error;
       return false;
@@ -174,7 +174,7 @@ async function isThere(disk: Disk, path: string): Promise<boolean> {
   }
 }
 
-async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: boolean): Promise<boolean> {
+async function hasContent(disk: Disk, target: string, bytes: Uint8Array, inDoubt: boolean): Promise<boolean> {
   try {
     return Buffer.compare(await disk.readFile(target, bytes.length), bytes) === 0;
   } catch (error) {

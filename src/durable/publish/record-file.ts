@@ -41,7 +41,7 @@ export interface Opened {
 }
 
 /** Before anything is made. NOT_A_STORE, WRONG_STORE. */
-export function mustBeMeant({ what, path, found }: Opened, { create = true, id }: OpenOptions): void {
+export function checkExpectedStore({ what, path, found }: Opened, { create = true, id }: OpenOptions): void {
   if (typeof create !== "boolean") throw new TypeError("create must be true or false.");
   if (id !== undefined && typeof id !== "string") throw new TypeError("id must be a string.");
   if (found === undefined) {

@@ -1,5 +1,5 @@
 // The place where a process writes files that nobody may see yet: its own, swept only when its holder is dead.
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -44,7 +44,7 @@ export function newTemp({ random }: Staging, directory: string): string {
 }
 
 /** LOCK_LOST when `directory`, which `staging` gave, is gone. By making a file in it: on a share only a change is surely answered by the server. */
-export async function mustStand(staging: Staging, directory: string): Promise<void> {
+export async function assertNotSwept(staging: Staging, directory: string): Promise<void> {
   const path = newTemp(staging, directory);
   await discard(staging, await stage(staging, new Uint8Array(), { sync: false, path }));
 }
@@ -59,4 +59,22 @@ function swept(path: string, cause: unknown): Error {
 export async function discard(staging: Staging, temp: string): Promise<void> {
   // Whatever stands in the way: the file is in nobody's way, and goes when its holder is swept.
   await staging.disk.unlink(temp).catch(() => undefined);
+}
+
+/** A process that sleeps past its lease so often in one call is not getting anywhere. */
+const sleepsMax = 10;
+
+/**
+ * Repeats work on a chain during which this process slept past its lease. Its temp directory was swept, so nothing from
+ * it was linked, and the next session has another one. Whether the result still counts is for the chain to say, by a
+ * fence or by what has changed since. Only around a chain: a LOCK_LOST of the caller's own code is the caller's.
+ */
+export async function retryIfSwept<T>(work: () => Promise<T>): Promise<T> {
+  for (let sleeps = 1; ; sleeps++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (sleeps >= sleepsMax || !isHoldfastError(error, "LOCK_LOST")) throw error;
+    }
+  }
 }

@@ -39,7 +39,7 @@ export class Interop {
   }
 
   static async open(ground: Ground, options: InteropOptions): Promise<Interop> {
-    const { leaseMs } = (await ground.life()).holder;
+    const { leaseMs } = (await ground.session()).holder;
     const tree = await InteropTree.open(ground.ports, { root: options.root, skipped: ground.layout.directory });
     const ourPrefix = `holdfast.${ground.id.slice(-groundDigits)}.`;
     const foreign = new ForeignLocks(ground, tree, { leaseMs, ourPrefix });

@@ -13,7 +13,7 @@ import { groundScenarios } from "../scenarios/durable/ground.ts";
 import { livenessScenarios, type Judging } from "../scenarios/durable/liveness.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-const realWitness: Judging["makeWitness"] = (ports, layout) => new LivenessJudge(ports, layout);
+const realJudge: Judging["makeJudge"] = (ports, layout) => new LivenessJudge(ports, layout);
 const realDeadline: Judging["goesOn"] = async (life) => !life.isOver;
 
 /** A holder that comes late writes its heartbeat again, finds its file in place, and continues. */
@@ -30,21 +30,21 @@ function withTirelessHeart(ports: Ports): Ports {
 }
 
 /** Compares the time in the heartbeat with the clock of the machine that judges. */
-const comparesClocks: Judging["makeWitness"] = (ports: Ports, layout: GroundLayout) => ({
-  look: async (holder: HolderRecord): Promise<HolderState> => {
+const comparesClocks: Judging["makeJudge"] = (ports: Ports, layout: GroundLayout) => ({
+  observe: async (holder: HolderRecord): Promise<HolderState> => {
     const beat = decodeBeat(await ports.disk.readFile(layout.beat(holder.id), 100));
     return ports.clock.wallMs() - (beat?.wallMs ?? 0) > holder.leaseMs ? "dead" : "alive";
   },
 });
 
 /** Looks the holder's pid up in its own process table. */
-const looksUpPids: Judging["makeWitness"] = (ports: Ports) => ({
-  look: async (holder: HolderRecord): Promise<HolderState> => ports.host.processState(holder.pid, ""),
+const looksUpPids: Judging["makeJudge"] = (ports: Ports) => ({
+  observe: async (holder: HolderRecord): Promise<HolderState> => ports.host.processState(holder.pid, ""),
 });
 
 /** Takes the stamp of a beat for the time at which it was made. */
 class BelievesStamps extends Ground {
-  protected override newRemains(): DeadHolderCleanup {
+  protected override newCleanup(): DeadHolderCleanup {
     return new RemainsByStamps(this.ports, this.layout);
   }
 }
@@ -57,7 +57,7 @@ class RemainsByStamps extends DeadHolderCleanup {
 
 /** Takes away the record of a death before what it stands for. */
 class ForgetsDeathsFirst extends Ground {
-  protected override newRemains(): DeadHolderCleanup {
+  protected override newCleanup(): DeadHolderCleanup {
     return new RemainsForgettingFirst(this.ports, this.layout);
   }
 }
@@ -89,7 +89,7 @@ export const livenessMutants: readonly Mutant[] = [
     name: "late holder that continues (V1)",
     about: "It was judged dead while it slept, wakes and goes on.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: continuesLate, makeWitness: realWitness }),
+      livenessScenarios({ goesOn: continuesLate, makeJudge: realJudge }),
       "liveness: a sleeping holder is evicted",
     ),
     breaks: /acted after it was judged dead/,
@@ -98,7 +98,7 @@ export const livenessMutants: readonly Mutant[] = [
     name: "late heart that beats again",
     about: "After a sleep the heart's thread wakes first, and the main thread finds its last beat fresh.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: realWitness, adapt: withTirelessHeart }),
+      livenessScenarios({ goesOn: realDeadline, makeJudge: realJudge, adapt: withTirelessHeart }),
       "liveness: a sleeping holder is evicted",
     ),
     breaks: /acted after it was judged dead/,
@@ -107,7 +107,7 @@ export const livenessMutants: readonly Mutant[] = [
     name: "clocks of two machines compared",
     about: "A clock that is ahead kills everybody.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: comparesClocks }),
+      livenessScenarios({ goesOn: realDeadline, makeJudge: comparesClocks }),
       "liveness: clocks that jump kill nobody",
     ),
     breaks: /acted after it was judged dead/,
@@ -115,14 +115,14 @@ export const livenessMutants: readonly Mutant[] = [
   {
     name: "pid liveness at pid 1",
     about: "In its own container every witness finds itself under pid 1: the dead look alive for ever.",
-    scenario: scenarioNamed(livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }), inContainers),
+    scenario: scenarioNamed(livenessScenarios({ goesOn: realDeadline, makeJudge: looksUpPids }), inContainers),
     breaks: /a dead holder was judged alive/,
   },
   {
     name: "pid liveness and a foreign container",
     about: "A pid that this container does not have belongs to a living process of another.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }),
+      livenessScenarios({ goesOn: realDeadline, makeJudge: looksUpPids }),
       "liveness: a pid of another container",
     ),
     breaks: /a living holder was judged dead/,
@@ -131,7 +131,7 @@ export const livenessMutants: readonly Mutant[] = [
     name: "pid liveness and reuse",
     about: "The pid of a dead holder belongs to another process by now.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }),
+      livenessScenarios({ goesOn: realDeadline, makeJudge: looksUpPids }),
       "liveness: a pid that is used again",
     ),
     breaks: /a dead holder was judged alive/,

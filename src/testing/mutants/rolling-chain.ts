@@ -57,7 +57,7 @@ class ChainTrustingStaleHandles<T> extends RollingChain<T> {
 
 /** Succeeds an epoch of another boot as if all of its holders were dead. */
 class ChainBelievingInRestarts<T> extends RollingChain<T> {
-  protected override newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
+  protected override newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
     return new SuccessionBelievingInRestarts(parts);
   }
 }
@@ -70,7 +70,7 @@ class SuccessionBelievingInRestarts<T> extends EpochRollover<T> {
 
 /** Takes what a share lists for all that was won in an epoch. */
 class ChainBelievingListings<T> extends RollingChain<T> {
-  protected override newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
+  protected override newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
     return new SuccessionBelievingListings(parts);
   }
 }

@@ -55,11 +55,11 @@ const joiner: Actor = actor({
 const unaware: Actor = actor({
   prepare: async ({ ports }) => {
     const ground = await Ground.open(ports, directory, { leaseMs });
-    return { ground, life: await ground.life() };
+    return { ground, life: await ground.session() };
   },
   run: async ({ ports, note }, { ground, life }) => {
     await ports.clock.sleep(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     // The look is on its way, and its own deadline is not reached.
     await ports.clock.sleep(leaseMs / 4);
     note(life.signal.aborted ? "found out" : "went on");

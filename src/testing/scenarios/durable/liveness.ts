@@ -15,12 +15,12 @@ export interface Judging {
   readonly adapt?: (ports: Ports) => Ports;
   /** Whether this holder may still act. */
   readonly goesOn: (life: HolderSession, ports: Ports) => Promise<boolean>;
-  readonly makeWitness: (ports: Ports, layout: GroundLayout) => Pick<LivenessJudge, "look">;
+  readonly makeJudge: (ports: Ports, layout: GroundLayout) => Pick<LivenessJudge, "observe">;
 }
 
 const judging: Judging = {
   goesOn: async (life) => !life.isOver,
-  makeWitness: (ports, ground) => new LivenessJudge(ports, ground),
+  makeJudge: (ports, ground) => new LivenessJudge(ports, ground),
 };
 
 /** Acts now and then for as long as it believes that it may. */
@@ -38,7 +38,7 @@ function holder({ goesOn, adapt = (ports) => ports }: Judging, times: number): A
 }
 
 /** Looks at the holder until it is judged dead, but no longer than `looks`. */
-function judge({ makeWitness }: Judging, looks: number): Actor {
+function judge({ makeJudge: makeWitness }: Judging, looks: number): Actor {
   return actor({
     isFresh: true,
     prepare: async ({ ports }) => makeWitness(ports, layout),
@@ -46,7 +46,7 @@ function judge({ makeWitness }: Judging, looks: number): Actor {
       const other = await onlyHolder(ports);
       for (let look = 0; look < looks; look++) {
         note("looks");
-        const state: HolderState = await witness.look(other);
+        const state: HolderState = await witness.observe(other);
         if (state === "dead") return note("judged dead");
         await ports.clock.sleep(leaseMs / 4);
       }

@@ -1,4 +1,5 @@
-// The subpath "holdfast/durable": the mechanisms that everything else is made of, for those who build their own. They may change between minor versions.
+// The subpath "holdfast/durable": the mechanisms that everything else is made of, for those who
+// build their own. They may change between minor versions.
 import { openNodePorts } from "../ports/node/ports.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { directoryOf } from "../ports/node/location.ts";
@@ -27,7 +28,10 @@ export type { Disk, DiskFile, FileStat, Volume } from "../ports/disk.ts";
 export { directoryOf } from "../ports/node/location.ts";
 export type { Ports } from "../ports/ports.ts";
 
-/** The disk and all else of this machine, for a directory and what lies below it. It may be missing: nothing is made. */
+/**
+ * The disk and all else of this machine, for a directory and what lies below it. It may be missing:
+ * nothing is made.
+ */
 export async function openPorts(directory: string | URL): Promise<Ports> {
   return await openNodePorts(directoryOf(directory));
 }

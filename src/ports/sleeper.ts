@@ -1,4 +1,5 @@
-// A sleep by the clock that a hint ends early: the one way to wait for "a hint, or so many milliseconds".
+// A sleep by the clock that a hint ends early: the one way to wait for "a hint, or so many
+// milliseconds".
 import type { Clock } from "./clock.ts";
 
 /** For one waiter at a time. A wake-up that comes while nothing sleeps ends the next sleep. */
@@ -16,7 +17,10 @@ export class Sleeper {
     this.#end?.();
   };
 
-  /** Called before each look: a wake-up from before it counts no more, one that comes during it does. */
+  /**
+   * Called before each look: a wake-up from before it counts no more, one that comes during it
+   * does.
+   */
   forgetWakeUps(): void {
     this.#isWoken = false;
   }

@@ -1,4 +1,5 @@
-// Chain: a directory of numbered records, each number won exactly once. It never deletes, so winning a name is all the proof that is needed.
+// Chain: a directory of numbered records, each number won exactly once. It never deletes, so
+// winning a name is all the proof that is needed.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
@@ -39,9 +40,10 @@ export class Chain<T> {
   }
 
   /**
-   * Adds the record that `make` derives from the newest one, or nothing when it returns undefined: compare-and-swap without a lock. `make` may be called
-   * several times. What is returned is durable, and its number is won for good. A crash leaves the entry whole or absent. `id` must be new
-   * with each append; after OUTCOME_UNKNOWN, whether it is in the chain tells what happened.
+   * Adds the record that `make` derives from the newest one, or nothing when it returns undefined:
+   * compare-and-swap without a lock. `make` may be called several times. What is returned is
+   * durable, and its number is won for good. A crash leaves the entry whole or absent. `id` must be
+   * new with each append; after OUTCOME_UNKNOWN, whether it is in the chain tells what happened.
    */
   async append(
     id: string,
@@ -51,7 +53,8 @@ export class Chain<T> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const body = make(newest);
       if (body === undefined) {
-        // A refusal is an answer that somebody acts on: it must not rest on what this process happened to know.
+        // A refusal is an answer that somebody acts on: it must not rest on what this process
+        // happened to know.
         const seen = await this.last();
         if (seen?.number === newest?.number) return undefined;
         newest = seen;
@@ -60,7 +63,8 @@ export class Chain<T> {
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
       // Else a power cut could leave a gap.
       await this.makeDurable(entry.number - 1);
-      // The put itself asks whether the number is free: looking first would only add an answer that may be old.
+      // The put itself asks whether the number is free: looking first would only add an answer that
+      // may be old.
       if (await this.#put(entry)) {
         this.#durableNumber = entry.number;
         return this.#remember(entry);
@@ -85,16 +89,23 @@ export class Chain<T> {
     }
   }
 
-  /** Makes this entry and all before it durable: its author may not have come to his sync yet, and what is built on it must not be lost after it. */
+  /**
+   * Makes this entry and all before it durable: its author may not have come to his sync yet, and
+   * what is built on it must not be lost after it.
+   */
   async makeDurable(number: number): Promise<void> {
     if (number <= this.#durableNumber || this.#options.sync === false) return;
     await syncNames(this.#staging.disk, this.#directory);
     this.#durableNumber = number;
   }
 
-  /** The newest entry that can be seen. On a network mount it may be old by as much as a listing is there; an append finds out. */
+  /**
+   * The newest entry that can be seen. On a network mount it may be old by as much as a listing is
+   * there; an append finds out.
+   */
   async last(): Promise<ChainEntry<T> | undefined> {
-    // A listing tells all names at once. Going forward name by name would leave "absent" in the caches of a network mount.
+    // A listing tells all names at once. Going forward name by name would leave "absent" in the
+    // caches of a network mount.
     if (this.#known !== undefined && this.#staging.disk.volume.kind === "local") return await this.#after(this.#known);
     const newest = await this.#highestNumber();
     if (newest <= (this.#known?.number ?? 0)) return this.#known;
@@ -135,7 +146,8 @@ export class Chain<T> {
 
   async #highestNumber(): Promise<number> {
     let highest = 0;
-    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments. Foreign files are none of our business.
+    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments.
+    // Foreign files are none of our business.
     for (const name of await this.#staging.disk.list(this.#directory))
       highest = Math.max(highest, findSlotNumber(name) ?? 0);
     return highest;

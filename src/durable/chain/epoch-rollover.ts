@@ -1,8 +1,10 @@
-// Succession: how one epoch of a rolling chain follows another, be it that the last one is full or that its slots count no longer.
+// Succession: how one epoch of a rolling chain follows another, be it that the last one is full or
+// that its slots count no longer.
 //
-// Slots that are not synced count only until the power fails. Whoever cannot be sure that it has not (another boot id), or lives on when it does (a share), takes
-// the `open` of that epoch away and goes on in the next one. Whoever had won saw it after his link, so he is among what is found then, also if he lives; all later
-// ones follow.
+// Slots that are not synced count only until the power fails. Whoever cannot be sure that it has
+// not (another boot id), or lives on when it does (a share), takes the `open` of that epoch away
+// and goes on in the next one. Whoever had won saw it after his link, so he is among what is found
+// then, also if he lives; all later ones follow.
 import { randomName } from "../../format/id.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
@@ -22,9 +24,10 @@ const slotsFittingMin = 64;
 export type SlotsPerEpoch = number | ((epoch: number) => number);
 
 /**
- * As many slots as there were epochs, `slotsMin` at least. For chains of which there are many, or whose slots are costly: the
- * records of epochs stay for ever and the slots of two or three epochs are there at any time, so after n appends there
- * are about 5.7 √n files, and not 4096 while a chain is young or one for each 64 appends when it is old.
+ * As many slots as there were epochs, `slotsMin` at least. For chains of which there are many, or
+ * whose slots are costly: the records of epochs stay for ever and the slots of two or three epochs
+ * are there at any time, so after n appends there are about 5.7 √n files, and not 4096 while a
+ * chain is young or one for each 64 appends when it is old.
  */
 export function growingEpochs(slotsMin: number): SlotsPerEpoch {
   return (epoch) => Math.max(slotsMin, epoch);
@@ -61,20 +64,27 @@ export class EpochRollover<T> {
   async begin(initial: T): Promise<void> {
     const newest = await this.#parts.epochs.last();
     if (newest === undefined) await this.nameNext(undefined, initial);
-    // Perhaps the machine was restarted: some slots may be gone, their numbers free again. Perhaps it was not, and others live in it: a container may have a boot id of
-    // its own.
+    // Perhaps the machine was restarted: some slots may be gone, their numbers free again. Perhaps
+    // it was not, and others live in it: a container may have a boot id of its own.
     else if (!newest.body.synced && newest.body.bootId !== this.#parts.bootId) await this.rollOver(newest);
   }
 
-  /** Whoever syncs, because he cannot tell a restart or lives through it, wins nothing where others do not. */
+  /**
+   * Whoever syncs, because he cannot tell a restart or lives through it, wins nothing where others
+   * do not.
+   */
   isDue(epoch: ChainEntry<Epoch<T>>): boolean {
     return this.#parts.sync && !epoch.body.synced;
   }
 
-  /** Names the epoch after one that need not be full. Any number of processes may do it at once, with more or fewer of those who came too late: one name counts. */
+  /**
+   * Names the epoch after one that need not be full. Any number of processes may do it at once,
+   * with more or fewer of those who came too late: one name counts.
+   */
   async rollOver(epoch: ChainEntry<Epoch<T>>): Promise<void> {
     try {
-      // Before anything is read: else somebody could win in there after we have looked. If the directory is gone altogether, nobody can either.
+      // Before anything is read: else somebody could win in there after we have looked. If the
+      // directory is gone altogether, nobody can either.
       await this.seal(`${this.#parts.directory}/${epoch.body.directory}`);
       await this.nameNext(epoch, await this.#lastReadableState(epoch));
     } catch (error) {
@@ -97,7 +107,8 @@ export class EpochRollover<T> {
       slots: typeof slotsPerEpoch === "number" ? slotsPerEpoch : slotsFor(base, slotsPerEpoch?.(number)),
       base,
     };
-    // The directory of a loser is named nowhere and never will be: it is collected with its epoch's number.
+    // The directory of a loser is named nowhere and never will be: it is collected with its epoch's
+    // number.
     return await epochs.append(directory, (newest) => (newest?.number === previous?.number ? epoch : undefined));
   }
 
@@ -121,7 +132,10 @@ export class EpochRollover<T> {
     }
   }
 
-  /** Whether nobody has ever won this slot, nor any after it: it can be taken. What takes it changes nothing. */
+  /**
+   * Whether nobody has ever won this slot, nor any after it: it can be taken. What takes it changes
+   * nothing.
+   */
   protected async isFree(view: View<T>): Promise<boolean> {
     const { slots, slotKind } = this.#parts;
     const { disk, random } = this.staging;

@@ -1,9 +1,12 @@
-// RollingChain: a chain of whole states that also forgets. Its numbers are won once and grow for ever; its old slots are deleted.
+// RollingChain: a chain of whole states that also forgets. Its numbers are won once and grow for
+// ever; its old slots are deleted.
 //
-// `epochs/<g>` is a plain chain and permanent; each of its records names a directory `<g>-<random>` with the slots of that epoch and a file `open`. That
-// file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
-// succeeded earlier won a name that was never used. No win ever rests on a listing or on an absence; a stale one costs a lost race. (What is read, or refused, on a
-// share is as fresh as a listing is there.)
+// `epochs/<g>` is a plain chain and permanent; each of its records names a directory `<g>-<random>`
+// with the slots of that epoch and a file `open`. That file is made before the epoch is named and
+// removed before any slot is. So whoever can open it knows that no slot was vacated before: a link
+// that succeeded earlier won a name that was never used. No win ever rests on a listing or on an
+// absence; a stale one costs a lost race. (What is read, or refused, on a share is as fresh as a
+// listing is there.)
 import { isDeepStrictEqual } from "node:util";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
@@ -29,8 +32,8 @@ import { EpochRollover, type SlotsPerEpoch, type EpochRolloverParts } from "./ep
 /** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
 /**
- * The winner of each number that this divides collects. By the numbers of the chain and not by those of a process: a process
- * that opens, appends once and closes has its share of the work, too.
+ * The winner of each number that this divides collects. By the numbers of the chain and not by
+ * those of a process: a process that opens, appends once and closes has its share of the work, too.
  */
 const numbersPerCollection = 64;
 
@@ -39,23 +42,32 @@ export interface RollingChainOptions<T> {
   readonly kind: RecordKind<T>;
   readonly initial: T;
   /**
-   * Whether the append `id` is part of this state or of its past. Asked only of the newest state, and only by an appender that slept while its whole epoch
-   * went by and was collected. Undefined when it can no longer be known.
+   * Whether the append `id` is part of this state or of its past. Asked only of the newest state,
+   * and only by an appender that slept while its whole epoch went by and was collected. Undefined
+   * when it can no longer be known.
    */
   readonly counts: (state: T, id: string) => boolean | Promise<boolean | undefined>;
-  /** Throws when what `made` has new over `before` could not be read back. For large states of which little changes; default: all of it is read back. */
+  /**
+   * Throws when what `made` has new over `before` could not be read back. For large states of which
+   * little changes; default: all of it is read back.
+   */
   readonly check?: ((made: T, before: T) => void) | undefined;
-  /** Default: 4096. Fewer when the state is so large that they would take more than 64 MB, unless it is a number. */
+  /**
+   * Default: 4096. Fewer when the state is so large that they would take more than 64 MB, unless it
+   * is a number.
+   */
   readonly slotsPerEpoch?: SlotsPerEpoch | undefined;
   /**
-   * Default true. False on a local disk when nobody who saw a number survives a power cut (locks): the first one to open it under another boot id then begins a
-   * new epoch, and the numbers jump. A network mount always syncs, because there the others live on; in an epoch that somebody there has begun, everybody does.
+   * Default true. False on a local disk when nobody who saw a number survives a power cut (locks):
+   * the first one to open it under another boot id then begins a new epoch, and the numbers jump. A
+   * network mount always syncs, because there the others live on; in an epoch that somebody there
+   * has begun, everybody does.
    */
   readonly sync?: boolean | undefined;
   readonly bootId: string;
   /**
-   * Whether what was won in an unsynced epoch may be given up because a slot of it is torn. False as
-   * long as a process that has won there is alive. Default: always.
+   * Whether what was won in an unsynced epoch may be given up because a slot of it is torn. False
+   * as long as a process that has won there is alive. Default: always.
    */
   readonly mayGiveUp?: (() => Promise<boolean>) | undefined;
 }
@@ -67,7 +79,10 @@ export interface RollingEntry<T> {
 }
 
 export interface AppendOptions {
-  /** Gives a new path for each attempt, asked for before `change`: the file that becomes the slot is made there, and stays as the slot's second name. */
+  /**
+   * Gives a new path for each attempt, asked for before `change`: the file that becomes the slot is
+   * made there, and stays as the slot's second name.
+   */
   readonly keepAs?: (() => string) | undefined;
   /** Durable when it is returned, also where the chain's slots are not. Default: as the chain. */
   readonly sync?: boolean | undefined;
@@ -115,7 +130,10 @@ export class RollingChain<T> {
     return new EpochRollover(parts);
   }
 
-  /** Makes the chain if there is none. One that is there can be read also where nothing can be written. */
+  /**
+   * Makes the chain if there is none. One that is there can be read also where nothing can be
+   * written.
+   */
   static async open<T>(staging: Staging, directory: string, options: RollingChainOptions<T>): Promise<RollingChain<T>> {
     const { slotsPerEpoch = 1 } = options;
     if (typeof slotsPerEpoch === "number" && !(Number.isSafeInteger(slotsPerEpoch) && slotsPerEpoch >= 1))
@@ -130,8 +148,9 @@ export class RollingChain<T> {
   }
 
   /**
-   * Makes the state that `change` derives from the newest one the next entry, or nothing when it returns undefined. `change` may be called several times, also
-   * with a state that turns out to be void, so it must have no effects. What is returned is won for good, whatever comes later.
+   * Makes the state that `change` derives from the newest one the next entry, or nothing when it
+   * returns undefined. `change` may be called several times, also with a state that turns out to be
+   * void, so it must have no effects. What is returned is won for good, whatever comes later.
    */
   async append(
     id: string,
@@ -173,7 +192,10 @@ export class RollingChain<T> {
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 
-  /** The newest state that can be seen, for those who act on it. Where slots are synced, it is durable. */
+  /**
+   * The newest state that can be seen, for those who act on it. Where slots are synced, it is
+   * durable.
+   */
   async read(): Promise<RollingEntry<T>> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const view = await this.#advance(this.#view ?? (await this.#enter()));
@@ -181,12 +203,14 @@ export class RollingChain<T> {
       if (view === undefined) continue;
       if (view.epoch.body.synced) await this.settleShown(view);
       const entry = { number: view.epoch.body.from + view.slot, state: view.state };
-      // After reading, not before: a slot that was linked late into a collected epoch looks like any other.
+      // After reading, not before: a slot that was linked late into a collected epoch looks like
+      // any other.
       if (await this.#isOpenToRead(view)) return entry;
       try {
         await this.#leave(view);
       } catch (error) {
-        // Nobody has named the next epoch, and this process cannot: so this is still the newest state.
+        // Nobody has named the next epoch, and this process cannot: so this is still the newest
+        // state.
         if (this.#isBegun || !isUnwritable(error)) throw error;
         return entry;
       }
@@ -195,7 +219,8 @@ export class RollingChain<T> {
   }
 
   /**
-   * Whether the newest entry that this process knows is still there as it was. False: the directory was replaced, or put back to an older state, which nobody does who uses the chain. The next
+   * Whether the newest entry that this process knows is still there as it was. False: the directory
+   * was replaced, or put back to an older state, which nobody does who uses the chain. The next
    * append would then follow a state that never was, and leave a gap behind it.
    */
   async isStanding(): Promise<boolean> {
@@ -215,7 +240,10 @@ export class RollingChain<T> {
     }
   }
 
-  /** Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any number of collectors may run at once. */
+  /**
+   * Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any
+   * number of collectors may run at once.
+   */
   async collect(): Promise<number> {
     const directories: { readonly name: string; readonly epoch: number }[] = [];
     let highest = 0;
@@ -224,7 +252,8 @@ export class RollingChain<T> {
       if (epoch !== undefined) directories.push({ name, epoch });
       highest = Math.max(highest, epoch ?? 0);
     }
-    // An epoch that is named has its directory: mostly there is nothing to collect, and then nothing else is asked.
+    // An epoch that is named has its directory: mostly there is nothing to collect, and then
+    // nothing else is asked.
     if (!directories.some(({ epoch }) => isCollectable(epoch, highest))) return 0;
     const newest = (await this.#epochs.last())?.number ?? 0;
     let collected = 0;
@@ -233,7 +262,10 @@ export class RollingChain<T> {
     return collected;
   }
 
-  /** Resolves when nothing is being collected in the background any more. To be called before what the chain lies in is closed. */
+  /**
+   * Resolves when nothing is being collected in the background any more. To be called before what
+   * the chain lies in is closed.
+   */
   async settled(): Promise<void> {
     await this.#collecting;
   }
@@ -257,7 +289,10 @@ export class RollingChain<T> {
     return disk.volume.kind === "local" ? await disk.canOpen(path) : await canLinkFrom(this.staging, path);
   }
 
-  /** The same for one who only reads: who may write nothing on a share has no better answer than an open, which may be an old one. */
+  /**
+   * The same for one who only reads: who may write nothing on a share has no better answer than an
+   * open, which may be an old one.
+   */
   async #isOpenToRead(view: View<T>): Promise<boolean> {
     try {
       return await this.isOpen(view);
@@ -274,7 +309,10 @@ export class RollingChain<T> {
     this.#isBegun = true;
   }
 
-  /** Also when a newer epoch is named: then another process has given it up, and the next look finds the newer one. */
+  /**
+   * Also when a newer epoch is named: then another process has given it up, and the next look finds
+   * the newer one.
+   */
   async #mayGiveUp({ number }: ChainEntry<Epoch<T>>): Promise<boolean> {
     if (((await this.#epochs.last())?.number ?? 0) > number) return true;
     return (await this.#options.mayGiveUp?.()) ?? true;
@@ -290,8 +328,9 @@ export class RollingChain<T> {
   }
 
   /**
-   * The epoch that the slot is in, because somebody else may have named it without having come to his sync: also where slots are not synced, or its numbers would
-   * come back after a power cut. Then the slot.
+   * The epoch that the slot is in, because somebody else may have named it without having come to
+   * his sync: also where slots are not synced, or its numbers would come back after a power cut.
+   * Then the slot.
    */
   protected async makeDurable(view: View<T>, sync: boolean): Promise<void> {
     await this.#epochs.makeDurable(view.epoch.number);
@@ -299,8 +338,9 @@ export class RollingChain<T> {
   }
 
   /**
-   * Whoever has won the slot may not have come to its sync yet, and what a power cut takes must not have been shown to anybody. Only on a local disk: the names of a share are
-   * durable when its server answers, and another client has no way to ask for more.
+   * Whoever has won the slot may not have come to its sync yet, and what a power cut takes must not
+   * have been shown to anybody. Only on a local disk: the names of a share are durable when its
+   * server answers, and another client has no way to ask for more.
    */
   protected async settleShown(view: View<T>): Promise<void> {
     if (this.staging.disk.volume.kind !== "local" || this.#isKnownDurable(view)) return;
@@ -338,7 +378,8 @@ export class RollingChain<T> {
       this.#view = undefined;
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw linked ? this.#inDoubt(id, path, error) : error;
     }
-    // In doubt: the epoch was full and collected while we slept. If our link came before, everybody after us built on it.
+    // In doubt: the epoch was full and collected while we slept. If our link came before, everybody
+    // after us built on it.
     this.#view = undefined;
     let counts: boolean | undefined;
     try {
@@ -356,7 +397,10 @@ export class RollingChain<T> {
     return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
   }
 
-  /** The newest after the slot of `view` went to somebody else; the state of `view` never counted. Undefined when the epoch is gone. */
+  /**
+   * The newest after the slot of `view` went to somebody else; the state of `view` never counted.
+   * Undefined when the epoch is gone.
+   */
   async #overtakenAt(view: View<T>): Promise<View<T> | undefined> {
     if (this.staging.disk.volume.kind === "local") {
       const before = { ...view, slot: view.slot - 1 };
@@ -368,7 +412,10 @@ export class RollingChain<T> {
     return found === undefined ? undefined : await this.#advance(found);
   }
 
-  /** A refusal is an answer that somebody acts on: it must rest on the newest state, and on one that counts. */
+  /**
+   * A refusal is an answer that somebody acts on: it must rest on the newest state, and on one that
+   * counts.
+   */
   async #isNewest(view: View<T>): Promise<boolean> {
     const newest = await this.#advance(view);
     if (newest?.epoch.number === view.epoch.number && newest.slot === view.slot) {

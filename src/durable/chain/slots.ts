@@ -30,19 +30,28 @@ export class Slots<T> {
     return slot === undefined ? directory : `${directory}/${slotName(slot)}`;
   }
 
-  /** The end of this epoch as far as it can be seen, from `view` on; undefined when the epoch is gone. */
+  /**
+   * The end of this epoch as far as it can be seen, from `view` on; undefined when the epoch is
+   * gone.
+   */
   async findEnd(view: View<T>): Promise<View<T> | undefined> {
     return this.#disk.volume.kind === "local" ? await this.#findEndByNames(view) : await this.findEndByListing(view);
   }
 
-  /** By a listing: on a network mount each name that was looked for in vain would be remembered as absent. */
+  /**
+   * By a listing: on a network mount each name that was looked for in vain would be remembered as
+   * absent.
+   */
   async findEndByListing(view: View<T>): Promise<View<T> | undefined> {
     const slot = await findHighestSlot(this.#disk, this.pathOf(view));
     if (slot === undefined || slot <= view.slot) return slot === undefined ? undefined : view;
     return await this.findAt(view, slot);
   }
 
-  /** By names alone, in growing steps and then in halves: slots have no gaps, a look costs no round trip here, and only the last one has to be read. */
+  /**
+   * By names alone, in growing steps and then in halves: slots have no gaps, a look costs no round
+   * trip here, and only the last one has to be read.
+   */
   async #findEndByNames(view: View<T>): Promise<View<T> | undefined> {
     const isThere = (slot: number): Promise<boolean> => this.#disk.canOpen(this.pathOf(view, slot));
     let highest = view.slot;
@@ -60,11 +69,11 @@ export class Slots<T> {
   }
 
   /**
-   * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn where
-   * slots are not synced and the epoch may be given up. A machine that runs shows each slot whole, so the
-   * file system went away under the processes that had won, and came back without what was not on the
-   * disk yet: what they won counts no more. While one of them is alive, the slot was torn by another
-   * hand, and that is damage.
+   * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn
+   * where slots are not synced and the epoch may be given up. A machine that runs shows each slot
+   * whole, so the file system went away under the processes that had won, and came back without
+   * what was not on the disk yet: what they won counts no more. While one of them is alive, the
+   * slot was torn by another hand, and that is damage.
    */
   async findAt(view: View<T>, slot: number): Promise<View<T> | undefined> {
     const path = this.pathOf(view, slot);

@@ -1,4 +1,5 @@
-// Who has a gate: a note that its holder leaves in the lock file, for people. Nothing is decided by it.
+// Who has a gate: a note that its holder leaves in the lock file, for people. Nothing is decided by
+// it.
 import type { BlockingLock } from "../../common.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
@@ -51,8 +52,8 @@ export function gateNote({ name, pid, startedAtMs, startMark, bootId, processSpa
 }
 
 /**
- * Who has the gate, as far as its lock file tells: undefined when it is free, when its holder is known to be
- * dead, and when the note cannot be read. Takes no lock and writes nothing.
+ * Who has the gate, as far as its lock file tells: undefined when it is free, when its holder is
+ * known to be dead, and when the note cannot be read. Takes no lock and writes nothing.
  */
 export async function findGateHolder({ disk, host }: Ports, path: string): Promise<BlockingLock | undefined> {
   const noted = await readNote();

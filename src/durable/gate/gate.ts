@@ -1,4 +1,5 @@
-// Gate: one at a time, among the callers of this process and then among all processes of this kernel. It opens by itself when its holder dies.
+// Gate: one at a time, among the callers of this process and then among all processes of this
+// kernel. It opens by itself when its holder dies.
 import type { BlockingLock, Hold, Waiting } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
@@ -10,7 +11,10 @@ import { Fifo } from "../wait/fifo.ts";
 export interface GateOptions {
   /** The lock itself. Holdfast never deletes it. */
   readonly lockPath: string;
-  /** The lock that waiters take first, so that the holder can see that another process waits. Holdfast never deletes it. */
+  /**
+   * The lock that waiters take first, so that the holder can see that another process waits.
+   * Holdfast never deletes it.
+   */
   readonly turnstilePath: string;
 }
 
@@ -18,8 +22,8 @@ export interface GateHold extends Hold {
   /** Whether anybody waits, here or in another process: time to hand over. */
   isContended(): Promise<boolean>;
   /**
-   * LOCK_LOST when the lock file was deleted or replaced since the grant: then another process may be
-   * inside. One look at the disk; what is to be acknowledged is acknowledged after it.
+   * LOCK_LOST when the lock file was deleted or replaced since the grant: then another process may
+   * be inside. One look at the disk; what is to be acknowledged is acknowledged after it.
    */
   assertHeld(): Promise<void>;
   /** Of the lock file. A process that is inside by a file that was deleted has another one. */
@@ -42,7 +46,10 @@ export class Gate implements AsyncDisposable {
     this.#turnstile = turnstile;
   }
 
-  /** UNSUPPORTED_DISK where there are no OS locks: there is no other way that would exclude those who have them. */
+  /**
+   * UNSUPPORTED_DISK where there are no OS locks: there is no other way that would exclude those
+   * who have them.
+   */
   static async open(ports: Ports, options: GateOptions): Promise<Gate> {
     const lock = await ports.osLock.open(options.lockPath, { note: gateNote(ports.host) });
     try {
@@ -67,7 +74,10 @@ export class Gate implements AsyncDisposable {
     return undefined;
   }
 
-  /** Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it is out of the line. */
+  /**
+   * Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it
+   * is out of the line.
+   */
   async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
     checkTimeout(timeoutMs);
     signal?.throwIfAborted();
@@ -84,7 +94,8 @@ export class Gate implements AsyncDisposable {
     const late = Symbol("late");
     const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut: () => late });
     try {
-      // Whoever has the turn keeps it while he waits for other processes: to give it back would let those overtake him who came later.
+      // Whoever has the turn keeps it while he waits for other processes: to give it back would let
+      // those overtake him who came later.
       if (!isFirst) await this.#fifo.take(deadline.signal);
       try {
         await this.#passTurnstile(step, deadline.signal);
@@ -105,7 +116,10 @@ export class Gate implements AsyncDisposable {
     return await findGateHolder(this.#ports, this.#options.lockPath);
   }
 
-  /** Nobody new comes in, who waits is sent away (CLOSED), and who is inside is waited for: closing under him would let another process in beside him. */
+  /**
+   * Nobody new comes in, who waits is sent away (CLOSED), and who is inside is waited for: closing
+   * under him would let another process in beside him.
+   */
   async close(): Promise<void> {
     if (!this.#closed.signal.aborted)
       this.#closed.abort(holdfastError("CLOSED", `${this.#options.lockPath} was closed.`, {}));
@@ -122,11 +136,15 @@ export class Gate implements AsyncDisposable {
     await this.close();
   }
 
-  /** The way of a wait, for when nobody is there to wait for: without timers and signals, which cost more than the locks. */
+  /**
+   * The way of a wait, for when nobody is there to wait for: without timers and signals, which cost
+   * more than the locks.
+   */
   async #enterAtOnce(): Promise<"entered" | "in the turnstile" | "outside"> {
     try {
       if (!(await this.#turnstile.tryLock())) return "outside";
-      // Stays in the turnstile: the holder may have seen us there, and hands over to whom he has seen.
+      // Stays in the turnstile: the holder may have seen us there, and hands over to whom he has
+      // seen.
       if (!(await this.#lock.tryLock())) return "in the turnstile";
       await this.#turnstile.unlock();
       return "entered";
@@ -140,7 +158,10 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot overtake it. */
+  /**
+   * Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot
+   * overtake it.
+   */
   async #passTurnstile(step: "in the turnstile" | "outside", signal: AbortSignal): Promise<void> {
     if (step === "outside") await this.#turnstile.lock({ signal });
     try {
@@ -157,7 +178,8 @@ export class Gate implements AsyncDisposable {
     let asking: Promise<boolean> | undefined;
     const isContended = async (): Promise<boolean> => {
       if (!held) return false;
-      // One for all who ask at the same time: a second one would meet the first in the turnstile and take it for somebody else.
+      // One for all who ask at the same time: a second one would meet the first in the turnstile
+      // and take it for somebody else.
       asking ??= this.#isContended().finally(() => (asking = undefined));
       return await asking;
     };
@@ -179,7 +201,8 @@ export class Gate implements AsyncDisposable {
       throw error;
     };
     return {
-      // The OS never takes this lock from a living process. Made when it is asked for, which is seldom.
+      // The OS never takes this lock from a living process. Made when it is asked for, which is
+      // seldom.
       get signal() {
         return (lost ??= new AbortController()).signal;
       },

@@ -7,8 +7,9 @@ import { findMountRisks } from "./mount-risks.ts";
 const warnedOf = new Set<string>();
 
 /**
- * UNSUPPORTED_DISK where `directory` is mounted in a way that loses writes. What only weakens something is said once, to the person who runs this process: the options are
- * no secret, but nobody looks at them before something is lost.
+ * UNSUPPORTED_DISK where `directory` is mounted in a way that loses writes. What only weakens
+ * something is said once, to the person who runs this process: the options are no secret, but
+ * nobody looks at them before something is lost.
  */
 export function checkMount({ disk, host }: Pick<Ports, "disk" | "host">, directory: string): void {
   const { type } = disk.volume;

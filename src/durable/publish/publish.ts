@@ -6,7 +6,9 @@ import { retryOutage } from "./retry-outage.ts";
 import { parentOf, syncNames } from "./directory.ts";
 import { discard, assertNotSwept, newTemp, stage, type Staging } from "./staging.ts";
 
-/** How often an operation whose outcome is unknown is asked for again before the caller is told so. */
+/**
+ * How often an operation whose outcome is unknown is asked for again before the caller is told so.
+ */
 const triesMax = 3;
 
 export interface PublishOptions {
@@ -15,10 +17,12 @@ export interface PublishOptions {
 }
 
 /**
- * Makes `target` with exactly these bytes if nothing has that name: of many callers one gets true. `bytes` must contain an id of the caller's own, because
- * after a lost reply the content is the only witness. OUTCOME_UNKNOWN when even that cannot be read, or when nothing is there and somebody may have taken it away
- * already; `isPermanent` says that nobody does, and lets it ask again.
- * A crash leaves the whole file or none, and perhaps a temp file. Costs: create, write, sync, link, sync directory, unlink.
+ * Makes `target` with exactly these bytes if nothing has that name: of many callers one gets true.
+ * `bytes` must contain an id of the caller's own, because after a lost reply the content is the
+ * only witness. OUTCOME_UNKNOWN when even that cannot be read, or when nothing is there and
+ * somebody may have taken it away already; `isPermanent` says that nobody does, and lets it ask
+ * again. A crash leaves the whole file or none, and perhaps a temp file. Costs: create, write,
+ * sync, link, sync directory, unlink.
  */
 export async function putIfAbsent(
   staging: Staging,
@@ -29,7 +33,8 @@ export async function putIfAbsent(
   const temp = await stage(staging, bytes, { sync });
   try {
     const won = await linkOnce(staging.disk, temp, target, bytes, { mayRepeat: isPermanent });
-    // After the link and before the answer: a name that a power cut takes back was never acknowledged.
+    // After the link and before the answer: a name that a power cut takes back was never
+    // acknowledged.
     if (won && sync) await syncParent(staging.disk, target);
     return won;
   } catch (error) {
@@ -41,8 +46,9 @@ export async function putIfAbsent(
 }
 
 /**
- * Makes `target` these bytes, whatever was there, in one step: readers see the old file or the new one. Concurrent callers overwrite each other; that is
- * what locks are for. OUTCOME_UNKNOWN as above. Costs: create, write, sync, rename, sync directory.
+ * Makes `target` these bytes, whatever was there, in one step: readers see the old file or the new
+ * one. Concurrent callers overwrite each other; that is what locks are for. OUTCOME_UNKNOWN as
+ * above. Costs: create, write, sync, rename, sync directory.
  */
 export async function replace(
   staging: Staging,
@@ -52,7 +58,8 @@ export async function replace(
 ): Promise<void> {
   const temp = await stage(staging, bytes, { sync });
   try {
-    // Gone because it became the target, perhaps replaced since, or because it was swept: the content tells, or nothing does.
+    // Gone because it became the target, perhaps replaced since, or because it was swept: the
+    // content tells, or nothing does.
     if (!(await renameOnce(staging.disk, temp, target)) && !(await hasContent(staging.disk, target, bytes, true)))
       throw outcomeUnknown(target, undefined);
   } catch (error) {
@@ -62,7 +69,10 @@ export async function replace(
   if (sync) await syncParent(staging.disk, target);
 }
 
-/** True when `target` is this very file now; false when it is somebody else's. The one place that says what a failed link means. */
+/**
+ * True when `target` is this very file now; false when it is somebody else's. The one place that
+ * says what a failed link means.
+ */
 export async function linkOnce(
   disk: Disk,
   temp: string,
@@ -81,35 +91,42 @@ export async function linkOnce(
       inDoubt ||= unknown;
       // "No" to this request says nothing about an earlier one that was never answered.
       if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
-      // A repeated request fails although the first one was done. Content decides: link counts and inode numbers are answered from caches.
+      // A repeated request fails although the first one was done. Content decides: link counts and
+      // inode numbers are answered from caches.
       if (await hasContent(disk, target, bytes, inDoubt)) return true;
       if (hasErrno(error, "EEXIST")) return false;
       if (hasErrno(error, "ENOENT")) throw error;
-      // Not there, perhaps because it was there and somebody has taken it away already: then another link would make it twice.
+      // Not there, perhaps because it was there and somebody has taken it away already: then
+      // another link would make it twice.
       if (!mayRepeat) throw outcomeUnknown(target, error);
-      // A name that stays: the same link again is safe even if the first request is still on its way. Stale handles are looked up anew.
+      // A name that stays: the same link again is safe even if the first request is still on its
+      // way. Stale handles are looked up anew.
       if (tries >= triesMax) throw hasErrno(error, "ESTALE") ? error : outcomeUnknown(target, error);
     }
   }
 }
 
 /**
- * Whether `path` is there, as the server of a share knows: a second name for it can be made only if it is. An open may be answered by a client that has it open
- * already, though another machine has removed it. LOCK_LOST when our own directory is gone, which says nothing about `path`.
+ * Whether `path` is there, as the server of a share knows: a second name for it can be made only if
+ * it is. An open may be answered by a client that has it open already, though another machine has
+ * removed it. LOCK_LOST when our own directory is gone, which says nothing about `path`.
  */
 export async function canLinkFrom(staging: Staging, path: string): Promise<boolean> {
   const { disk } = staging;
   const directory = await staging.directory();
   const temp = newTemp(staging, directory);
   try {
-    // By the directory of `path`: a client that remembers a file which has no name any more looks it up anew.
+    // By the directory of `path`: a client that remembers a file which has no name any more looks
+    // it up anew.
     await retryOutage(disk, parentOf(path), () => disk.link(path, temp));
   } catch (error) {
-    // A name of ours alone: it can only have been made by this very request, whose first answer was lost.
+    // A name of ours alone: it can only have been made by this very request, whose first answer was
+    // lost.
     if (!hasErrno(error, "EEXIST")) {
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
-      // The same is answered when we were taken for dead and our own directory was swept. Asked after the link and of that very directory: its name is never made again, so if it
-      // is there now it was there then.
+      // The same is answered when we were taken for dead and our own directory was swept. Asked
+      // after the link and of that very directory: its name is never made again, so if it is there
+      // now it was there then.
       await assertNotSwept(staging, directory);
       // It is not known whether `path` is there, and a wrong "gone" would end what another holds.
       if (hasErrno(error, "ESTALE")) throw error;
@@ -121,9 +138,11 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
 }
 
 /**
- * Whether `path`, which this machine may have seen before, is there now: on a share another machine may have removed it. Its directory is opened first, or a client that remembers it goes
- * on to act on the file itself, and a file that has another name elsewhere can be linked from for as long as that one stands. Not for a name that this machine may have looked for
- * before it was there: absence is remembered too.
+ * Whether `path`, which this machine may have seen before, is there now: on a share another machine
+ * may have removed it. Its directory is opened first, or a client that remembers it goes on to act
+ * on the file itself, and a file that has another name elsewhere can be linked from for as long as
+ * that one stands. Not for a name that this machine may have looked for before it was there:
+ * absence is remembered too.
  */
 export async function isStillThere(staging: Staging, path: string): Promise<boolean> {
   const { disk } = staging;
@@ -149,7 +168,8 @@ export async function renameOnce(disk: Disk, from: string, to: string): Promise<
       inDoubt ||= isOutcomeUnknown(error);
       // "No" to this request says nothing about an earlier one that was never answered.
       if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw inDoubt ? outcomeUnknown(to, error) : error;
-      // The source first: once it is gone nothing moves any more, and whatever is to be looked at next stays as it is.
+      // The source first: once it is gone nothing moves any more, and whatever is to be looked at
+      // next stays as it is.
       if (!(await isThere(disk, from))) return false;
       if (hasErrno(error, "ENOENT") && !(await isThere(disk, parentOf(to)))) throw error;
       // Both are there: the client had remembered that one was not, and has looked again.
@@ -158,12 +178,18 @@ export async function renameOnce(disk: Disk, from: string, to: string): Promise<
   }
 }
 
-/** Moves `from` to `to`, a name that no other process ever makes: true when it is there now, false when another process has moved or removed `from`. Fails as `renameOnce` does. */
+/**
+ * Moves `from` to `to`, a name that no other process ever makes: true when it is there now, false
+ * when another process has moved or removed `from`. Fails as `renameOnce` does.
+ */
 export async function moveOnce(disk: Disk, from: string, to: string): Promise<boolean> {
   return (await renameOnce(disk, from, to)) || (await isThere(disk, to));
 }
 
-/** As the file system itself knows. OUTCOME_UNKNOWN where it cannot be looked: the client of a share may have asked twice, so also "no" may be said of what was done. */
+/**
+ * As the file system itself knows. OUTCOME_UNKNOWN where it cannot be looked: the client of a share
+ * may have asked twice, so also "no" may be said of what was done.
+ */
 async function isThere(disk: Disk, path: string): Promise<boolean> {
   try {
     await disk.look(path);
@@ -180,9 +206,11 @@ async function hasContent(disk: Disk, target: string, bytes: Uint8Array, inDoubt
   } catch (error) {
     // Absent, or longer than ours: not ours.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
-    // What was there when it was opened was removed before it could be read. Whether that can have been ours, the caller finds out.
+    // What was there when it was opened was removed before it could be read. Whether that can have
+    // been ours, the caller finds out.
     if (!inDoubt && hasErrno(error, "ESTALE")) throw error;
-    // The client of a share may have asked twice, and then the name is taken because we took it: who cannot look does not know.
+    // The client of a share may have asked twice, and then the name is taken because we took it:
+    // who cannot look does not know.
     const mayBeOurs = inDoubt || disk.volume.kind !== "local" || isOutcomeUnknown(error);
     throw mayBeOurs ? outcomeUnknown(target, error) : error;
   }

@@ -1,4 +1,5 @@
-// One small record under a fixed name: decided once by whoever comes first, and read by everybody after.
+// One small record under a fixed name: decided once by whoever comes first, and read by everybody
+// after.
 import type { OpenOptions } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
@@ -54,14 +55,20 @@ export function checkExpectedStore({ what, path, found }: Opened, { create = tru
   throw holdfastError("WRONG_STORE", message, { path, expected: id, found: found.id });
 }
 
-/** A decision that was made before, if any. Durable when it is returned: its author may not have come to his sync, and what is built on it must not outlive it. */
+/**
+ * A decision that was made before, if any. Durable when it is returned: its author may not have
+ * come to his sync, and what is built on it must not outlive it.
+ */
 export async function findDecision<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
   const found = await findRecord(disk, kind, path);
   if (found !== undefined) await syncNames(disk, parentOf(path));
   return found;
 }
 
-/** The record that holds from now on: `proposal`, which must carry an id of its own, or what somebody else has put there before. */
+/**
+ * The record that holds from now on: `proposal`, which must carry an id of its own, or what
+ * somebody else has put there before.
+ */
 export async function decideRecord<T>(staging: Staging, kind: RecordKind<T>, path: string, proposal: T): Promise<T> {
   if (await putIfAbsent(staging, path, encodeRecord(kind, proposal), { isPermanent: true })) return proposal;
   const decided = await getRecord(staging.disk, kind, path);

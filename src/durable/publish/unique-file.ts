@@ -1,4 +1,5 @@
-// Making what nobody else can have made: a name with random bits in it. If it is there already, an answer of ours was lost on the way.
+// Making what nobody else can have made: a name with random bits in it. If it is there already, an
+// answer of ours was lost on the way.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk } from "../../ports/disk.ts";
 import { retryOutage, isUnanswered } from "./retry-outage.ts";
@@ -15,7 +16,10 @@ export async function makeUniqueDirectory(disk: Disk, path: string): Promise<voi
   }
 }
 
-/** A failure leaves nothing behind, as far as that can be helped: nobody but us, and who sweeps after us, ever comes upon it. */
+/**
+ * A failure leaves nothing behind, as far as that can be helped: nobody but us, and who sweeps
+ * after us, ever comes upon it.
+ */
 export async function createUniqueFile(
   disk: Disk,
   path: string,

@@ -1,10 +1,13 @@
-// Waiting for a change on the disk: a hint wakes at once, a poll with jitter in any case. A hint is never the truth,
-// so the waiter looks again after each.
+// Waiting for a change on the disk: a hint wakes at once, a poll with jitter in any case. A hint is
+// never the truth, so the waiter looks again after each.
 import type { Ports } from "../../ports/ports.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
 import type { Deadline } from "./deadline.ts";
 
-/** A local disk sends hints, so its polls are only for what comes without one: a holder that was killed. */
+/**
+ * A local disk sends hints, so its polls are only for what comes without one: a holder that was
+ * killed.
+ */
 const localPollMs = { first: 60, max: 250 };
 const networkPollMs = { first: 20, max: 250 };
 const growth = 1.5;
@@ -24,8 +27,8 @@ export class ChangeWaiter {
   }
 
   /**
-   * Resolves when `isOver` says so, or when it is time to look closer. `isOver` is asked after the watch of `path`
-   * has begun and after each hint, so no change goes unnoticed.
+   * Resolves when `isOver` says so, or when it is time to look closer. `isOver` is asked after the
+   * watch of `path` has begun and after each hint, so no change goes unnoticed.
    */
   async wait(path: string, isOver: () => Promise<boolean>, deadline: Deadline): Promise<"over" | "poll"> {
     const { clock, watch } = this.#ports;

@@ -11,7 +11,10 @@ export interface DeadlineOptions extends Waiting {
 
 export class Deadline {
   readonly #actions = new Set<() => void>();
-  /** Listeners that are taken back, not `AbortSignal.any`: that leaves something behind in each long-lived signal. */
+  /**
+   * Listeners that are taken back, not `AbortSignal.any`: that leaves something behind in each
+   * long-lived signal.
+   */
   readonly #stops: (() => void)[] = [];
   #over: { readonly reason: unknown } | undefined;
   #signal: AbortController | undefined;
@@ -24,7 +27,10 @@ export class Deadline {
     if (timeoutMs < Infinity) this.#stops.push(clock.alarm(timeoutMs, () => this.#end(timedOut())));
   }
 
-  /** Made on demand: most waits are between callers of one process, and a signal costs more than such a wait. */
+  /**
+   * Made on demand: most waits are between callers of one process, and a signal costs more than
+   * such a wait.
+   */
   get signal(): AbortSignal {
     this.#signal ??= new AbortController();
     if (this.#over !== undefined && !this.#signal.signal.aborted) this.#signal.abort(this.#over.reason);
@@ -40,7 +46,10 @@ export class Deadline {
     if (this.#over !== undefined) throw this.#over.reason;
   }
 
-  /** Calls `action` when the wait is over, unless the returned function is called before. For a wait that is not over yet. */
+  /**
+   * Calls `action` when the wait is over, unless the returned function is called before. For a wait
+   * that is not over yet.
+   */
   onOver(action: () => void): () => void {
     this.#actions.add(action);
     return () => this.#actions.delete(action);
@@ -60,8 +69,8 @@ export class Deadline {
 }
 
 /**
- * How much is left of a wait of several steps that began at `startMs` of the monotonic clock; never less than 0.
- * Without `timeoutMs` nothing is.
+ * How much is left of a wait of several steps that began at `startMs` of the monotonic clock; never
+ * less than 0. Without `timeoutMs` nothing is.
  */
 export function leftMsOf(clock: Clock, { startMs, timeoutMs = 0 }: Waiting & { readonly startMs: number }): number {
   return Math.max(0, timeoutMs - (clock.monotonicMs() - startMs));

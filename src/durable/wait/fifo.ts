@@ -19,7 +19,10 @@ export class Fifo {
     return true;
   }
 
-  /** Resolves when it is the caller's turn. Rejects with the signal's reason; the caller has then left the queue. */
+  /**
+   * Resolves when it is the caller's turn. Rejects with the signal's reason; the caller has then
+   * left the queue.
+   */
   async take(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     if (this.tryTake()) return;

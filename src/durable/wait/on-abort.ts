@@ -1,5 +1,6 @@
-// What happens when a signal aborts, for many waits under one signal. Node looks through all listeners of a signal for
-// each one that is added, so fifty thousand waits under one signal took seconds; here they share one listener.
+// What happens when a signal aborts, for many waits under one signal. Node looks through all
+// listeners of a signal for each one that is added, so fifty thousand waits under one signal took
+// seconds; here they share one listener.
 
 interface Waits {
   readonly actions: Set<() => void>;
@@ -9,8 +10,8 @@ interface Waits {
 const waitsOf = new WeakMap<AbortSignal, Waits>();
 
 /**
- * Calls `action` when `signal` aborts, unless the returned function is called before. For a signal that is not
- * aborted yet.
+ * Calls `action` when `signal` aborts, unless the returned function is called before. For a signal
+ * that is not aborted yet.
  */
 export function onAbort(signal: AbortSignal, action: () => void): () => void {
   const waits = waitsOf.get(signal) ?? listenTo(signal);

@@ -1,5 +1,5 @@
-// The pause between two attempts at a semaphore: a hint ends it early; without one the next attempt comes after
-// `retryMs`, with jitter.
+// The pause between two attempts at a semaphore: a hint ends it early; without one the next attempt
+// comes after `retryMs`, with jitter.
 import type { Ports } from "../../ports/ports.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
 
@@ -13,7 +13,9 @@ export class RetryPause {
   readonly #stopWatching: () => void;
   #attemptedAtMs = -Infinity;
 
-  /** To be made before the attempt that it follows: what changes during the attempt is a hint, too. */
+  /**
+   * To be made before the attempt that it follows: what changes during the attempt is a hint, too.
+   */
   constructor(ports: Ports, directory: string, retryMs: number) {
     this.#ports = ports;
     this.#retryMs = retryMs;

@@ -1,5 +1,5 @@
-// The subpath "holdfast/durable": the mechanisms that everything else is made of, for those who
-// build their own. They may change between minor versions.
+// The subpath "holdfast/durable": the mechanisms that everything else is made of, for programs that
+// need one of them alone. They may change between minor versions.
 import { openNodePorts } from "../ports/node/ports.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { directoryOf } from "../ports/node/location.ts";
@@ -43,7 +43,7 @@ export async function openGround(directory: string | URL, options?: GroundOption
   return await Ground.open(await openPorts(path), path, options);
 }
 
-/** One at a time in `directory`, among all processes that open its gate. */
+/** The gate of `directory`: one holder at a time among all processes that open it. */
 export async function openGate(ground: Ground, directory: string): Promise<Gate> {
   return await openGateOn(ground.ports, ground.staging, directoryOf(directory));
 }

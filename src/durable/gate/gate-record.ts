@@ -30,7 +30,7 @@ const gateRecordKind: RecordKind<GateRecord> = {
 
 /**
  * The OS gate of a directory whose recorded kind is `os`. UNSUPPORTED_DISK where such a lock may
- * not hold: two kinds of gates exclude nobody, so there is no falling back.
+ * not hold. There is no fallback: processes with two kinds of gates do not exclude each other.
  */
 export async function openOsGate(ports: Ports, directory: string): Promise<Gate> {
   const { kind, type } = ports.disk.volume;

@@ -1,5 +1,5 @@
-// Gate: one at a time, among the callers of this process and then among all processes of this
-// kernel. It opens by itself when its holder dies.
+// Gate: one holder at a time, first among the callers of this process, then among all processes of
+// this kernel. It opens by itself when its holder dies.
 import type { BlockingLock, Hold, Waiting } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
@@ -19,7 +19,7 @@ export interface GateOptions {
 }
 
 export interface GateHold extends Hold {
-  /** Whether anybody waits, here or in another process: time to hand over. */
+  /** Whether a caller waits, in this or another process: time to hand over. */
   isContended(): Promise<boolean>;
   /**
    * LOCK_LOST when the lock file was deleted or replaced since the grant: then another process may
@@ -47,8 +47,8 @@ export class Gate implements AsyncDisposable {
   }
 
   /**
-   * UNSUPPORTED_DISK where there are no OS locks: there is no other way that would exclude those
-   * who have them.
+   * UNSUPPORTED_DISK where there are no OS locks: nothing else would exclude processes that use
+   * them.
    */
   static async open(ports: Ports, options: GateOptions): Promise<Gate> {
     const lock = await ports.osLock.open(options.lockPath, { note: gateNote(ports.host) });
@@ -60,7 +60,7 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Undefined when somebody else has it. Never waits. */
+  /** Undefined when another caller or process has it. Never waits. */
   async tryAcquire(): Promise<GateHold | undefined> {
     this.#closed.signal.throwIfAborted();
     if (!this.#fifo.tryTake()) return undefined;
@@ -75,8 +75,8 @@ export class Gate implements AsyncDisposable {
   }
 
   /**
-   * Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it
-   * is out of the line.
+   * Waits in the queue. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason;
+   * the caller has then left the queue.
    */
   async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
     checkTimeout(timeoutMs);
@@ -94,8 +94,8 @@ export class Gate implements AsyncDisposable {
     const late = Symbol("late");
     const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut: () => late });
     try {
-      // Whoever has the turn keeps it while he waits for other processes: to give it back would let
-      // those overtake him who came later.
+      // A caller keeps its turn while it waits for other processes: giving it back would let later
+      // callers overtake.
       if (!isFirst) await this.#fifo.take(deadline.signal);
       try {
         await this.#passTurnstile(step, deadline.signal);
@@ -111,14 +111,14 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Who has it, as far as its lock file tells. For people. */
+  /** The holder, as far as its lock file tells. For people. */
   async findHolder(): Promise<BlockingLock | undefined> {
     return await findGateHolder(this.#ports, this.#options.lockPath);
   }
 
   /**
-   * Nobody new comes in, who waits is sent away (CLOSED), and who is inside is waited for: closing
-   * under him would let another process in beside him.
+   * Refuses new callers, rejects those that wait (CLOSED), and waits for the holder: closing under
+   * it would let another process in beside it.
    */
   async close(): Promise<void> {
     if (!this.#closed.signal.aborted)
@@ -137,14 +137,14 @@ export class Gate implements AsyncDisposable {
   }
 
   /**
-   * The way of a wait, for when nobody is there to wait for: without timers and signals, which cost
-   * more than the locks.
+   * The same steps as a wait, for a gate that is free: without timers and signals, which cost more
+   * than the locks.
    */
   async #enterAtOnce(): Promise<"entered" | "in the turnstile" | "outside"> {
     try {
       if (!(await this.#turnstile.tryLock())) return "outside";
-      // Stays in the turnstile: the holder may have seen us there, and hands over to whom he has
-      // seen.
+      // Stays in the turnstile: the holder may have seen this process there, and will hand over to
+      // it.
       if (!(await this.#lock.tryLock())) return "in the turnstile";
       await this.#turnstile.unlock();
       return "entered";
@@ -159,7 +159,7 @@ export class Gate implements AsyncDisposable {
   }
 
   /**
-   * Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot
+   * The process in the turnstile is next: a holder that takes the gate again and again cannot
    * overtake it.
    */
   async #passTurnstile(step: "in the turnstile" | "outside", signal: AbortSignal): Promise<void> {
@@ -178,8 +178,8 @@ export class Gate implements AsyncDisposable {
     let asking: Promise<boolean> | undefined;
     const isContended = async (): Promise<boolean> => {
       if (!held) return false;
-      // One for all who ask at the same time: a second one would meet the first in the turnstile
-      // and take it for somebody else.
+      // One question for all callers of this moment: a second one would meet the first in the
+      // turnstile and take it for another process.
       asking ??= this.#isContended().finally(() => (asking = undefined));
       return await asking;
     };

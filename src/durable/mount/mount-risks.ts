@@ -1,5 +1,5 @@
-// Which options of a mount take away something that Holdfast rests on, by type of file system.
-// Pure: what the kernel shows of a mount is all that it goes by.
+// Which mount options take away something that Holdfast rests on, by type of file system. Pure: it
+// goes only by what the kernel shows of a mount.
 import type { Volume } from "../../ports/disk.ts";
 
 /** What one option of a mount, or the lack of one, means. */
@@ -103,7 +103,7 @@ const risks: readonly Risk[] = [
     option: /^local_lock=flock$/,
     verdict: "limited",
     meaning:
-      "flock(2) locks stay on this machine: Holdfast uses others, but scripts with flock(1) exclude nobody elsewhere.",
+      "flock(2) locks stay on this machine: Holdfast uses others, but scripts with flock(1) exclude no program elsewhere.",
     remedy: "Mount without it, on every machine.",
   },
   {
@@ -159,7 +159,7 @@ function findRisk(type: string, option: string): Consequence | undefined {
   return { verdict, meaning, remedy };
 }
 
-// The default of NFS for directories; beyond it somebody has asked for more.
+// The default of NFS for directories. A longer time was asked for.
 const attributeCacheSecondsMax = 60;
 
 function findLongCache(type: string, option: string): Consequence | undefined {

@@ -1,5 +1,4 @@
-// One small record under a fixed name: decided once by whoever comes first, and read by everybody
-// after.
+// One small record under a fixed name: the first process decides it, all later ones read it.
 import type { OpenOptions } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
@@ -57,7 +56,7 @@ export function checkExpectedStore({ what, path, found }: Opened, { create = tru
 
 /**
  * A decision that was made before, if any. Durable when it is returned: its author may not have
- * come to his sync, and what is built on it must not outlive it.
+ * synced it yet, and what is built on it must not outlive it.
  */
 export async function findDecision<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
   const found = await findRecord(disk, kind, path);
@@ -66,8 +65,8 @@ export async function findDecision<T>(disk: Disk, kind: RecordKind<T>, path: str
 }
 
 /**
- * The record that holds from now on: `proposal`, which must carry an id of its own, or what
- * somebody else has put there before.
+ * The record that holds from now on: `proposal`, which must carry an id of its own, or what another
+ * process has put there before.
  */
 export async function decideRecord<T>(staging: Staging, kind: RecordKind<T>, path: string, proposal: T): Promise<T> {
   if (await putIfAbsent(staging, path, encodeRecord(kind, proposal), { isPermanent: true })) return proposal;

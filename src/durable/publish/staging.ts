@@ -1,5 +1,5 @@
-// The place where a process writes files that nobody may see yet: its own, swept only when its
-// holder is dead.
+// Where a process writes files that no other process may see yet: a directory of its own, swept
+// only when its holder is dead.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -12,11 +12,11 @@ export interface Staging {
   readonly disk: Disk;
   readonly random: Random;
   /**
-   * Gives `temp/<holder>` of the life that this process has now, on the same file system as every
-   * target.
+   * Gives `temp/<holder>` of the session that this process has now, on the same file system as
+   * every target.
    */
   readonly directory: () => Promise<string>;
-  /** Told when that directory is found gone: only its holder can say what ends with it. */
+  /** Called when that directory is found gone: only its holder knows what ends with it. */
   readonly onSwept?: ((directory: string) => void) | undefined;
 }
 
@@ -42,14 +42,14 @@ export async function stage(staging: Staging, bytes: Uint8Array, { sync, path }:
   return temp;
 }
 
-/** A name that nobody has in `directory`. */
+/** A name in `directory` that no other process makes. */
 export function newTemp({ random }: Staging, directory: string): string {
   return `${directory}/${randomName(random.bytes(16))}`;
 }
 
 /**
- * LOCK_LOST when `directory`, which `staging` gave, is gone. By making a file in it: on a share
- * only a change is surely answered by the server.
+ * LOCK_LOST when `directory`, which `staging` gave, is gone. Finds out by making a file in it: on a
+ * share only a change is surely answered by the server.
  */
 export async function assertNotSwept(staging: Staging, directory: string): Promise<void> {
   const path = newTemp(staging, directory);
@@ -64,7 +64,7 @@ function swept(path: string, cause: unknown): Error {
 
 /** Removes a temp file that has served. */
 export async function discard(staging: Staging, temp: string): Promise<void> {
-  // Whatever stands in the way: the file is in nobody's way, and goes when its holder is swept.
+  // If it cannot be removed, it does no harm, and goes when its holder is swept.
   await staging.disk.unlink(temp).catch(() => undefined);
 }
 

@@ -53,15 +53,14 @@ export class Chain<T> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const body = make(newest);
       if (body === undefined) {
-        // A refusal is an answer that somebody acts on: it must not rest on what this process
-        // happened to know.
+        // A refusal is acted on: it must not rest on what this process happened to know.
         const seen = await this.last();
         if (seen?.number === newest?.number) return undefined;
         newest = seen;
         continue;
       }
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
-      // Else a power cut could leave a gap.
+      // Otherwise a power cut could leave a gap.
       await this.makeDurable(entry.number - 1);
       // The put itself asks whether the number is free: looking first would only add an answer that
       // may be old.
@@ -79,7 +78,7 @@ export class Chain<T> {
   async #put(entry: ChainEntry<T>): Promise<boolean> {
     const path = this.#path(entry.number);
     try {
-      // A number is never vacated, so to ask for it again can do no harm.
+      // A number is never vacated, so asking for it again does no harm.
       const options = { ...this.#options, isPermanent: true };
       return await putIfAbsent(this.#staging, path, encodeRecord(this.#kind, entry), options);
     } catch (error) {
@@ -90,8 +89,8 @@ export class Chain<T> {
   }
 
   /**
-   * Makes this entry and all before it durable: its author may not have come to his sync yet, and
-   * what is built on it must not be lost after it.
+   * Makes this entry and all before it durable: its author may not have synced it yet, and what is
+   * built on it must not outlive it.
    */
   async makeDurable(number: number): Promise<void> {
     if (number <= this.#durableNumber || this.#options.sync === false) return;
@@ -147,7 +146,7 @@ export class Chain<T> {
   async #highestNumber(): Promise<number> {
     let highest = 0;
     // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments.
-    // Foreign files are none of our business.
+    // Foreign files are left alone.
     for (const name of await this.#staging.disk.list(this.#directory))
       highest = Math.max(highest, findSlotNumber(name) ?? 0);
     return highest;

@@ -13,7 +13,7 @@ import { createUniqueFile, makeUniqueDirectory } from "../publish/unique-file.ts
 import { getRecord } from "../publish/record-file.ts";
 import type { Staging } from "../publish/staging.ts";
 
-/** What we make: a slot name, and 128 random bits. */
+/** The directory of an epoch: a slot name, and 128 random bits. */
 const directoryPattern = /^[0-9]{10}-[0-9a-hjkmnp-tv-z]{26}$/;
 
 export interface Epoch<T> {
@@ -51,8 +51,9 @@ export interface View<T> {
 }
 
 /**
- * Makes the directory of epoch `number` with its `open` file, durable, before anybody can know its
- * name. Undefined when it was collected meanwhile: then others have named that epoch and two more.
+ * Makes the directory of epoch `number` with its `open` file, durable, before any other process can
+ * know its name. Undefined when it was collected meanwhile: then others have named that epoch and
+ * two more.
  */
 export async function makeEpochDirectory(
   { disk, random }: Staging,
@@ -64,8 +65,8 @@ export async function makeEpochDirectory(
   await makeUniqueDirectory(disk, path);
   try {
     await createUniqueFile(disk, `${path}/open`, new Uint8Array(), { sync: true });
-    // An epoch that is named but lost its directory or its `open` in a power cut would stop
-    // everybody.
+    // An epoch that is named but lost its directory or its `open` in a power cut would stop every
+    // process.
     await syncNames(disk, path);
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
@@ -93,8 +94,8 @@ export async function sealEpochDirectory(disk: Disk, directory: string): Promise
 }
 
 /**
- * Deletes an epoch that nobody can win in any more. False when another collector has, or when
- * something in it cannot be removed now.
+ * Deletes an epoch in which no process can win any more. False when another collector has deleted
+ * it, or when something in it cannot be removed now.
  */
 export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
@@ -154,7 +155,7 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
   };
 }
 
-/** One name, of the kind that we make: it becomes part of a path. */
+/** Only a name as `makeEpochDirectory` makes it: it becomes part of a path. */
 function epochDirectoryOf(value: unknown): string {
   const name = textOf(value);
   if (!directoryPattern.test(name)) throw new TypeError("not the name of an epoch");

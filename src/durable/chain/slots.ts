@@ -1,4 +1,4 @@
-// Slots: what was won in the epochs of a rolling chain, found again by whoever comes later.
+// Slots: reads what was won in the epochs of a rolling chain.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { slotName } from "../../format/name.ts";
 import { isTorn, recordBytesMax, type RecordKind } from "../../format/record.ts";
@@ -24,7 +24,7 @@ export class Slots<T> {
     this.#mayGiveUp = mayGiveUp;
   }
 
-  /** Of the directory of an epoch, or of a slot in it. */
+  /** The path of an epoch's directory, or of a slot in it. */
   pathOf({ epoch }: Pick<View<T>, "epoch">, slot?: number): string {
     const directory = `${this.#directory}/${epoch.body.directory}`;
     return slot === undefined ? directory : `${directory}/${slotName(slot)}`;
@@ -72,8 +72,8 @@ export class Slots<T> {
    * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn
    * where slots are not synced and the epoch may be given up. A machine that runs shows each slot
    * whole, so the file system went away under the processes that had won, and came back without
-   * what was not on the disk yet: what they won counts no more. While one of them is alive, the
-   * slot was torn by another hand, and that is damage.
+   * what was not on the disk yet: what they won counts no more. While one of them is alive,
+   * something else tore the slot, and that is damage.
    */
   async findAt(view: View<T>, slot: number): Promise<View<T> | undefined> {
     const path = this.pathOf(view, slot);

@@ -1,7 +1,8 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
 import { removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { Chain } from "../../durable/chain/chain.ts";
-import type { View } from "../../durable/chain/epoch.ts";
+import { EpochCollector } from "../../durable/chain/epoch-collector.ts";
+import type { Epoch, View } from "../../durable/chain/epoch.ts";
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { EpochRollover, type EpochRolloverParts } from "../../durable/chain/epoch-rollover.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -32,26 +33,37 @@ class ChainAskingByOpen<T> extends RollingChain<T> {
 }
 
 /** Deletes the slots of an old epoch before its `open` file. */
-class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
-  protected override async removeEpoch(directory: string): Promise<boolean> {
+class CollectorDeletingSlotsFirst<T> extends EpochCollector<T> {
+  protected override async remove(directory: string): Promise<boolean> {
     try {
-      const { disk } = this.staging;
-      for (const name of await disk.list(directory))
-        if (name !== "open") await unlinkIfThere(disk, `${directory}/${name}`);
+      for (const name of await this.disk.list(directory))
+        if (name !== "open") await unlinkIfThere(this.disk, `${directory}/${name}`);
     } catch (error) {
       if (!hasErrno(error, "ENOENT")) throw error;
     }
-    return await super.removeEpoch(directory);
+    return await super.remove(directory);
+  }
+}
+
+class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
+  protected override newCollector(epochs: Chain<Epoch<T>>, directory: string): EpochCollector<T> {
+    return new CollectorDeletingSlotsFirst(this.staging.disk, directory, epochs);
   }
 }
 
 /** Takes an ESTALE for proof that `open` is gone. */
-class ChainTrustingStaleHandles<T> extends RollingChain<T> {
-  protected override async removeEpoch(directory: string): Promise<boolean> {
-    await this.staging.disk.unlink(`${directory}/open`).catch((error: unknown) => {
+class CollectorTrustingStaleHandles<T> extends EpochCollector<T> {
+  protected override async remove(directory: string): Promise<boolean> {
+    await this.disk.unlink(`${directory}/open`).catch((error: unknown) => {
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
     });
-    return await removeDirectory(this.staging.disk, directory);
+    return await removeDirectory(this.disk, directory);
+  }
+}
+
+class ChainTrustingStaleHandles<T> extends RollingChain<T> {
+  protected override newCollector(epochs: Chain<Epoch<T>>, directory: string): EpochCollector<T> {
+    return new CollectorTrustingStaleHandles(this.staging.disk, directory, epochs);
   }
 }
 

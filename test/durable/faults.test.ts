@@ -1,4 +1,5 @@
-// Every call of every mechanism fails once with every errno, and once for good: each ends in a typed error, and nothing that was promised is broken.
+// Every call of every mechanism fails once with every errno, and once for good: each ends in a
+// typed error, and nothing that was promised is broken.
 import { describe, expect, it } from "vitest";
 import { Chain } from "../../src/durable/chain/chain.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
@@ -33,7 +34,10 @@ async function outcomeOf(action: Promise<unknown>): Promise<Outcome> {
   }
 }
 
-/** Everything is answered at once here: what has not come to its end after so many turns of the event loop never will. */
+/**
+ * Everything is answered at once here: what has not come to its end after so many turns of the
+ * event loop never will.
+ */
 const turnsMax = 2000;
 
 async function mustEnd<T>(action: Promise<T>): Promise<T> {
@@ -53,7 +57,10 @@ const faultKinds: readonly Pick<Fault, "label" | "lasting">[] = [
   ...lostReplies.map((label) => ({ label, lasting: false })),
 ];
 
-/** Tries the fault at the first call, at the second, and so on until the operation is done before it comes; how often. */
+/**
+ * Tries the fault at the first call, at the second, and so on until the operation is done before it
+ * comes; how often.
+ */
 async function tryAllCalls(
   kind: Pick<Fault, "label" | "lasting">,
   makeWorld: () => World,
@@ -200,7 +207,7 @@ async function prepareCollect(world: World): Promise<Attempt> {
   };
 }
 
-/** Nothing is left of those who could not join or leave, once an hour has passed. */
+/** Nothing is left of a process that could not join or leave, once an hour has passed. */
 async function mustBeSwept(world: World, sweeper: Ground): Promise<void> {
   await world.advance(leaseMs / 2);
   // Once to judge by bytes, and as often as a lease takes.
@@ -225,7 +232,7 @@ function prepareOpen(isFirst: boolean) {
     return {
       run: async () => (opened = await joinAs(world, "ada")),
       check: async () => {
-        // What is there is known by one id, whoever comes next.
+        // The ground that is there has one id for every later process.
         const again = await joinAs(world, "ada");
         const other = bea ?? (await joinAs(world, "bea"));
         expect(new Set([again.id, other.id, opened?.id ?? again.id]).size).toBe(1);
@@ -254,7 +261,7 @@ async function prepareClose(world: World): Promise<Attempt> {
   };
 }
 
-async function prepareNewLife(world: World): Promise<Attempt> {
+async function prepareNewSession(world: World): Promise<Attempt> {
   const bea = await joinAs(world, "bea");
   world.ports("ada", "machine", 0);
   const ada = await joinAs(world, "ada");
@@ -332,7 +339,7 @@ const operations: readonly [string, (world: World) => Promise<Attempt>][] = [
   ["the first opening of a ground", prepareOpen(true)],
   ["the opening of a ground", prepareOpen(false)],
   ["the closing of a ground", prepareClose],
-  ["the beginning of a new life", prepareNewLife],
+  ["the beginning of a new session", prepareNewSession],
   ["a sweep", prepareSweep],
   ["the opening of a gate", prepareGate],
 ];

@@ -19,7 +19,7 @@ async function open(directory: string | URL, options?: GroundOptions): Promise<G
 const holdersIn = (directory: string): string[] => readdirSync(join(directory, "holders")).sort();
 
 describe("a ground on the real disk", () => {
-  it("is made by whoever comes first, with all that is missing above it, and keeps its id for ever", async () => {
+  it("is made by the first process, with all that is missing above it, and keeps its id for ever", async () => {
     const directory = join(makeScratch(), "a", "b", "ground");
     const ground = await open(directory);
     expect(readdirSync(directory).sort()).toEqual(["ground.json", "holders", "temp"]);
@@ -31,7 +31,7 @@ describe("a ground on the real disk", () => {
     expect(readFileSync(join(directory, "ground.json"), "utf8")).toBe(record);
   });
 
-  it("has one id for all who open it at the same moment", async () => {
+  it("has one id for all processes that open it at the same moment", async () => {
     const directory = join(makeScratch(), "ground");
     const grounds = await Promise.all(Array.from({ length: 8 }, () => open(directory)));
     expect(new Set(grounds.map(({ id }) => id)).size).toBe(1);
@@ -51,7 +51,7 @@ describe("a ground on the real disk", () => {
     },
   );
 
-  it("is closed when its close resolves, for everybody who asked", async () => {
+  it("is closed when its close resolves, for every caller", async () => {
     const directory = join(makeScratch(), "ground");
     const ground = await open(directory);
     void ground.close();
@@ -89,7 +89,7 @@ describe("a ground on the real disk", () => {
     expect((await ground.judgeHolders()).map(({ holder }) => holder.id)).toEqual([own.id]);
   });
 
-  it("keeps nothing of a life that has ended: no record, no heartbeat, no temp file", async () => {
+  it("keeps nothing of a session that has ended: no record, no heartbeat, no temp file", async () => {
     const directory = makeScratch();
     const ground = await openGround(directory);
     const { holder, temp } = await ground.session();
@@ -183,20 +183,20 @@ describe("a ground that could not be joined", () => {
   });
 });
 
-describe("a ground whose life is over", () => {
+describe("a ground whose session is over", () => {
   const leaseMs = 8000;
 
-  it("begins one new life for all who ask, and staging works again", async () => {
+  it("begins one new session for all callers, and staging works again", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada", "machine", 0), "/ground", { leaseMs });
     const first = await ground.session();
     expect(await ground.session()).toBe(first);
     await world.advance(leaseMs);
     expect(first.signal.aborted).toBe(true);
-    const lives = await Promise.all(Array.from({ length: 5 }, () => ground.session()));
-    expect(new Set(lives).size).toBe(1);
-    expect(lives[0]!.holder.id).not.toBe(first.holder.id);
-    expect(lives[0]!.isOver).toBe(false);
+    const sessions = await Promise.all(Array.from({ length: 5 }, () => ground.session()));
+    expect(new Set(sessions).size).toBe(1);
+    expect(sessions[0]!.holder.id).not.toBe(first.holder.id);
+    expect(sessions[0]!.isOver).toBe(false);
     expect(await putIfAbsent(ground.staging, "/ground/x", Buffer.from("x"))).toBe(true);
     // Of the first one only the record of its death is left.
     const left = Object.keys(world.tree("/ground")).filter((path) => path.includes(first.holder.id));
@@ -217,14 +217,14 @@ describe("a ground whose life is over", () => {
     await ground.close();
   });
 
-  it("has its old life swept by whoever comes, where it could not do that itself", async () => {
+  it("has its old session swept by the next process, where it could not do that itself", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada", "machine", 0), "/ground", { leaseMs });
     const first = await ground.session();
     await world.advance(leaseMs);
     const record = `/ground/holders/${first.holder.id}.json`;
     await world.withFault({ process: "ada", at: `rename ${record}`, label: "EACCES", lasting: false }, async () => {
-      // Its lock was given up with the old life, so that it is proven dead.
+      // Its lock was given up with the old session, so that it is proven dead.
       await ground.session();
     });
     expect((await ground.sweep()).map(({ id }) => id)).toEqual([first.holder.id]);
@@ -232,7 +232,7 @@ describe("a ground whose life is over", () => {
     await ground.close();
   });
 
-  it("tries again at the next call when a new life could not begin, and can be closed meanwhile", async () => {
+  it("tries again at the next call when a new session could not begin, and can be closed meanwhile", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada", "machine", 0), "/ground", { leaseMs });
     await world.advance(leaseMs);

@@ -15,7 +15,7 @@ const layout = new GroundLayout("/ground");
 const beat = (count: number): Uint8Array => encodeBeat(count, 0);
 
 let world: World;
-/** Whom the judge judges; not of its machine unless a test says so. */
+/** The holder that is judged; not of the judge's machine unless a test says so. */
 let holder: HolderRecord;
 let judge: LivenessJudge;
 
@@ -45,7 +45,7 @@ async function watch(everyMs: number, times: number): Promise<string> {
 }
 
 describe("a judge", () => {
-  it("takes whom it sees for the first time for alive, whatever his beat says", async () => {
+  it("takes a holder that it observes for the first time for alive, whatever its beat says", async () => {
     world.nowMs += 1_000_000;
     expect(await judge.observe(holder)).toBe("alive");
   });
@@ -58,7 +58,7 @@ describe("a judge", () => {
     expect(await watch(leaseMs / 8, 1)).toBe("dead");
   });
 
-  it("counts one gap between two looks for at most a quarter of the lease: its own sleep ages nobody", async () => {
+  it("counts one gap between two looks for at most a quarter of the lease: its own sleep makes no holder older", async () => {
     await judge.observe(holder);
     expect(await watch(1_000_000, 1)).toBe("alive");
     expect(await watch(1_000_000, 1)).toBe("silent");
@@ -80,7 +80,7 @@ describe("a judge", () => {
     ["half of the next beat", Buffer.from("beat 0000000000000001")],
     ["the same count at another time", encodeBeat(0, 5)],
     ["nonsense", Buffer.from([0xff, 0xfe, 0])],
-  ])("takes %s for a sign of life: somebody has written it", async (_, bytes) => {
+  ])("takes %s for a sign of life: a process has written it", async (_, bytes) => {
     await judge.observe(holder);
     await watch(leaseMs / 4, 3);
     await writeBeat(bytes);
@@ -167,7 +167,7 @@ describe("a judge", () => {
     expect(await watch(leaseMs / 8, 3)).toBe("alive");
   });
 
-  it("judges each by the lease that he has told", async () => {
+  it("judges each holder by the lease in its record", async () => {
     const patient = { ...holder, leaseMs: 4 * leaseMs };
     await judge.observe(patient);
     for (let look = 0; look < 15; look++) {
@@ -178,14 +178,14 @@ describe("a judge", () => {
     expect(await judge.observe(patient)).toBe("dead");
   });
 
-  it("forgets whom it is told to forget", async () => {
+  it("forgets a holder that it is told to forget", async () => {
     await judge.observe(holder);
     await watch(leaseMs / 4, 3);
     judge.forget(holder.id);
     expect(await watch(leaseMs / 4, 1)).toBe("alive");
   });
 
-  it("forgets at last whom it has not looked at for longest: holders come and go for ever", async () => {
+  it("forgets the holder that it has not observed for longest: holders come and go for ever", async () => {
     await judge.observe(holder);
     await watch(leaseMs / 4, 3);
     const seen = { ...holder, id: "seen" };
@@ -203,7 +203,7 @@ describe("a judge", () => {
     expect(await judge.observe(holder)).toBe("alive");
   });
 
-  it("tells when a holder last said that it lives; its start when it has not", async () => {
+  it("tells when a holder last beat; its start when it has not", async () => {
     await writeBeat(encodeBeat(7, 1_234_567));
     expect(await judge.lastSeenMs(holder)).toBe(1_234_567);
     await writeBeat(Buffer.from("torn"));
@@ -237,7 +237,7 @@ describe("proof of death", () => {
   it("is not had of another boot id on a local disk while its process lives: a container may show an id of its own", async () => {
     await prepare(local);
     for (let look = 0; look < 3; look++) expect(await judge.observe(holder)).toBe("alive");
-    // Nor of one who could not lock his beat.
+    // Nor of a holder that could not lock its beat.
     expect(await judge.observe({ ...holder, beatIdentity: "" })).toBe("alive");
   });
 
@@ -256,25 +256,25 @@ describe("proof of death", () => {
   it("is not had of a beat that was deleted under its living holder: its lease decides, and it learns of it before", async () => {
     world = new World({ volume: local });
     const ground = await Ground.open(world.ports("ada", "machine", 1000), "/ground", { leaseMs });
-    const life = await ground.session();
+    const session = await ground.session();
     judge = new LivenessJudge(world.ports("neighbour", "machine"), layout);
-    await world.ports("neighbour").disk.unlink(layout.beat(life.holder.id));
+    await world.ports("neighbour").disk.unlink(layout.beat(session.holder.id));
     for (let look = 0; look < 3; look++) {
-      expect(await judge.observe(life.holder)).toBe("alive");
+      expect(await judge.observe(session.holder)).toBe("alive");
       await world.advance(leaseMs / 8);
       // As often as it is used.
       await ground.session();
       await world.settle();
     }
-    expect(life.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+    expect(session.signal.reason).toMatchObject({ code: "LOCK_LOST" });
     for (let look = 0; look < 8; look++) {
       await world.advance(leaseMs / 8);
-      await judge.observe(life.holder);
+      await judge.observe(session.holder);
     }
-    expect(await judge.observe(life.holder)).toBe("dead");
+    expect(await judge.observe(session.holder)).toBe("dead");
   });
 
-  it("is not had of one that came to a local disk over the network", async () => {
+  it("is not had of a holder that came to a local disk over the network", async () => {
     await prepare(local);
     world.kill("ada");
     expect(await judge.observe({ ...holder, isLocal: false })).toBe("alive");
@@ -304,7 +304,7 @@ describe("proof of death", () => {
     expect(await disk.list(layout.holders)).toEqual([`${holder.id}.json`]);
   });
 
-  it("is not had of one who could not lock his beat", async () => {
+  it("is not had of a holder that could not lock its beat", async () => {
     world.kill("ada");
     expect(await judge.observe({ ...holder, beatIdentity: "" })).toBe("alive");
   });
@@ -334,7 +334,7 @@ describe("proof of death", () => {
   });
 });
 
-describe("somebody who cannot wait for a lease", () => {
+describe("a judge that cannot watch for a lease", () => {
   const staging = (): Staging => ({ ...world.ports("wit"), directory: async () => layout.temps });
   const observeOnce = async (): Promise<string> =>
     await withServerClock(staging(), (clock) => judge.observeOnce(holder, clock));

@@ -1,4 +1,4 @@
-// Known-wrong ways to tell who is alive.
+// Known-wrong ways to tell which holders are alive.
 import { decodeBeat, encodeBeat } from "../../format/beat.ts";
 import { Ground } from "../../durable/liveness/ground.ts";
 import { DeadHolderCleanup } from "../../durable/liveness/dead-holder-cleanup.ts";
@@ -14,11 +14,11 @@ import { livenessScenarios, type Judging } from "../scenarios/durable/liveness.t
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 const realJudge: Judging["makeJudge"] = (ports, layout) => new LivenessJudge(ports, layout);
-const realDeadline: Judging["goesOn"] = async (life) => !life.isOver;
+const realDeadline: Judging["goesOn"] = async (session) => !session.isOver;
 
 /** A holder that comes late writes its heartbeat again, finds its file in place, and continues. */
-async function continuesLate(life: HolderSession, ports: Ports): Promise<boolean> {
-  const file = await ports.disk.open(life.temp.replace("/temp/", "/holders/").concat(".beat"), "write");
+async function continuesLate(session: HolderSession, ports: Ports): Promise<boolean> {
+  const file = await ports.disk.open(session.temp.replace("/temp/", "/holders/").concat(".beat"), "write");
   await file.write(0, encodeBeat(99, ports.clock.wallMs()));
   await file.close();
   return true;
@@ -45,11 +45,11 @@ const looksUpPids: Judging["makeJudge"] = (ports: Ports) => ({
 /** Takes the stamp of a beat for the time at which it was made. */
 class BelievesStamps extends Ground {
   protected override newCleanup(): DeadHolderCleanup {
-    return new RemainsByStamps(this.ports, this.layout);
+    return new CleanupByStamps(this.ports, this.layout);
   }
 }
 
-class RemainsByStamps extends DeadHolderCleanup {
+class CleanupByStamps extends DeadHolderCleanup {
   protected override stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
     return [beat ?? temp].filter((stat) => stat !== undefined);
   }
@@ -58,11 +58,11 @@ class RemainsByStamps extends DeadHolderCleanup {
 /** Takes away the record of a death before what it stands for. */
 class ForgetsDeathsFirst extends Ground {
   protected override newCleanup(): DeadHolderCleanup {
-    return new RemainsForgettingFirst(this.ports, this.layout);
+    return new CleanupForgettingFirst(this.ports, this.layout);
   }
 }
 
-class RemainsForgettingFirst extends DeadHolderCleanup {
+class CleanupForgettingFirst extends DeadHolderCleanup {
   protected override async forget(id: string): Promise<void> {
     await this.ports.disk.unlink(this.layout.deathRecord(id));
     await super.forget(id);
@@ -105,16 +105,16 @@ export const livenessMutants: readonly Mutant[] = [
   },
   {
     name: "clocks of two machines compared",
-    about: "A clock that is ahead kills everybody.",
+    about: "A clock that is ahead kills every holder.",
     scenario: scenarioNamed(
       livenessScenarios({ goesOn: realDeadline, makeJudge: comparesClocks }),
-      "liveness: clocks that jump kill nobody",
+      "liveness: clocks that jump kill no holder",
     ),
     breaks: /acted after it was judged dead/,
   },
   {
     name: "pid liveness at pid 1",
-    about: "In its own container every witness finds itself under pid 1: the dead look alive for ever.",
+    about: "In its own container every judge finds itself under pid 1: the dead look alive for ever.",
     scenario: scenarioNamed(livenessScenarios({ goesOn: realDeadline, makeJudge: looksUpPids }), inContainers),
     breaks: /a dead holder was judged alive/,
   },
@@ -139,29 +139,30 @@ export const livenessMutants: readonly Mutant[] = [
   {
     name: "own directory swept, another's file taken for gone",
     about:
-      "Whoever was taken for dead asks by a link whether another's hold stands, and its own directory is what is gone.",
+      "A process that was taken for dead asks by a link whether another's hold stands, and its own directory is what is gone.",
     scenario: scenarioNamed(
       groundScenarios({ isStillThere: blamesTheFile }),
-      "ground: one who asks for another's file against a sweeper",
+      "ground: a process that asks for another's file against a sweeper",
     ),
     breaks: /a file that is there was taken for gone/,
   },
   {
     name: "record of a death that goes before the directory",
     about:
-      "The sweeper is killed in between, and one who was taken for dead finds neither its record nor its directory gone.",
+      "The sweeper is killed in between, and a process that was taken for dead finds neither its record nor its directory gone.",
     scenario: scenarioNamed(
       groundScenarios({ GroundClass: ForgetsDeathsFirst }),
-      "ground: one whose death is forgotten",
+      "ground: a holder whose death is forgotten",
     ),
     breaks: /never found out/,
   },
   {
     name: "stamps of a file that is being made are believed",
-    about: "Whoever is just joining looks decades old on NFS, and a sweeper removes its temp directory under it.",
+    about:
+      "A process that is just joining looks decades old on NFS, and a sweeper removes its temp directory under it.",
     scenario: scenarioNamed(
       groundScenarios({ GroundClass: BelievesStamps }),
-      "ground: one who joins against a sweeper, stamps are late",
+      "ground: a process that joins against a sweeper, stamps are late",
     ),
     breaks: /ada failed: .* its directory is gone/,
   },

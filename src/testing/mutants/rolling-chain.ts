@@ -25,7 +25,10 @@ class ChainWithoutCheck<T> extends RollingChain<T> {
   }
 }
 
-/** Asks by an open also on a share, where a client may answer from a handle that somebody has. */
+/**
+ * Asks by an open also on a share, where a client may answer from an open handle of another
+ * process.
+ */
 class ChainAskingByOpen<T> extends RollingChain<T> {
   protected override async isOpen(view: View<T>): Promise<boolean> {
     return await this.staging.disk.canOpen(`/table/${view.epoch.body.directory}/open`);
@@ -67,27 +70,27 @@ class ChainTrustingStaleHandles<T> extends RollingChain<T> {
   }
 }
 
-/** Succeeds an epoch of another boot as if all of its holders were dead. */
+/** Rolls over an epoch of another boot as if all of its holders were dead. */
 class ChainBelievingInRestarts<T> extends RollingChain<T> {
   protected override newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
-    return new SuccessionBelievingInRestarts(parts);
+    return new RolloverBelievingInRestarts(parts);
   }
 }
 
-class SuccessionBelievingInRestarts<T> extends EpochRollover<T> {
+class RolloverBelievingInRestarts<T> extends EpochRollover<T> {
   protected override async seal(): Promise<void> {
-    // As if another boot id meant that nobody lives.
+    // As if another boot id meant that no process lives.
   }
 }
 
 /** Takes what a share lists for all that was won in an epoch. */
 class ChainBelievingListings<T> extends RollingChain<T> {
   protected override newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
-    return new SuccessionBelievingListings(parts);
+    return new RolloverBelievingListings(parts);
   }
 }
 
-class SuccessionBelievingListings<T> extends EpochRollover<T> {
+class RolloverBelievingListings<T> extends EpochRollover<T> {
   protected override async isFree(): Promise<boolean> {
     return true;
   }
@@ -144,7 +147,7 @@ export const rollingChainMutants: readonly Mutant[] = [
     breaks: /is lost/,
   },
   {
-    name: "chain: a slot that is torn stops everybody for good",
+    name: "chain: a slot that is torn stops every process for good",
     about: "The file system went away and came back in the same boot, without what was not on the disk yet.",
     scenario: scenarioNamed(
       comesBackScenarios({ mayGiveUp: async () => false }),
@@ -153,8 +156,8 @@ export const rollingChainMutants: readonly Mutant[] = [
     breaks: /is no valid .* slot record/,
   },
   {
-    name: "listing of a share believed when an epoch is succeeded",
-    about: "What somebody on the server itself has won is not in the client's cache yet.",
+    name: "listing of a share believed when an epoch is rolled over",
+    about: "What a process on the server itself has won is not in the client's cache yet.",
     scenario: scenarioNamed(
       twoBootsScenarios({ ChainClass: ChainBelievingListings }),
       "chain: on the server itself, and on another machine with old caches",
@@ -187,7 +190,8 @@ export const rollingChainMutants: readonly Mutant[] = [
   },
   {
     name: "asking by an open on a share",
-    about: "The client says that the file is there, because somebody beside us has it open; the server has removed it.",
+    about:
+      "The client says that the file is there, because another process of the machine has it open; the server has removed it.",
     scenario: scenarioNamed(
       rollingChainScenarios({ ChainClass: ChainAskingByOpen }),
       "chain: a sleeper whose client believes in what is gone",

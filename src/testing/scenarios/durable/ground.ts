@@ -1,4 +1,5 @@
-// Scenarios of the ground: a publisher that may sleep past its lease, and a sweeper that removes what the dead have left.
+// Scenarios of the ground: a publisher that may sleep past its lease, and a sweeper that removes
+// what the dead have left.
 import { Ground } from "../../../durable/liveness/ground.ts";
 import { GroundLayout } from "../../../durable/liveness/holder-record.ts";
 import { isStillThere, putIfAbsent } from "../../../durable/publish/publish.ts";
@@ -19,7 +20,7 @@ const publisher: Actor = actor({
     try {
       note((await putIfAbsent(ground.staging, target, content)) ? "published" : "refused");
     } catch (error) {
-      // Its temp files were swept, or its life was over: it must have slept.
+      // Its temp files were swept, or its session was over: it must have slept.
       if (!(error instanceof HoldfastError)) throw error;
       note("failed", error.code);
     }
@@ -46,27 +47,30 @@ function asker({ isStillThere: ask = isStillThere }: GroundScenarioOptions): Act
   });
 }
 
-/** Comes while somebody sweeps. */
+/** Joins while another process sweeps. */
 const joiner: Actor = actor({
   run: async (context) => await publisher.run(context, await publisher.prepare?.(context)),
 });
 
-/** Uses its ground for as long as it believes in itself, and tells whether it found out that others do not. */
+/**
+ * Uses its ground for as long as it believes in itself, and tells whether it found out that others
+ * do not.
+ */
 const unaware: Actor = actor({
   prepare: async ({ ports }) => {
     const ground = await Ground.open(ports, directory, { leaseMs });
-    return { ground, life: await ground.session() };
+    return { ground, session: await ground.session() };
   },
-  run: async ({ ports, note }, { ground, life }) => {
+  run: async ({ ports, note }, { ground, session }) => {
     await ports.clock.sleep(leaseMs / 4);
     await ground.session();
     // The look is on its way, and its own deadline is not reached.
     await ports.clock.sleep(leaseMs / 4);
-    note(life.signal.aborted ? "found out" : "went on");
+    note(session.signal.aborted ? "found out" : "went on");
   },
 });
 
-/** Others have taken for dead all who are there, and say so: their clocks stood still. */
+/** Declares all holders dead, whose clocks stood still. */
 async function declareAllDead({ disk }: Ports): Promise<void> {
   const { holders } = new GroundLayout(directory);
   for (const name of await disk.list(holders))
@@ -110,9 +114,10 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
       },
     },
     {
-      name: "ground: one who asks for another's file against a sweeper",
+      name: "ground: a process that asks for another's file against a sweeper",
       size: "medium",
-      about: "A share is asked by a link into the asker's own directory, which is swept when he sleeps past his lease.",
+      about:
+        "A share is asked by a link into the asker's own directory, which is swept when the asker sleeps past its lease.",
       tempIsShared: true,
       volume: share,
       beatsMax: 8,
@@ -128,9 +133,9 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
       },
     },
     deathForgotten(options),
-    { ...deathForgotten(options), name: "ground: one whose death is forgotten, on a share", volume: share },
+    { ...deathForgotten(options), name: "ground: a holder whose death is forgotten, on a share", volume: share },
     {
-      name: "ground: one who joins against a sweeper, stamps are late",
+      name: "ground: a process that joins against a sweeper, stamps are late",
       about: "A file that is just being made looks decades old to others, as on NFS, until something is written to it.",
       tempIsShared: true,
       volume: share,
@@ -147,7 +152,7 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
 
 function deathForgotten(options: GroundScenarioOptions): Scenario {
   return {
-    name: "ground: one whose death is forgotten",
+    name: "ground: a holder whose death is forgotten",
     about:
       "Its clocks stood still while others took it for dead. A sweeper takes away what it left and then the record of its death, and may be killed on the way: it finds out all the same.",
     tempIsShared: true,
@@ -159,9 +164,9 @@ function deathForgotten(options: GroundScenarioOptions): Scenario {
     },
     meanwhile: declareAllDead,
     check: (facts) =>
-      mustHold(!facts.some(({ what }) => what === "went on"), "one who was taken for dead never found out"),
+      mustHold(!facts.some(({ what }) => what === "went on"), "a process that was taken for dead never found out"),
     audit: async ({ disk }, facts) => {
-      mustHold(valuesOf(facts, "found out").length === 1, "one who was taken for dead never found out");
+      mustHold(valuesOf(facts, "found out").length === 1, "a process that was taken for dead never found out");
       const names = await disk.list(new GroundLayout(directory).holders);
       const isSwept = !facts.some(({ what }) => what === "killed");
       mustHold(!isSwept || !names.some((name) => name.endsWith(".dead")), "the record of a death stays for ever");

@@ -18,7 +18,7 @@ const reserved = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/;
 export function fileNameOf(name: string): string {
   if (typeof name !== "string") throw new TypeError("A name is a text.");
   if (name === "") throw invalidName(name, "it is empty");
-  if (/\p{Surrogate}/u.test(name)) throw invalidName(name, "it is no valid Unicode");
+  if (/\p{Surrogate}/u.test(name)) throw invalidName(name, "it is not valid Unicode");
   // Before it is written out: a name may be a million characters long.
   if (name.length <= fileNameLengthMax) {
     const [first = "", ...rest] = name;

@@ -30,10 +30,14 @@ export function encodeRecord<T>(
   const head = JSON.stringify({ kind: kind.kind, format: formatVersion, by: packageVersion, body }).slice(0, -1);
   const bytes = Buffer.from(`${head},"crc":"${checksumOf(head)}"}\n`);
   if (bytes.length > bytesMax)
-    throw holdfastError("TOO_LARGE", `A ${kind.kind} record of ${bytes.length} bytes is over the limit.`, {
-      limit: bytesMax,
-      actual: bytes.length,
-    });
+    throw holdfastError(
+      "TOO_LARGE",
+      `A ${kind.kind} record of ${bytes.length} bytes is over the limit of ${bytesMax} bytes.`,
+      {
+        limit: bytesMax,
+        actual: bytes.length,
+      },
+    );
   if (!isChecked) decodeRecord(kind, bytes, "(just encoded)");
   return bytes;
 }
@@ -76,7 +80,7 @@ function parse(kind: RecordKind<unknown>, text: string, path: string): Record<st
 }
 
 function corrupt(kind: RecordKind<unknown>, path: string, why: string, cause?: unknown): Error {
-  const message = `${path} is no valid ${kind.kind} record: ${why}. Restore it from a backup, or move it away.`;
+  const message = `${path} is not a valid ${kind.kind} record: ${why}. Restore it from a backup, or move it away.`;
   return holdfastError("CORRUPT", message, { path }, cause);
 }
 

@@ -22,7 +22,7 @@ const remedyOf: Partial<Record<string, string>> = {
   EXDEV: "both paths must be on one file system",
   ENOTDIR: "a file is where a directory should be: move it away",
   EISDIR: "a directory is where a file should be: move it away",
-  ENXIO: "something that is no file is in its place (a FIFO, a socket, a device): move it away",
+  ENXIO: "something that is not a file is in its place (a FIFO, a socket, a device): move it away",
   ENOENT: "it is not there",
   EEXIST: "it is there already",
   EIO: "the disk or the network failed: the operation may or may not have happened",

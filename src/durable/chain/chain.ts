@@ -71,7 +71,7 @@ export class Chain<T> {
       this.#remember(await this.get(entry.number));
       newest = await this.last();
     }
-    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
+    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times. Nothing was written: try again later.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 

@@ -190,7 +190,7 @@ export class RollingChain<T> {
       if (number % numbersPerCollection === 0) this.#collector.collectInBackground();
       return { number, state };
     }
-    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
+    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times. Nothing was written: try again later.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 

@@ -224,7 +224,7 @@ export class Gate implements AsyncDisposable {
 
   #lost(why: string): Error {
     const path = this.#options.lockPath;
-    const message = `${path} is no longer held, because ${why}: another process may be inside.`;
+    const message = `${path} is no longer held, because ${why}: another process may be inside. Acquire it again before you write.`;
     return holdfastError("LOCK_LOST", message, { path });
   }
 
@@ -233,7 +233,7 @@ export class Gate implements AsyncDisposable {
     const waitedMs = Math.max(0, timeoutMs);
     const blocking = await this.findHolder();
     if (blocking === undefined) {
-      const message = `${path} is held, and its file does not tell by whom; waited ${waitedMs} ms (option timeoutMs).`;
+      const message = `${path} is held, and its file does not name the holder; waited ${waitedMs} ms (option timeoutMs).`;
       return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [] });
     }
     const { pid, host } = blocking.holder;

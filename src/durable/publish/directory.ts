@@ -17,7 +17,7 @@ export async function syncNames(disk: Disk, path: string): Promise<void> {
     await disk.syncDirectory(path);
   } catch (error) {
     if (!hasErrno(error, "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) throw error;
-    const message = `${path}: this file system cannot make the names in a directory durable, so a power cut could take what was acknowledged.`;
+    const message = `${path}: this file system cannot make the names in a directory durable, so a power cut could take what was acknowledged. Use another file system.`;
     throw holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["directory sync"] }, error);
   }
 }

@@ -18,7 +18,7 @@ async function readWhole(disk: Disk, kind: RecordKind<unknown>, path: string): P
     return await disk.readFile(path, recordBytesMax);
   } catch (error) {
     if (!hasErrno(error, "EFBIG")) throw error;
-    const message = `${path} is no valid ${kind.kind} record: it has over ${recordBytesMax} bytes. Restore it from a backup, or move it away.`;
+    const message = `${path} is not a valid ${kind.kind} record: it has over ${recordBytesMax} bytes. Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path }, error);
   }
 }

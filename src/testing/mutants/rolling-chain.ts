@@ -153,7 +153,7 @@ export const rollingChainMutants: readonly Mutant[] = [
       comesBackScenarios({ mayGiveUp: async () => false }),
       "chain: the file system comes back under the same boot id (ext4-ordered)",
     ),
-    breaks: /is no valid .* slot record/,
+    breaks: /is not a valid .* slot record/,
   },
   {
     name: "listing of a share believed when an epoch is rolled over",

@@ -9,7 +9,6 @@ import { printRates } from "./report.mjs";
 const groups = {
   publish: async () => (await import("./groups/publish.mjs")).publishGroup,
   gate: async () => (await import("./groups/gate.mjs")).gateGroup,
-  commit: async () => (await import("./groups/commit.mjs")).commitGroup,
   "locks:uncontended": async () => (await import("./locks/uncontended.mjs")).uncontendedGroup,
   "locks:hand-over": async () => (await import("./locks/hand-over.mjs")).handOverGroup,
   "locks:crowd": async () => (await import("./locks/crowd.mjs")).crowdGroup,

@@ -1,7 +1,7 @@
 // A log that is open: its parts, put together.
 import { ensureDirectory } from "../durable/publish/directory.ts";
 import { Ground } from "../durable/liveness/ground.ts";
-import { mustBeMeant } from "../durable/publish/record-file.ts";
+import { checkExpectedStore } from "../durable/publish/record-file.ts";
 import { findGateKind, lockPathOf } from "../durable/gate/gate-record.ts";
 import { createLateStoreLock } from "../locks/store/late-store-lock.ts";
 import { createStoreLock, type StoreLock } from "../locks/store/store-lock.ts";
@@ -65,14 +65,14 @@ export class OpenedLog {
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
     // Before anything is written: a newer format is refused here, a log that has lost its record, and one that this machine must not touch.
     const known = await findWholeLog(ports.disk, directory);
-    mustBeMeant({ what: "event log", path: directory, found: known }, options);
+    checkExpectedStore({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
     const groundPath = `${directory}/.holdfast`;
     const join = async (): Promise<Ground> => {
       await ensureDirectory(ports.disk, `${directory}/segments`);
       return await Ground.open(ports, groundPath, { leaseMs });
     };
-    const look = known && (() => Ground.look(ports, groundPath, { leaseMs }));
+    const look = known && (() => Ground.openUnjoined(ports, groundPath, { leaseMs }));
     const ground = await joinOrLook(directory, join, look);
     let lock: StoreLock | undefined;
     try {

@@ -113,7 +113,7 @@ export async function listPathLocks(
     return await locks.list(options);
   } catch (error) {
     if (!isUnwritable(error)) throw error;
-    const ground = await Ground.look(ports, `${path}/.holdfast`);
+    const ground = await Ground.openUnjoined(ports, `${path}/.holdfast`);
     await using locks = await TablePathLocks.open(ground, { root: path, toLook: true, ownsGround: true });
     return await locks.list(options);
   }

@@ -5,7 +5,6 @@ import { eventConsumerMutants } from "./mutants/event-consumers.ts";
 import { eventMutants } from "./mutants/events.ts";
 import { forgetfulChainMutants } from "./mutants/forgetful-chains.ts";
 import { gateMutants } from "./mutants/gate.ts";
-import { groupCommitMutants } from "./mutants/group-commit.ts";
 import { livenessMutants } from "./mutants/liveness.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { numberRaceMutants } from "./mutants/number-race.ts";
@@ -25,7 +24,6 @@ export const mutants: readonly Mutant[] = [
   ...rollingChainMutants,
   ...livenessMutants,
   ...gateMutants,
-  ...groupCommitMutants,
   ...semaphoreMutants,
   ...pathLockMutants,
   ...commitAnswerMutants,

@@ -44,7 +44,10 @@ class FailingCalls {
 const openDescriptors = (): number => readdirSync("/proc/self/fd").length;
 const isLinux = process.platform === "linux";
 
-/** Fails call 1, 2, 3 … of `action` until it is done before; each time it must end well, or in an error of ours. Then `check`. */
+/**
+ * Fails call 1, 2, 3 … of `action` until it is done before; each time it must end well, or in an
+ * error of ours. Then `check`.
+ */
 async function tryAllCalls(
   errno: string,
   failing: FailingCalls,
@@ -84,7 +87,7 @@ describe.each(tables)("on the real disk with %s calls", (_, calls) => {
     const place = await makeRealPlace();
     const failing = new FailingCalls(calls);
     const staging = { ...place.staging, disk: new NodeDisk(local, failing.calls) };
-    // What could not be removed is not counted against whoever comes next.
+    // What could not be removed is not counted against the next attempt.
     const temps = (): string[] => {
       const names = readdirSync(place.temp);
       for (const name of names) rmSync(join(place.temp, name));

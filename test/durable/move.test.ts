@@ -1,4 +1,5 @@
-// What a rename means that failed: its source tells whether it has happened, and its target by whom.
+// What a failed rename means: its source tells whether it has happened, and its target which
+// process did it.
 import { beforeEach, describe, expect, it } from "vitest";
 import { unlinkIfThere } from "../../src/durable/publish/directory.ts";
 import { canLinkFrom, moveOnce, renameOnce } from "../../src/durable/publish/publish.ts";

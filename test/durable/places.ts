@@ -1,4 +1,5 @@
-// The disks on which one and the same guarantee is tested: a real directory, memory, and the simulated server.
+// The disks on which one and the same guarantee is tested: a real directory, memory, and the
+// simulated server.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Staging } from "../../src/durable/publish/staging.ts";

@@ -1,4 +1,5 @@
-// A state that is as large as it may be: the epoch after it has to begin with it, or nobody could append any more, not even a smaller one.
+// A state that is as large as it may be: the epoch after it has to begin with it, or no process
+// could append any more, not even a smaller one.
 import { expect, it } from "vitest";
 import { recordBytesMax } from "../../src/format/record.ts";
 import { isHoldfastError } from "../../src/errors.ts";

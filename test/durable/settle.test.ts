@@ -10,8 +10,8 @@ const leaseMs = 8000;
 const join = (world: World, process: string, machine = "machine"): Promise<Ground> =>
   Ground.open(world.ports(process, machine), "/ground", { leaseMs });
 
-const tempOf = async (ground: Ground): Promise<string> => (await ground.life()).temp;
-const idOf = async (ground: Ground): Promise<string> => (await ground.life()).holder.id;
+const tempOf = async (ground: Ground): Promise<string> => (await ground.session()).temp;
+const idOf = async (ground: Ground): Promise<string> => (await ground.session()).holder.id;
 
 describe("a holder is settled", () => {
   it("when it was killed: declared dead, and its temp directory removed with what is in it", async () => {

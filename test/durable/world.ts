@@ -1,4 +1,5 @@
-// A simulated server with machines and processes whose calls are answered at once, whose time passes only by hand, and in which one call can be made to fail.
+// A simulated server with machines and processes whose calls are answered at once, whose time
+// passes only by hand, and in which one call can be made to fail.
 import type { Volume } from "../../src/ports/disk.ts";
 import type { TreeNode } from "../../src/ports/memory/tree.ts";
 import type { Ports } from "../../src/ports/ports.ts";
@@ -108,13 +109,13 @@ export class World {
   /** Lets `action` run until `process` makes its call number `at`, which it does not survive. */
   async killAtCall(process: string, at: number, action: () => Promise<unknown>): Promise<void> {
     this.#doom = { process, left: at };
-    // It never comes back when the kill does, and its result is nobody's concern.
+    // It never comes back when the kill does, and its result does not matter.
     action().catch(() => undefined);
     await this.settle();
     this.#doom = undefined;
   }
 
-  /** Lets the time pass, and everybody do what is due on the way. */
+  /** Lets the time pass, and every process do what is due on the way. */
   async advance(ms: number): Promise<void> {
     const endMs = this.nowMs + ms;
     for (;;) {
@@ -127,7 +128,7 @@ export class World {
     await this.settle();
   }
 
-  /** Until nobody can do anything without more time. */
+  /** Until no process can do anything without more time. */
   async settle(): Promise<void> {
     do await new Promise((resolve) => setImmediate(resolve));
     while (this.#answerWaiting());
@@ -184,7 +185,7 @@ export class World {
       ? outcomes.find(({ label }) => label === this.#fault?.label)
       : undefined;
     if (spoilt !== undefined) this.spoiled.push(what);
-    // Somebody may have waited for what this call does.
+    // Another process may have waited for what this call does.
     if (this.#waiting.length > 0) setImmediate(() => this.#answerWaiting());
     return (spoilt ?? outcomes[0])!.run();
   }

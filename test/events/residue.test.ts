@@ -86,7 +86,7 @@ it(`the deaths of ${times} holders are forgotten, each by the next sweep but one
     const ground = await Ground.open(ports, "/ground");
     await ground.sweep();
     // As the kernel does with the files of a process that was killed.
-    await (await ground.life()).abandon();
+    await (await ground.session()).abandon();
   });
   // The ground's own record, a record and a heartbeat of the last one, and the record of one death.
   expect(most).toBe(4);
@@ -95,7 +95,7 @@ it(`the deaths of ${times} holders are forgotten, each by the next sweep but one
 it("a ground in which thousands have died before is clean after a few sweeps, and each of them is short", async () => {
   const ports = await memoryPorts();
   const [ground, old] = [await Ground.open(ports, "/ground"), await Ground.open(ports, "/ground")];
-  const { holder } = await old.life();
+  const { holder } = await old.session();
   await old.close();
   for (let count = 0; count < 2500; count++) {
     const id = holder.id.slice(0, -4) + String(count).padStart(4, "0");

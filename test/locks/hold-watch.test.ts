@@ -37,7 +37,7 @@ describe("the signal of a hold", () => {
       },
     };
     const locks = await world.open({ leaseMs: 600, tamper: (ports) => ({ ...ports, heart }) });
-    const life = await locks.table.ground.life();
+    const life = await locks.table.ground.session();
     const hold = await locks.acquire("x");
     const { signal } = hold;
     const order: string[] = [];

@@ -18,7 +18,7 @@ const at = (...names: string[]): string => join(world.root, ...names);
 /** As another process does that takes it for dead, and comes no further. */
 async function declareDead({ table }: TablePathLocks): Promise<void> {
   const { layout } = table.ground;
-  const { holder } = await table.ground.life();
+  const { holder } = await table.ground.session();
   await rename(layout.record(holder.id), layout.deathRecord(holder.id));
 }
 

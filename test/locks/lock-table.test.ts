@@ -51,7 +51,7 @@ it("drops nobody who holds when its own directory was swept, and goes on with an
   const [holder, sleeper] = [await world.open({ tamper }), await world.open({ tamper })];
   const hold = await holder.acquire("x");
   const { ground } = sleeper.table;
-  const life = await ground.life();
+  const life = await ground.session();
   await rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
   await rm(life.temp, { recursive: true });
   await expect(sleeper.tryAcquire("x")).rejects.toMatchObject({ code: "LOCK_LOST" });

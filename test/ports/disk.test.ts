@@ -262,7 +262,7 @@ describe("syncDirectory", () => {
 });
 
 describe("an open file", () => {
-  it("ends those who use its bare descriptor before it closes", async () => {
+  it("ends the users of its bare descriptor before it closes", async () => {
     const path = join(makeScratch(), "a");
     writeFileSync(path, "");
     const steps: string[] = [];

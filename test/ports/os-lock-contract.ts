@@ -1,4 +1,5 @@
-// What every OS lock promises within one kernel, whatever it is made of: the contract of src/ports/os-lock.ts as tests.
+// What every OS lock promises within one kernel, whatever it is made of: the contract of
+// src/ports/os-lock.ts as tests.
 import { setTimeout as sleep } from "node:timers/promises";
 import { posix } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -60,7 +61,7 @@ export function describeOsLockContract(
       expect(await a.tryLock()).toBe(false);
     });
 
-    it("does not exclude those who lock another file", async () => {
+    it("does not exclude a process that locks another file", async () => {
       const [a, b] = [await open(at("lock")), await open(at("other"))];
       expect([await a.tryLock(), await b.tryLock()]).toEqual([true, true]);
     });
@@ -162,7 +163,7 @@ export function describeOsLockContract(
       expect(new Set(identities).size).toBe(10);
     });
 
-    it("says in its file who has it, and nothing when it is free", async () => {
+    it("names its holder in its file, and nothing when it is free", async () => {
       const note = new TextEncoder().encode("it is mine\n");
       const read = async (): Promise<string> =>
         new TextDecoder().decode((await world.disk.readFile(at("lock"), 100)).subarray(0, note.length)).trim();
@@ -192,7 +193,7 @@ export function describeOsLockContract(
       expect(await b.tryLock()).toBe(true);
     });
 
-    it("is not free for the one who has it", async () => {
+    it("is not free for its holder", async () => {
       const a = await open(at("lock"));
       await a.lock();
       expect(await a.tryLock()).toBe(false);

@@ -12,7 +12,10 @@ export function makeScratch(): string {
   return directory;
 }
 
-/** Root may do everything, so a refusal can only be seen as somebody else. Without root it runs as the user that we are. */
+/**
+ * Root may do everything, so a refusal can only be seen as another user. Without root it runs as
+ * the current user.
+ */
 export async function asOrdinaryUser<T>(action: () => Promise<T>): Promise<T> {
   if (process.geteuid?.() !== 0) return action();
   process.seteuid?.(65534);

@@ -39,7 +39,8 @@ describe("the volume of a path on Linux", () => {
   });
 
   it("is not one that a later mount above it hides", () => {
-    // A share was mounted, and then another thing over the directory that it is in; to writers on it a wrong "local" would lose writes.
+    // A share was mounted, and then another thing over the directory that it is in; to writers on
+    // it a wrong "local" would lose writes.
     const hidden = `27 1 254:0 / / rw - ext4 /dev/vda rw
 50 27 0:50 / /data/share rw - ext4 /dev/vdb rw
 51 27 0:51 / /data rw - nfs4 server:/data rw`;

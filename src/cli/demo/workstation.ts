@@ -48,7 +48,7 @@ async function workOnce(
   options: WorkOptions,
 ): Promise<Receipt | undefined> {
   if (options.signal.aborted) return undefined;
-  const life = await ground.life();
+  const life = await ground.session();
   try {
     return await station.work(sequence, options);
   } catch (error) {

@@ -39,9 +39,10 @@ export class Chain<T> {
   }
 
   /**
-   * Adds the record that `make` derives from the newest one, or nothing when it returns undefined: compare-and-swap without a lock. `make` may be called
-   * several times. What is returned is durable, and its number is won for good. A crash leaves the entry whole or absent. `id` must be new
-   * with each append; after OUTCOME_UNKNOWN, whether it is in the chain tells what happened.
+   * Adds the record that `make` derives from the newest one, or nothing when it returns undefined:
+   * compare-and-swap without a lock. `make` may be called several times. What is returned is
+   * durable, and its number is won for good. A crash leaves the entry whole or absent. `id` must be
+   * new with each append; after OUTCOME_UNKNOWN, whether it is in the chain tells what happened.
    */
   async append(
     id: string,
@@ -51,19 +52,20 @@ export class Chain<T> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const body = make(newest);
       if (body === undefined) {
-        // A refusal is an answer that somebody acts on: it must not rest on what this process happened to know.
+        // A refusal is acted on: it must not rest on what this process happened to know.
         const seen = await this.last();
         if (seen?.number === newest?.number) return undefined;
         newest = seen;
         continue;
       }
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
-      // The race itself asks whether the number is free: looking first would only add an answer that may be old.
+      // The race itself asks whether the number is free: looking first would only add an answer that
+      // may be old.
       if (await this.#put(entry)) return this.#remember(entry);
       this.#remember(await this.get(entry.number));
       newest = await this.last();
     }
-    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
+    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times. Nothing was written: try again later.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 
@@ -82,14 +84,21 @@ export class Chain<T> {
     }
   }
 
-  /** Makes this entry and all before it durable: what is built on it must not be there without it after a power cut. */
+  /**
+   * Makes this entry and all before it durable: its author may not have synced it yet, and what is
+   * built on it must not outlive it.
+   */
   async makeDurable(number: number): Promise<void> {
     await this.#race.makeDurable(number);
   }
 
-  /** The newest entry that can be seen. On a network mount it may be old by as much as a listing is there; an append finds out. */
+  /**
+   * The newest entry that can be seen. On a network mount it may be old by as much as a listing is
+   * there; an append finds out.
+   */
   async last(): Promise<ChainEntry<T> | undefined> {
-    // A listing tells all names at once. Going forward name by name would leave "absent" in the caches of a network mount.
+    // A listing tells all names at once. Going forward name by name would leave "absent" in the
+    // caches of a network mount.
     if (this.#known !== undefined && this.#staging.disk.volume.kind === "local") return await this.#after(this.#known);
     const newest = await this.#highestNumber();
     if (newest <= (this.#known?.number ?? 0)) return this.#known;
@@ -130,7 +139,8 @@ export class Chain<T> {
 
   async #highestNumber(): Promise<number> {
     let highest = 0;
-    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments. Foreign files are none of our business.
+    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments.
+    // Foreign files are left alone.
     for (const name of await this.#staging.disk.list(this.#directory))
       highest = Math.max(highest, findSlotNumber(name) ?? 0);
     return highest;

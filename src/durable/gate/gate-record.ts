@@ -1,4 +1,5 @@
-// Which kind of gate guards a directory: decided once, recorded in the directory, and binding for every process of every machine.
+// Which kind of gate guards a directory: decided once, recorded in the directory, and binding for
+// every process of every machine.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { objectOf, textOf, wordOf } from "../../format/decoding.ts";
 import { makeId } from "../../format/id.ts";
@@ -8,7 +9,10 @@ import { Gate } from "./gate.ts";
 import { decideRecord, findDecision } from "../publish/record-file.ts";
 import type { Staging } from "../publish/staging.ts";
 
-/** `os`: an OS lock, for directories that one machine uses. `table`: a lock in the ground's table, which holds between machines. */
+/**
+ * `os`: an OS lock, for directories that one machine uses. `table`: a lock in the ground's table,
+ * which holds between machines.
+ */
 export type GateKind = "os" | "table";
 
 interface GateRecord {
@@ -24,7 +28,10 @@ const gateRecordKind: RecordKind<GateRecord> = {
   },
 };
 
-/** The OS gate of a directory whose recorded kind is `os`. UNSUPPORTED_DISK where such a lock may not hold: two kinds of gates exclude nobody, so there is no falling back. */
+/**
+ * The OS gate of a directory whose recorded kind is `os`. UNSUPPORTED_DISK where such a lock may
+ * not hold. There is no fallback: processes with two kinds of gates do not exclude each other.
+ */
 export async function openOsGate(ports: Ports, directory: string): Promise<Gate> {
   const { kind, type } = ports.disk.volume;
   if (kind !== "local") {
@@ -34,7 +41,10 @@ export async function openOsGate(ports: Ports, directory: string): Promise<Gate>
   return await Gate.open(ports, { lockPath: lockPathOf(directory), turnstilePath: `${directory}/.store.next` });
 }
 
-/** The gate of `directory`, where it is an OS lock. UNSUPPORTED_DISK where it is a lock in a table: that one is opened by `openStoreLock` of "holdfast/locks". */
+/**
+ * The gate of `directory`, where it is an OS lock. UNSUPPORTED_DISK where it is a lock in a table:
+ * that one is opened by `openStoreLock` of "holdfast/locks".
+ */
 export async function openGate(ports: Ports, staging: Staging, directory: string): Promise<Gate> {
   if ((await decideGate(ports, staging, directory)) === "os") return await openOsGate(ports, directory);
   const why = "is guarded by the lock table, because its file system is not known to be local; use openStoreLock";
@@ -51,7 +61,10 @@ export async function findGateKind(ports: Ports, directory: string): Promise<Gat
   return (await findGate(ports, directory))?.gate;
 }
 
-/** The recorded kind; decides it when there is none: `os` only where the file system is known to be local. */
+/**
+ * The recorded kind; decides it when there is none: `os` only where the file system is known to be
+ * local.
+ */
 export async function decideGate(ports: Ports, staging: Staging, directory: string): Promise<GateKind> {
   const recorded = await findGateKind(ports, directory);
   if (recorded !== undefined) return recorded;
@@ -60,7 +73,10 @@ export async function decideGate(ports: Ports, staging: Staging, directory: stri
   return (await decideRecord(staging, gateRecordKind, recordOf(directory), { id, gate })).gate;
 }
 
-/** A file system that is not known to be local may be another machine's too, and a test in one kernel proves nothing about that. */
+/**
+ * A file system that is not known to be local may be another machine's too, and a test in one
+ * kernel proves nothing about that.
+ */
 async function hasTrustworthyOsLocks({ disk, osLock }: Ports, directory: string): Promise<boolean> {
   if (disk.volume.kind !== "local") return false;
   try {

@@ -4,10 +4,9 @@
 // resumes from cannot change under him: the late checkpoint of one who slept past his lease never counts.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { growingEpochs } from "../../durable/chain/epoch-rollover.ts";
-import type { Staging } from "../../durable/publish/staging.ts";
+import { retryIfSwept, type Staging } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
-import { despiteSleep } from "../../durable/liveness/despite-sleep.ts";
 import { checkpointKind, counts, unbegun, type Checkpoint } from "./checkpoint.ts";
 import { LeasedWork } from "./tenure.ts";
 
@@ -40,7 +39,7 @@ export class Checkpoints {
 
   /** Makes the chain if there is none. */
   static async open(staging: Staging, directory: string, options: CheckpointsOptions): Promise<Checkpoints> {
-    const chain = await despiteSleep(() =>
+    const chain = await retryIfSwept(() =>
       RollingChain.open<Checkpoint>(staging, directory, {
         kind: checkpointKind,
         initial: unbegun,
@@ -137,7 +136,7 @@ export class Checkpoints {
   }
 
   async #append(id: string, change: (newest: Checkpoint) => Checkpoint | undefined): Promise<Checkpoint | undefined> {
-    const entry = await despiteSleep(() => this.#chain.append(id, change));
+    const entry = await retryIfSwept(() => this.#chain.append(id, change));
     if (entry !== undefined) this.#options.onSaved?.();
     return entry?.state;
   }

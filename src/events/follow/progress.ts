@@ -1,5 +1,6 @@
 // Waiting until a piece of work has come to a position, whichever process does it: by looking, ever more rarely, and at once when it is done here.
 import type { Cancel } from "../../common.ts";
+import { Sleeper } from "../../ports/sleeper.ts";
 import type { LogAccess } from "../log-access.ts";
 import { unbegun, type Checkpoint } from "./checkpoint.ts";
 import { rewound } from "./checkpoints.ts";
@@ -10,8 +11,6 @@ import type { Failure } from "./loop.ts";
 const firstPauseMs = 4;
 const pauseMsMax = 250;
 const growth = 1.4;
-/** Nobody sees it: it only ends a sleep. */
-const woken = "woken";
 
 export interface Progress {
   readonly following: Following;
@@ -30,26 +29,23 @@ export async function waitUntilProcessed(position: number, progress: Progress, {
   if (!(Number.isSafeInteger(position) && position >= 0))
     throw new RangeError(`A position is a whole number from 0, not ${position}.`);
   const { following, access, findFailure } = progress;
-  let hint = new AbortController();
-  const wake = (): void => hint.abort(woken);
-  following.waiting.add(wake);
-  signal?.addEventListener("abort", wake, { once: true });
+  const sleeper = new Sleeper(access.ports.clock);
+  following.waiting.add(sleeper.wake);
   try {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * growth)) {
       signal?.throwIfAborted();
       // Before the look: what happens during it ends the sleep after it.
-      if (hint.signal.aborted) hint = new AbortController();
+      sleeper.forgetWakeUps();
       // Before the look, too: what was reached before the failure counts.
       const failure = findFailure();
       if (await isReached(position, progress)) return;
       signal?.throwIfAborted();
       following.mustBeOpen();
       if (failure !== undefined) throw failure.error;
-      await access.ports.clock.sleep(pauseMs, { signal: hint.signal }).catch(() => undefined);
+      await sleeper.sleep(pauseMs, signal);
     }
   } finally {
-    following.waiting.delete(wake);
-    signal?.removeEventListener("abort", wake);
+    following.waiting.delete(sleeper.wake);
   }
 }
 

@@ -1,10 +1,9 @@
 // The catalog of a projection: which generation of its documents is read, and which one is being built to replace it. A rolling chain, so that it never goes back.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
-import type { Staging } from "../../durable/publish/staging.ts";
+import { retryIfSwept, type Staging } from "../../durable/publish/staging.ts";
 import { countOf, objectOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
-import { despiteSleep } from "../../durable/liveness/despite-sleep.ts";
 
 export interface GenerationFacts {
   /** Also the name of its directory. Never used again. */
@@ -30,7 +29,7 @@ export class Catalog {
   }
 
   static async open(staging: Staging, directory: string, bootId: string): Promise<Catalog> {
-    const chain = await despiteSleep(() =>
+    const chain = await retryIfSwept(() =>
       RollingChain.open<CatalogState>(staging, directory, {
         kind: catalogKind,
         initial: { last: 0 },
@@ -81,7 +80,7 @@ export class Catalog {
 
   async #change(change: (state: CatalogState) => CatalogState | undefined): Promise<CatalogState> {
     const id = randomName(this.#staging.random.bytes(16));
-    const entry = await despiteSleep(() => this.#chain.append(id, change));
+    const entry = await retryIfSwept(() => this.#chain.append(id, change));
     return entry?.state ?? (await this.read());
   }
 }

@@ -19,7 +19,7 @@ export interface UnopenedLog {
 export async function findUnopened(ports: Ports, directory: string): Promise<UnopenedLog> {
   const path = `${directory}/.holdfast`;
   const join = (): Promise<Ground> => Ground.open(ports, path);
-  const ground = await joinOrLook(directory, join, () => Ground.look(ports, path));
+  const ground = await joinOrLook(directory, join, () => Ground.openUnjoined(ports, path));
   try {
     // That it cannot be read is told by those who verify.
     const record = await unlessDamaged(() => findLog(ports.disk, directory));

@@ -1,7 +1,7 @@
 // Lock files of the `.ovlock` kind as they are found on the disk: whose they are, whether they still count, and which of them stands in the way.
 import type { BlockingLock, LockMode } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
-import { discard, stage } from "../../durable/publish/staging.ts";
+import { withServerClock } from "../../durable/liveness/server-age.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
@@ -119,12 +119,7 @@ export class ForeignLocks {
       const [oldest] = this.#watched.keys();
       if (this.#watched.size > watchedMax && oldest !== undefined) this.#watched.delete(oldest);
     }
-    const probe = await stage(staging, new Uint8Array(), { sync: false });
-    try {
-      return (await ports.disk.stat(probe)).mtimeMs - mtimeMs > leaseMs;
-    } finally {
-      await discard(staging, probe);
-    }
+    return await withServerClock(staging, async (clock) => (await clock.ageMsOf(mtimeMs)) > leaseMs);
   }
 
   /** Undefined when it is gone; empty when it cannot be a token, or may not be read. */

@@ -1,7 +1,7 @@
 // The mirror: what this process holds, shown to foreign programs as lock files of the `.ovlock` kind, and theirs respected. Never the truth: that is the lock table.
 import type { Waiting } from "../../common.ts";
 import type { AcquireWait } from "../path/acquire.ts";
-import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
+import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { randomName } from "../../format/id.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
@@ -39,7 +39,7 @@ export class Interop {
   }
 
   static async open(ground: Ground, options: InteropOptions): Promise<Interop> {
-    const { leaseMs } = (await ground.life()).holder;
+    const { leaseMs } = (await ground.session()).holder;
     const tree = await InteropTree.open(ground.ports, { root: options.root, skipped: ground.layout.directory });
     const ourPrefix = `holdfast.${ground.id.slice(-groundDigits)}.`;
     const foreign = new ForeignLocks(ground, tree, { leaseMs, ourPrefix });
@@ -59,7 +59,7 @@ export class Interop {
     if (!this.#files.grants.includes(grant)) grant.onOver.push(() => void this.hide(grant));
     const before = this.#files.begin(grant);
     this.#refreshWhileShown();
-    const leftMs = Math.max(0, timeoutMs - (clock.monotonicMs() - startMs));
+    const leftMs = leftMsOf(clock, { startMs, timeoutMs });
     const { closed } = this.#options;
     const deadline = new Deadline(clock, { timeoutMs: leftMs, signal, closed, timedOut: () => expired });
     const refused = (blocker: FoundLock): Error => this.#place.foreign.refused(claims, timeoutMs, blocker);
@@ -90,7 +90,7 @@ export class Interop {
     try {
       await this.show(grant, claims, { ...waiting, startMs });
       // Both waits together last no longer than was asked for.
-      await work({ ...waiting, timeoutMs: Math.max(0, (waiting.timeoutMs ?? 0) - (clock.monotonicMs() - startMs)) });
+      await work({ ...waiting, timeoutMs: leftMsOf(clock, { ...waiting, startMs }) });
     } finally {
       await this.adapt(grant);
     }

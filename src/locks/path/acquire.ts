@@ -1,6 +1,6 @@
 // The way in: how a caller of this process comes to a grant, first through the line of the process and then through the lock table.
 import type { Waiting } from "../../common.ts";
-import { Deadline } from "../../durable/wait/deadline.ts";
+import { Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { holdfastError } from "../../errors.ts";
 import { describeBlockers, lockTimeout } from "./describe.ts";
@@ -60,7 +60,7 @@ export class Acquirer {
     const { asked, parent } = wish;
     for (let attempt = 0; attempt < resolvingsMax; attempt++) {
       this.#closed.throwIfAborted();
-      const life = await this.#table.ground.life();
+      const life = await this.#table.ground.session();
       parent?.mustHold();
       const claims = await this.#claims(asked);
       const ask: Ask = { ...wish, claims, life };
@@ -159,7 +159,7 @@ export class Acquirer {
   async #takeOn({ asked, claims, tag }: Ask, passed: PassedRequest): Promise<Grant> {
     try {
       this.#closed.throwIfAborted();
-      passed.life.mustGoOn();
+      passed.life.throwIfOver();
       return new Grant({ ...passed, asked, claims, sinceMs: this.#clock.wallMs(), tag });
     } catch (error) {
       await this.#table.release(passed.id).catch(() => undefined);
@@ -193,7 +193,7 @@ export class Acquirer {
       await this.#table.completeOrphans(table, (redo) => conflictsWith(claims, redo.claims));
       parent?.mustHold();
       this.#closed.throwIfAborted();
-      life.mustGoOn();
+      life.throwIfOver();
     } catch (error) {
       await this.#table.release(request.id).catch(() => undefined);
       throw error;
@@ -211,7 +211,7 @@ export class Acquirer {
   async #waitInTable(queued: QueuedRequest, ask: Ask): Promise<void> {
     const { life, parent } = ask;
     const mustGoOn = (): void => {
-      life.mustGoOn();
+      life.throwIfOver();
       parent?.mustHold();
     };
     await this.#waiting(
@@ -245,8 +245,8 @@ export class Acquirer {
     }
   }
 
-  #leftMs({ patience: { timeoutMs = 0, startMs } }: Ask): number {
-    return timeoutMs <= 0 || timeoutMs === Infinity ? timeoutMs : timeoutMs - (this.#clock.monotonicMs() - startMs);
+  #leftMs({ patience }: Ask): number {
+    return leftMsOf(this.#clock, patience);
   }
 
   async #whoConflicts({ claims }: Ask): Promise<LockRequestRecord[]> {

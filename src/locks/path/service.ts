@@ -75,7 +75,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     checkTimeout(options.timeoutMs ?? 0);
     const { root, slotsPerEpoch, toLook, TableClass = LockTable } = options;
     // One that only looks has none, and needs none.
-    if (!toLook) await ground.life();
+    if (!toLook) await ground.session();
     const keys = await openKeys(ground, options);
     const table = await TableClass.open(ground, { root, slotsPerEpoch, toLook });
     if (!toLook) {
@@ -242,7 +242,7 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
 
   async #life(): Promise<HolderSession> {
     this.#closed.signal.throwIfAborted();
-    return await this.table.ground.life();
+    return await this.table.ground.session();
   }
 
   async #standing(): Promise<LockRequestRecord[]> {

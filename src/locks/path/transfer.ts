@@ -17,7 +17,7 @@ export async function handOver(
   { expiresMs }: { readonly expiresMs: number },
 ): Promise<string> {
   if (!(expiresMs > 0)) throw new RangeError(`expiresMs must be a number of milliseconds above 0, not ${expiresMs}.`);
-  grant.life.mustGoOn();
+  grant.life.throwIfOver();
   const { disk, random } = table.ground.ports;
   const secret = randomName(random.bytes(16));
   const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
@@ -62,7 +62,7 @@ export async function takeOver(table: LockTable, token: string, life: HolderSess
     await table.drop([offered]);
     throw noSuch(token, `nobody took it within ${offered.transfer?.expiresMs} ms`);
   }
-  life.mustGoOn();
+  life.throwIfOver();
   let mine: LockRequestRecord | undefined;
   let entry;
   try {

@@ -12,7 +12,7 @@ import {
   openOsGate,
   type GateKind,
 } from "../../durable/gate/gate-record.ts";
-import { mustBeMeant } from "../../durable/publish/record-file.ts";
+import { checkExpectedStore } from "../../durable/publish/record-file.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { PathHold } from "../path/path-hold.ts";
@@ -66,7 +66,7 @@ export async function createStoreLock(
   { timeoutMs = 5000, leaseMs, ...meant }: StoreLockOptions = {},
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
-  mustBeMeant({ what: "store lock", path: directory, found: await findGate(ports, directory) }, meant);
+  checkExpectedStore({ what: "store lock", path: directory, found: await findGate(ports, directory) }, meant);
   const { gate, excluder } = await openExcluder(ports, directory, leaseMs);
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
@@ -155,7 +155,7 @@ export async function findStoreHolder(ports: Ports, directory: string): Promise<
   } catch (error) {
     if (!isUnwritable(error)) throw error;
   }
-  const table = await openTableGate(await Ground.look(ports, groundOf(directory)), directory, { toLook: true });
+  const table = await openTableGate(await Ground.openUnjoined(ports, groundOf(directory)), directory, { toLook: true });
   try {
     return await table.findHolder();
   } finally {

@@ -39,7 +39,7 @@ export async function enqueue(
   const { claims, life, tag, within } = wanted;
   const sinceMs = Math.floor(table.ground.ports.clock.wallMs());
   for (;;) {
-    life.mustGoOn();
+    life.throwIfOver();
     let blockers: LockRequestRecord[] = [];
     let circle: LockRequestRecord[] | undefined;
     let overtaken: LockRequestRecord[] = [];

@@ -144,7 +144,7 @@ export class LockTable {
   }
 
   async #request(change: (table: Table, made: NewRequest) => Table | undefined): Promise<MadeRequest | undefined> {
-    const { holder } = await this.ground.life();
+    const { holder } = await this.ground.session();
     let id = "";
     let entry;
     try {

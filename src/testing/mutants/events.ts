@@ -238,7 +238,7 @@ export const eventMutants: readonly Mutant[] = [
     name: "events: a segment whose name is not durable (E14)",
     about: "The first line is acknowledged, and the power cut takes the whole file.",
     scenario: scenarioNamed(localEventScenarios(withLocal(CreatesSegments)), "events: segments that are full at once"),
-    breaks: new RegExp(`${lost.source}|is no valid segment record|${refused}`),
+    breaks: new RegExp(`${lost.source}|is not a valid segment record|${refused}`),
   },
   {
     name: "events: lines behind an older head are left behind",

@@ -1,4 +1,5 @@
-// Two refuted designs of a chain that forgets: one checks its win against a listing, the other against a floor file.
+// Two refuted designs of a chain that forgets: one checks its win against a listing, the other
+// against a floor file.
 import { slotName, findSlotNumber } from "../../format/name.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";

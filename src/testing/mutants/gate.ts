@@ -4,7 +4,9 @@ import type { GateHold } from "../../durable/gate/gate.ts";
 import { gateScenarios, type OpenGate } from "../scenarios/durable/gate.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-/** First come, first served, among the callers of one process; the others have a line of their own. */
+/**
+ * First come, first served, among the callers of one process; the others have a line of their own.
+ */
 const gatePerProcess: OpenGate = async () => {
   const turn = new Fifo();
   return {
@@ -34,7 +36,7 @@ export const gateMutants: readonly Mutant[] = [
   },
   {
     name: "gate whose lock file is not compared with its name",
-    about: "A process that has the old file open and one that opens the new one exclude nobody.",
+    about: "A process that has the old file open and one that opens the new one do not exclude each other.",
     scenario: {
       ...scenarioNamed(gateScenarios(), "gate: lock files that are deleted while no other process is inside"),
       quirks: { osLocks: "uncompared" },

@@ -1,4 +1,4 @@
-// Known-wrong ways to tell who is alive.
+// Known-wrong ways to tell which holders are alive.
 import { decodeBeat, encodeBeat } from "../../format/beat.ts";
 import { Ground } from "../../durable/liveness/ground.ts";
 import { DeadHolderCleanup } from "../../durable/liveness/dead-holder-cleanup.ts";
@@ -13,12 +13,12 @@ import { groundScenarios } from "../scenarios/durable/ground.ts";
 import { livenessScenarios, type Judging } from "../scenarios/durable/liveness.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-const realWitness: Judging["makeWitness"] = (ports, layout) => new LivenessJudge(ports, layout);
-const realDeadline: Judging["goesOn"] = async (life) => !life.isOver;
+const realJudge: Judging["makeJudge"] = (ports, layout) => new LivenessJudge(ports, layout);
+const realDeadline: Judging["goesOn"] = async (session) => !session.isOver;
 
 /** A holder that comes late writes its heartbeat again, finds its file in place, and continues. */
-async function continuesLate(life: HolderSession, ports: Ports): Promise<boolean> {
-  const file = await ports.disk.open(life.temp.replace("/temp/", "/holders/").concat(".beat"), "write");
+async function continuesLate(session: HolderSession, ports: Ports): Promise<boolean> {
+  const file = await ports.disk.open(session.temp.replace("/temp/", "/holders/").concat(".beat"), "write");
   await file.write(0, encodeBeat(99, ports.clock.wallMs()));
   await file.close();
   return true;
@@ -30,26 +30,26 @@ function withTirelessHeart(ports: Ports): Ports {
 }
 
 /** Compares the time in the heartbeat with the clock of the machine that judges. */
-const comparesClocks: Judging["makeWitness"] = (ports: Ports, layout: GroundLayout) => ({
-  look: async (holder: HolderRecord): Promise<HolderState> => {
+const comparesClocks: Judging["makeJudge"] = (ports: Ports, layout: GroundLayout) => ({
+  observe: async (holder: HolderRecord): Promise<HolderState> => {
     const beat = decodeBeat(await ports.disk.readFile(layout.beat(holder.id), 100));
     return ports.clock.wallMs() - (beat?.wallMs ?? 0) > holder.leaseMs ? "dead" : "alive";
   },
 });
 
 /** Looks the holder's pid up in its own process table. */
-const looksUpPids: Judging["makeWitness"] = (ports: Ports) => ({
-  look: async (holder: HolderRecord): Promise<HolderState> => ports.host.processState(holder.pid, ""),
+const looksUpPids: Judging["makeJudge"] = (ports: Ports) => ({
+  observe: async (holder: HolderRecord): Promise<HolderState> => ports.host.processState(holder.pid, ""),
 });
 
 /** Takes the stamp of a beat for the time at which it was made. */
 class BelievesStamps extends Ground {
-  protected override newRemains(): DeadHolderCleanup {
-    return new RemainsByStamps(this.ports, this.layout);
+  protected override newCleanup(): DeadHolderCleanup {
+    return new CleanupByStamps(this.ports, this.layout);
   }
 }
 
-class RemainsByStamps extends DeadHolderCleanup {
+class CleanupByStamps extends DeadHolderCleanup {
   protected override stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
     return [beat ?? temp].filter((stat) => stat !== undefined);
   }
@@ -57,12 +57,12 @@ class RemainsByStamps extends DeadHolderCleanup {
 
 /** Takes away the record of a death before what it stands for. */
 class ForgetsDeathsFirst extends Ground {
-  protected override newRemains(): DeadHolderCleanup {
-    return new RemainsForgettingFirst(this.ports, this.layout);
+  protected override newCleanup(): DeadHolderCleanup {
+    return new CleanupForgettingFirst(this.ports, this.layout);
   }
 }
 
-class RemainsForgettingFirst extends DeadHolderCleanup {
+class CleanupForgettingFirst extends DeadHolderCleanup {
   protected override async forget(id: string): Promise<void> {
     await this.ports.disk.unlink(this.layout.deathRecord(id));
     await super.forget(id);
@@ -98,7 +98,7 @@ export const livenessMutants: readonly Mutant[] = [
     name: "late holder that continues (V1)",
     about: "It was judged dead while it slept, wakes and goes on.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: continuesLate, makeWitness: realWitness }),
+      livenessScenarios({ goesOn: continuesLate, makeJudge: realJudge }),
       "liveness: a sleeping holder is evicted",
     ),
     breaks: /acted after it was judged dead/,
@@ -107,31 +107,31 @@ export const livenessMutants: readonly Mutant[] = [
     name: "late heart that beats again",
     about: "After a sleep the heart's thread wakes first, and the main thread finds its last beat fresh.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: realWitness, adapt: withTirelessHeart }),
+      livenessScenarios({ goesOn: realDeadline, makeJudge: realJudge, adapt: withTirelessHeart }),
       "liveness: a sleeping holder is evicted",
     ),
     breaks: /acted after it was judged dead/,
   },
   {
     name: "clocks of two machines compared",
-    about: "A clock that is ahead kills everybody.",
+    about: "A clock that is ahead kills every holder.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: comparesClocks }),
-      "liveness: clocks that jump kill nobody",
+      livenessScenarios({ goesOn: realDeadline, makeJudge: comparesClocks }),
+      "liveness: clocks that jump kill no holder",
     ),
     breaks: /acted after it was judged dead/,
   },
   {
     name: "pid liveness at pid 1",
-    about: "In its own container every witness finds itself under pid 1: the dead look alive for ever.",
-    scenario: scenarioNamed(livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }), inContainers),
+    about: "In its own container every judge finds itself under pid 1: the dead look alive for ever.",
+    scenario: scenarioNamed(livenessScenarios({ goesOn: realDeadline, makeJudge: looksUpPids }), inContainers),
     breaks: /a dead holder was judged alive/,
   },
   {
     name: "pid liveness and a foreign container",
     about: "A pid that this container does not have belongs to a living process of another.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }),
+      livenessScenarios({ goesOn: realDeadline, makeJudge: looksUpPids }),
       "liveness: a pid of another container",
     ),
     breaks: /a living holder was judged dead/,
@@ -140,7 +140,7 @@ export const livenessMutants: readonly Mutant[] = [
     name: "pid liveness and reuse",
     about: "The pid of a dead holder belongs to another process by now.",
     scenario: scenarioNamed(
-      livenessScenarios({ goesOn: realDeadline, makeWitness: looksUpPids }),
+      livenessScenarios({ goesOn: realDeadline, makeJudge: looksUpPids }),
       "liveness: a pid that is used again",
     ),
     breaks: /a dead holder was judged alive/,
@@ -148,20 +148,20 @@ export const livenessMutants: readonly Mutant[] = [
   {
     name: "own directory swept, another's file taken for gone",
     about:
-      "Whoever was taken for dead asks by a link whether another's hold stands, and its own directory is what is gone.",
+      "A process that was taken for dead asks by a link whether another's hold stands, and its own directory is what is gone.",
     scenario: scenarioNamed(
       groundScenarios({ isStillThere: blamesTheFile }),
-      "ground: one who asks for another's file against a sweeper",
+      "ground: a process that asks for another's file against a sweeper",
     ),
     breaks: /a file that is there was taken for gone/,
   },
   {
     name: "record of a death that goes before the directory",
     about:
-      "The sweeper is killed in between, and one who was taken for dead finds neither its record nor its directory gone.",
+      "The sweeper is killed in between, and a process that was taken for dead finds neither its record nor its directory gone.",
     scenario: scenarioNamed(
       groundScenarios({ GroundClass: ForgetsDeathsFirst }),
-      "ground: one whose death is forgotten",
+      "ground: a holder whose death is forgotten",
     ),
     breaks: /never found out/,
   },
@@ -173,10 +173,11 @@ export const livenessMutants: readonly Mutant[] = [
   },
   {
     name: "stamps of a file that is being made are believed",
-    about: "Whoever is just joining looks decades old on NFS, and a sweeper removes its temp directory under it.",
+    about:
+      "A process that is just joining looks decades old on NFS, and a sweeper removes its temp directory under it.",
     scenario: scenarioNamed(
       groundScenarios({ GroundClass: BelievesStamps }),
-      "ground: one who joins against a sweeper, stamps are late",
+      "ground: a process that joins against a sweeper, stamps are late",
     ),
     breaks: /ada failed: .* its directory is gone/,
   },

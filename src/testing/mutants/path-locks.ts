@@ -59,7 +59,7 @@ class JudgingOneByOne extends LockTable {
 /** Waits for nobody: what others hold is over, as far as it is concerned. */
 class NobodyBlocks extends LockTable {
   override async isOver(id: string): Promise<boolean> {
-    return !id.startsWith((await this.ground.life()).holder.id);
+    return !id.startsWith((await this.ground.session()).holder.id);
   }
 }
 

@@ -38,7 +38,10 @@ function lazyPublishing(lazy: Parameters<typeof lazyDisk>[1]): Publishing {
   return { putIfAbsent: put, replace: async () => undefined };
 }
 
-/** The temp name of every process with pid 1, opened whether it exists or not, as `open(…, "w")` does. */
+/**
+ * The temp name of every process with pid 1, opened whether it exists or not, as `open(…, "w")`
+ * does.
+ */
 const pidNamed: Publishing = {
   putIfAbsent: async ({ disk }, target, bytes) => {
     const temp = `${target}.1.tmp`;
@@ -60,7 +63,10 @@ const pidNamed: Publishing = {
 
 const order = "/shared/order.json";
 
-/** A temp file that looks old is deleted, and a rename that finds its temp file gone is taken for done. */
+/**
+ * A temp file that looks old is deleted, and a rename that finds its temp file gone is taken for
+ * done.
+ */
 const sweptByAge: Scenario = {
   name: "publish: replace against a sweeper by age",
   about: "The writer sleeps between its temp file and the rename; a sweeper deletes what is an hour old.",

@@ -1,6 +1,8 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
 import { removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
-import type { View } from "../../durable/chain/epoch.ts";
+import { Chain } from "../../durable/chain/chain.ts";
+import { EpochCollector } from "../../durable/chain/epoch-collector.ts";
+import type { Epoch, View } from "../../durable/chain/epoch.ts";
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { EpochRollover, type EpochRolloverParts } from "../../durable/chain/epoch-rollover.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -22,7 +24,10 @@ class ChainWithoutCheck<T> extends RollingChain<T> {
   }
 }
 
-/** Asks by an open also on a share, where a client may answer from a handle that somebody has. */
+/**
+ * Asks by an open also on a share, where a client may answer from an open handle of another
+ * process.
+ */
 class ChainAskingByOpen<T> extends RollingChain<T> {
   protected override async isOpen(view: View<T>): Promise<boolean> {
     return await this.staging.disk.canOpen(`/table/${view.epoch.body.directory}/open`);
@@ -30,50 +35,61 @@ class ChainAskingByOpen<T> extends RollingChain<T> {
 }
 
 /** Deletes the slots of an old epoch before its `open` file. */
-class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
-  protected override async removeEpoch(directory: string): Promise<boolean> {
+class CollectorDeletingSlotsFirst<T> extends EpochCollector<T> {
+  protected override async remove(directory: string): Promise<boolean> {
     try {
-      const { disk } = this.staging;
-      for (const name of await disk.list(directory))
-        if (name !== "open") await unlinkIfThere(disk, `${directory}/${name}`);
+      for (const name of await this.disk.list(directory))
+        if (name !== "open") await unlinkIfThere(this.disk, `${directory}/${name}`);
     } catch (error) {
       if (!hasErrno(error, "ENOENT")) throw error;
     }
-    return await super.removeEpoch(directory);
+    return await super.remove(directory);
+  }
+}
+
+class ChainDeletingSlotsFirst<T> extends RollingChain<T> {
+  protected override newCollector(epochs: Chain<Epoch<T>>, directory: string): EpochCollector<T> {
+    return new CollectorDeletingSlotsFirst(this.staging.disk, directory, epochs);
   }
 }
 
 /** Takes an ESTALE for proof that `open` is gone. */
-class ChainTrustingStaleHandles<T> extends RollingChain<T> {
-  protected override async removeEpoch(directory: string): Promise<boolean> {
-    await this.staging.disk.unlink(`${directory}/open`).catch((error: unknown) => {
+class CollectorTrustingStaleHandles<T> extends EpochCollector<T> {
+  protected override async remove(directory: string): Promise<boolean> {
+    await this.disk.unlink(`${directory}/open`).catch((error: unknown) => {
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
     });
-    return await removeDirectory(this.staging.disk, directory);
+    return await removeDirectory(this.disk, directory);
   }
 }
 
-/** Succeeds an epoch of another boot as if all of its holders were dead. */
+class ChainTrustingStaleHandles<T> extends RollingChain<T> {
+  protected override newCollector(epochs: Chain<Epoch<T>>, directory: string): EpochCollector<T> {
+    return new CollectorTrustingStaleHandles(this.staging.disk, directory, epochs);
+  }
+}
+
+/** Rolls over an epoch of another boot as if all of its holders were dead. */
 class ChainBelievingInRestarts<T> extends RollingChain<T> {
-  protected override newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
-    return new SuccessionBelievingInRestarts(parts);
+  protected override newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
+    return new RolloverBelievingInRestarts(parts);
   }
 }
 
-class SuccessionBelievingInRestarts<T> extends EpochRollover<T> {
+class RolloverBelievingInRestarts<T> extends EpochRollover<T> {
   protected override async seal(): Promise<void> {
-    // As if another boot id meant that nobody lives.
+    // As if another boot id meant that no process lives.
   }
 }
 
 /** Takes what a share lists for all that was won in an epoch. */
 class ChainBelievingListings<T> extends RollingChain<T> {
-  protected override newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
-    return new SuccessionBelievingListings(parts);
+  protected override newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
+    return new RolloverBelievingListings(parts);
   }
 }
 
-class SuccessionBelievingListings<T> extends EpochRollover<T> {
+class RolloverBelievingListings<T> extends EpochRollover<T> {
   protected override async isFree(): Promise<boolean> {
     return true;
   }
@@ -117,17 +133,17 @@ export const rollingChainMutants: readonly Mutant[] = [
     breaks: /is lost/,
   },
   {
-    name: "chain: a slot that is torn stops everybody for good",
+    name: "chain: a slot that is torn stops every process for good",
     about: "The file system went away and came back in the same boot, without what was not on the disk yet.",
     scenario: scenarioNamed(
       comesBackScenarios({ mayGiveUp: async () => false }),
       "chain: the file system comes back under the same boot id (ext4-ordered)",
     ),
-    breaks: /is no valid .* slot record/,
+    breaks: /is not a valid .* slot record/,
   },
   {
-    name: "listing of a share believed when an epoch is succeeded",
-    about: "What somebody on the server itself has won is not in the client's cache yet.",
+    name: "listing of a share believed when an epoch is rolled over",
+    about: "What a process on the server itself has won is not in the client's cache yet.",
     scenario: scenarioNamed(
       twoBootsScenarios({ ChainClass: ChainBelievingListings }),
       "chain: on the server itself, and on another machine with old caches",
@@ -160,7 +176,8 @@ export const rollingChainMutants: readonly Mutant[] = [
   },
   {
     name: "asking by an open on a share",
-    about: "The client says that the file is there, because somebody beside us has it open; the server has removed it.",
+    about:
+      "The client says that the file is there, because another process of the machine has it open; the server has removed it.",
     scenario: scenarioNamed(
       rollingChainScenarios({ ChainClass: ChainAskingByOpen }),
       "chain: a sleeper whose client believes in what is gone",

@@ -7,7 +7,6 @@ import { eventConsumerScenarios } from "./events/consumers.ts";
 import { eventScenarios } from "./events/events.ts";
 import { gateScenarios } from "./durable/gate.ts";
 import { groundScenarios } from "./durable/ground.ts";
-import { groupCommitScenarios } from "./durable/group-commit.ts";
 import { livenessScenarios } from "./durable/liveness.ts";
 import { numberRaceScenarios } from "./durable/number-race.ts";
 import { pathLockScenarios } from "./locks/path-locks.ts";
@@ -31,7 +30,6 @@ const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario
     livenessScenarios,
     groundScenarios,
     gateScenarios,
-    groupCommitScenarios,
   ],
   locks: [
     semaphoreScenarios,

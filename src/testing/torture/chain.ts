@@ -22,7 +22,7 @@ export const chainTask: TortureTask = {
     const sweep = sweeper(tools);
     let count = await countOf(chain, name);
     for (let round = 1; !signal.aborted; round++) {
-      life.mustGoOn();
+      life.throwIfOver();
       const entry = await appendOne(chain, tools, count);
       if (entry === undefined) {
         count = await countOf(chain, name);

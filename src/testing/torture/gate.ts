@@ -10,7 +10,7 @@ export const gateTask: TortureTask = {
     const sweep = sweeper(tools);
     try {
       while (!signal.aborted) {
-        life.mustGoOn();
+        life.throwIfOver();
         const hold = sabotage ? undefined : await gate.acquire({ signal });
         report({ kind: "entered" });
         try {

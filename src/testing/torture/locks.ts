@@ -101,7 +101,7 @@ async function visit(
     if (isHoldfastError(error, "OUTCOME_UNKNOWN")) return report({ kind: "unknown" });
     // Broken, or too slow for a queue of sleepers: an answer, and nothing has happened.
     if (!isHoldfastError(error, "LOCK_LOST", "LOCK_TIMEOUT")) throw error;
-    tools.life.mustGoOn();
+    tools.life.throwIfOver();
   }
 }
 

@@ -13,7 +13,7 @@ export const semaphoreTask: TortureTask = {
     const sweep = sweeper(tools);
     try {
       while (!signal.aborted) {
-        life.mustGoOn();
+        life.throwIfOver();
         const hold = await semaphore.acquire({ signal });
         report({ kind: "entered" });
         try {

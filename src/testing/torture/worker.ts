@@ -56,7 +56,7 @@ async function audit(): Promise<void> {
 async function sweep(ground: Ground): Promise<string[]> {
   await ground.sweep();
   const { disk } = ground.ports;
-  const own = (await ground.life()).holder.id;
+  const own = (await ground.session()).holder.id;
   const records = new Set((await disk.list(ground.layout.holders)).map((name) => name.replace(/\.(json|dead)$/, "")));
   return (await disk.list(ground.layout.temps)).filter((id) => id !== own && records.has(id));
 }
@@ -66,7 +66,7 @@ function openGround(on: Ports): Promise<Ground> {
 }
 
 async function toolsOf(ground: Ground, sync: boolean): Promise<TortureTools> {
-  return { ...orders, sync, ground, life: await ground.life(), report: tell };
+  return { ...orders, sync, ground, life: await ground.session(), report: tell };
 }
 
 function tell(what: WorkerReport): void {

@@ -128,7 +128,7 @@ export class SharePublisher implements Publisher {
 
   async #name(): Promise<Named> {
     const tenure = this.place.newId();
-    const holder = (await this.place.ground.life()).holder.id;
+    const holder = (await this.place.ground.session()).holder.id;
     let before: Tenures | undefined;
     const won = await this.#chain.append(tenure, (state) => {
       before = state;
@@ -168,7 +168,7 @@ export class SharePublisher implements Publisher {
     };
     return {
       next: async (least) => {
-        const holder = (await this.place.ground.life()).holder.id;
+        const holder = (await this.place.ground.session()).holder.id;
         const { segments } = await move(({ tip, segments }) => {
           const segment = Math.max(segments + 1, least);
           return { tip, segments: segment, writer: { tenure, holder, segment } };

@@ -4,6 +4,7 @@ import type { Cancel } from "../../../common.ts";
 import { onAbort } from "../../../durable/wait/on-abort.ts";
 import { holdfastError } from "../../../errors.ts";
 import type { Ports } from "../../../ports/ports.ts";
+import { Sleeper } from "../../../ports/sleeper.ts";
 
 /** A hint may be lost, and a network mount gives none. */
 const pollMs = { local: 50, network: 250, unknown: 250 };
@@ -21,17 +22,16 @@ export class LogGrowth {
   readonly #directory: string;
   readonly #findHead: () => Promise<number>;
   readonly #waiters = new Set<Waiter>();
-  /** Something may have changed, or somebody has come, since the last look began. */
-  #isDue = false;
+  readonly #sleeper: Sleeper;
   #isLooking = false;
   #isClosed = false;
-  #wake: (() => void) | undefined;
   #stopWatch: (() => void) | undefined;
 
   constructor(ports: Ports, directory: string, findHead: () => Promise<number>) {
     this.#ports = ports;
     this.#directory = directory;
     this.#findHead = findHead;
+    this.#sleeper = new Sleeper(ports.clock);
   }
 
   /** The head as soon as it is beyond `position`. Rejects with the signal's reason, with what a look failed with, and with CLOSED. */
@@ -56,8 +56,7 @@ export class LogGrowth {
 
   /** This process knows best when it has appended itself. */
   wakeAll(): void {
-    this.#isDue = true;
-    this.#wake?.();
+    this.#sleeper.wake();
   }
 
   /** The watch stays between two waits: whoever has waited once will wait again. */
@@ -73,13 +72,13 @@ export class LogGrowth {
     this.#isLooking = true;
     while (this.#waiters.size > 0) {
       // Before the look: what changes meanwhile is looked at again.
-      this.#isDue = false;
+      this.#sleeper.forgetWakeUps();
       try {
         await this.#tell(await this.#findHead());
       } catch (error) {
         for (const waiter of this.#waiters) this.#giveUp(waiter, error);
       }
-      if (this.#waiters.size > 0 && !this.#isDue) await this.#sleep();
+      if (this.#waiters.size > 0) await this.#sleeper.sleep(pollMs[this.#ports.disk.volume.kind]);
     }
     this.#isLooking = false;
   }
@@ -94,23 +93,11 @@ export class LogGrowth {
     }
   }
 
-  async #sleep(): Promise<void> {
-    const { clock, disk } = this.#ports;
-    await new Promise<void>((resolve) => {
-      const stopAlarm = clock.alarm(pollMs[disk.volume.kind], resolve);
-      this.#wake = () => {
-        stopAlarm();
-        resolve();
-      };
-    });
-    this.#wake = undefined;
-  }
-
   #giveUp(waiter: Waiter, reason: unknown): void {
     if (!this.#waiters.delete(waiter)) return;
     waiter.reject(reason);
     // Nobody is left to sleep for, and a sleep keeps the process alive.
-    if (this.#waiters.size === 0) this.#wake?.();
+    if (this.#waiters.size === 0) this.#sleeper.wake();
   }
 
   #closed(): Error {

@@ -6,7 +6,10 @@ import { nfsCalls, openingDirectories } from "./nfs-calls.ts";
 import { believingListings, smbCalls } from "./smb-calls.ts";
 
 const listing = believingListings(pooledCalls);
-/** Of clients that were never measured: what they remember is not known, so a look lists. Exported for tests. */
+/**
+ * Of clients that were never measured: what they remember is not known, so a look lists. Exported
+ * for tests.
+ */
 export const otherCalls: FileCalls = { ...pooledCalls, look: (path) => lookAnew(listing, path) };
 
 /** Of what is not local. */

@@ -3,6 +3,8 @@ import { Ground } from "../../src/durable/liveness/ground.ts";
 import { GroundLayout, type HolderRecord } from "../../src/durable/liveness/holder-record.ts";
 import { HolderSession } from "../../src/durable/liveness/holder-session.ts";
 import { LivenessJudge } from "../../src/durable/liveness/liveness-judge.ts";
+import { ServerClock, withServerClock } from "../../src/durable/liveness/server-age.ts";
+import type { Staging } from "../../src/durable/publish/staging.ts";
 import { encodeBeat } from "../../src/format/beat.ts";
 import type { Volume } from "../../src/ports/disk.ts";
 import { changedDisk } from "./places.ts";
@@ -13,16 +15,16 @@ const layout = new GroundLayout("/ground");
 const beat = (count: number): Uint8Array => encodeBeat(count, 0);
 
 let world: World;
-/** Whom the witness judges; not of its machine unless a test says so. */
+/** The holder that is judged; not of the judge's machine unless a test says so. */
 let holder: HolderRecord;
-let witness: LivenessJudge;
+let judge: LivenessJudge;
 
 async function prepare(volume: Volume = nfs): Promise<void> {
   world = new World({ volume });
   const { disk } = world.ports("ada", "machine of ada", 0);
   for (const path of [layout.directory, layout.holders, layout.temps]) await disk.mkdir(path);
   ({ holder } = await HolderSession.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
-  witness = new LivenessJudge(world.ports("wit", "machine of wit"), layout);
+  judge = new LivenessJudge(world.ports("wit", "machine of wit"), layout);
 }
 beforeEach(() => prepare());
 
@@ -37,27 +39,27 @@ async function watch(everyMs: number, times: number): Promise<string> {
   let state = "";
   for (let time = 0; time < times; time++) {
     world.nowMs += everyMs;
-    state = await witness.look(holder);
+    state = await judge.observe(holder);
   }
   return state;
 }
 
-describe("a witness", () => {
-  it("takes whom it sees for the first time for alive, whatever his beat says", async () => {
+describe("a judge", () => {
+  it("takes a holder that it observes for the first time for alive, whatever its beat says", async () => {
     world.nowMs += 1_000_000;
-    expect(await witness.look(holder)).toBe("alive");
+    expect(await judge.observe(holder)).toBe("alive");
   });
 
   it("judges silent after half a lease and dead after a whole one of its own watching", async () => {
-    await witness.look(holder);
+    await judge.observe(holder);
     expect(await watch(leaseMs / 8, 3)).toBe("alive");
     expect(await watch(leaseMs / 8, 1)).toBe("silent");
     expect(await watch(leaseMs / 8, 3)).toBe("silent");
     expect(await watch(leaseMs / 8, 1)).toBe("dead");
   });
 
-  it("counts one gap between two looks for at most a quarter of the lease: its own sleep ages nobody", async () => {
-    await witness.look(holder);
+  it("counts one gap between two looks for at most a quarter of the lease: its own sleep makes no holder older", async () => {
+    await judge.observe(holder);
     expect(await watch(1_000_000, 1)).toBe("alive");
     expect(await watch(1_000_000, 1)).toBe("silent");
     expect(await watch(1_000_000, 1)).toBe("silent");
@@ -65,7 +67,7 @@ describe("a witness", () => {
   });
 
   it("begins anew with every change of the bytes", async () => {
-    await witness.look(holder);
+    await judge.observe(holder);
     for (let count = 1; count <= 5; count++) {
       expect(await watch(leaseMs / 4, 3)).not.toBe("dead");
       await writeBeat(beat(count));
@@ -78,8 +80,8 @@ describe("a witness", () => {
     ["half of the next beat", Buffer.from("beat 0000000000000001")],
     ["the same count at another time", encodeBeat(0, 5)],
     ["nonsense", Buffer.from([0xff, 0xfe, 0])],
-  ])("takes %s for a sign of life: somebody has written it", async (_, bytes) => {
-    await witness.look(holder);
+  ])("takes %s for a sign of life: a process has written it", async (_, bytes) => {
+    await judge.observe(holder);
     await watch(leaseMs / 4, 3);
     await writeBeat(bytes);
     expect(await watch(leaseMs / 4, 1)).toBe("alive");
@@ -89,17 +91,17 @@ describe("a witness", () => {
 
   it("takes a beat that is gone for one that does not change", async () => {
     await world.ports("ada").disk.unlink(layout.beat(holder.id));
-    await witness.look(holder);
+    await judge.observe(holder);
     expect(await watch(leaseMs / 4, 4)).toBe("dead");
   });
 
   it("lets a look that fails count for nothing, however many fail", async () => {
-    await witness.look(holder);
+    await judge.observe(holder);
     await watch(leaseMs / 4, 3);
     await world.withFault({ process: "wit", at: 1, label: "EIO", lasting: true }, async () => {
       for (let look = 0; look < 20; look++) {
         world.nowMs += leaseMs / 4;
-        await expect(witness.look(holder)).rejects.toMatchObject({ code: "IO_ERROR" });
+        await expect(judge.observe(holder)).rejects.toMatchObject({ code: "IO_ERROR" });
       }
     });
     await writeBeat(beat(1));
@@ -115,10 +117,10 @@ describe("a witness", () => {
         return bytes;
       },
     }));
-    witness = new LivenessJudge({ ...ports, disk: slow }, layout);
-    await witness.look(holder);
+    judge = new LivenessJudge({ ...ports, disk: slow }, layout);
+    await judge.observe(holder);
     // One question right after the other: from its answer to the next question no time passes.
-    for (let look = 0; look < 2; look++) expect(await witness.look(holder)).toBe("alive");
+    for (let look = 0; look < 2; look++) expect(await judge.observe(holder)).toBe("alive");
   });
 
   it("counts no time twice when an answer comes late, after those to later questions", async () => {
@@ -131,180 +133,180 @@ describe("a witness", () => {
         return await disk.readFile(path, bytesMax);
       },
     }));
-    witness = new LivenessJudge({ ...ports, disk: slow }, layout);
-    await witness.look(holder);
+    judge = new LivenessJudge({ ...ports, disk: slow }, layout);
+    await judge.observe(holder);
     isSlow = true;
-    const late = Array.from({ length: 4 }, () => witness.look(holder));
+    const late = Array.from({ length: 4 }, () => judge.observe(holder));
     await world.settle();
     isSlow = false;
     world.nowMs += leaseMs / 4;
     for (const answer of held) {
-      expect(await witness.look(holder)).toBe("alive");
+      expect(await judge.observe(holder)).toBe("alive");
       answer();
       await world.settle();
     }
     expect(await Promise.all(late)).toEqual(["alive", "alive", "alive", "alive"]);
-    expect(await witness.look(holder)).toBe("alive");
+    expect(await judge.observe(holder)).toBe("alive");
   });
 
   it("counts the outage of the server as one gap", async () => {
-    await witness.look(holder);
+    await judge.observe(holder);
     await watch(leaseMs / 4, 2);
     await world.withFault({ process: "wit", at: 1, label: "EIO", lasting: true }, async () => {
       world.nowMs += 10 * leaseMs;
-      await expect(witness.look(holder)).rejects.toMatchObject({ code: "IO_ERROR" });
+      await expect(judge.observe(holder)).rejects.toMatchObject({ code: "IO_ERROR" });
     });
     expect(await watch(0, 1)).toBe("silent");
     expect(await watch(leaseMs / 4, 1)).toBe("dead");
   });
 
   it("judges by its own monotonic clock only: wall clocks may say what they like", async () => {
-    await witness.look(holder);
+    await judge.observe(holder);
     world.machine("machine of wit").wallOffsetMs += 86_400_000;
     world.machine("machine of ada").wallOffsetMs -= 86_400_000;
     expect(await watch(leaseMs / 8, 3)).toBe("alive");
   });
 
-  it("judges each by the lease that he has told", async () => {
+  it("judges each holder by the lease in its record", async () => {
     const patient = { ...holder, leaseMs: 4 * leaseMs };
-    await witness.look(patient);
+    await judge.observe(patient);
     for (let look = 0; look < 15; look++) {
       world.nowMs += leaseMs / 4;
-      expect(await witness.look(patient)).not.toBe("dead");
+      expect(await judge.observe(patient)).not.toBe("dead");
     }
     world.nowMs += leaseMs / 4;
-    expect(await witness.look(patient)).toBe("dead");
+    expect(await judge.observe(patient)).toBe("dead");
   });
 
-  it("forgets whom it is told to forget", async () => {
-    await witness.look(holder);
+  it("forgets a holder that it is told to forget", async () => {
+    await judge.observe(holder);
     await watch(leaseMs / 4, 3);
-    witness.forget(holder.id);
+    judge.forget(holder.id);
     expect(await watch(leaseMs / 4, 1)).toBe("alive");
   });
 
-  it("forgets at last whom it has not looked at for longest: holders come and go for ever", async () => {
-    await witness.look(holder);
+  it("forgets the holder that it has not observed for longest: holders come and go for ever", async () => {
+    await judge.observe(holder);
     await watch(leaseMs / 4, 3);
     const seen = { ...holder, id: "seen" };
     for (let look = 0; look < 4; look++) {
       world.nowMs += leaseMs / 4;
-      await witness.look(seen);
+      await judge.observe(seen);
     }
     for (let other = 0; other < 9_999; other++) {
-      await witness.look({ ...holder, id: `other-${other}` });
-      if (other === 5000) await witness.look(seen);
+      await judge.observe({ ...holder, id: `other-${other}` });
+      if (other === 5000) await judge.observe(seen);
     }
     world.nowMs += leaseMs / 4;
-    expect(await witness.look(seen)).toBe("dead");
+    expect(await judge.observe(seen)).toBe("dead");
     // Then it is watched anew.
-    expect(await witness.look(holder)).toBe("alive");
+    expect(await judge.observe(holder)).toBe("alive");
   });
 
-  it("tells when a holder last said that it lives; its start when it has not", async () => {
+  it("tells when a holder last beat; its start when it has not", async () => {
     await writeBeat(encodeBeat(7, 1_234_567));
-    expect(await witness.lastSeenMs(holder)).toBe(1_234_567);
+    expect(await judge.lastSeenMs(holder)).toBe(1_234_567);
     await writeBeat(Buffer.from("torn"));
-    expect(await witness.lastSeenMs(holder)).toBe(holder.startedAtMs);
+    expect(await judge.lastSeenMs(holder)).toBe(holder.startedAtMs);
   });
 });
 
 describe("proof of death", () => {
   beforeEach(async () => {
     await prepare();
-    witness = new LivenessJudge(world.ports("neighbour", "machine of ada"), layout);
+    judge = new LivenessJudge(world.ports("neighbour", "machine of ada"), layout);
   });
 
   it("is had at the first look when the process of this kernel is dead", async () => {
     world.kill("ada");
-    expect(await witness.look(holder)).toBe("dead");
+    expect(await judge.observe(holder)).toBe("dead");
   });
 
   it("is not had while the process lives, and leaves its lock alone", async () => {
-    for (let look = 0; look < 3; look++) expect(await witness.look(holder)).toBe("alive");
+    for (let look = 0; look < 3; look++) expect(await judge.observe(holder)).toBe("alive");
     world.kill("ada");
-    expect(await witness.look(holder)).toBe("dead");
+    expect(await judge.observe(holder)).toBe("dead");
   });
 
   it("is had of an earlier boot on a local disk, whose kernel has taken its locks along", async () => {
     await prepare(local);
     world.kill("ada");
-    expect(await witness.look(holder)).toBe("dead");
+    expect(await judge.observe(holder)).toBe("dead");
   });
 
   it("is not had of another boot id on a local disk while its process lives: a container may show an id of its own", async () => {
     await prepare(local);
-    for (let look = 0; look < 3; look++) expect(await witness.look(holder)).toBe("alive");
-    // Nor of one who could not lock his beat.
-    expect(await witness.look({ ...holder, beatIdentity: "" })).toBe("alive");
+    for (let look = 0; look < 3; look++) expect(await judge.observe(holder)).toBe("alive");
+    // Nor of a holder that could not lock its beat.
+    expect(await judge.observe({ ...holder, beatIdentity: "" })).toBe("alive");
   });
 
   it("is had after a restart that numbers files anew, and of a holder that left neither record nor beat", async () => {
     await prepare(local);
-    expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("alive");
+    expect(await judge.observe({ ...holder, beatIdentity: "99:99" })).toBe("alive");
     world.kill("ada");
-    expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("dead");
+    expect(await judge.observe({ ...holder, beatIdentity: "99:99" })).toBe("dead");
     for (const path of [layout.record(holder.id), layout.beat(holder.id)])
       await world.ports("neighbour").disk.unlink(path);
-    expect(await witness.look(holder)).toBe("dead");
+    expect(await judge.observe(holder)).toBe("dead");
     // Over the network an absence may be an old answer.
-    expect(await witness.look({ ...holder, isLocal: false })).toBe("alive");
+    expect(await judge.observe({ ...holder, isLocal: false })).toBe("alive");
   });
 
   it("is not had of a beat that was deleted under its living holder: its lease decides, and it learns of it before", async () => {
     world = new World({ volume: local });
     const ground = await Ground.open(world.ports("ada", "machine", 1000), "/ground", { leaseMs });
-    const life = await ground.life();
-    witness = new LivenessJudge(world.ports("neighbour", "machine"), layout);
-    await world.ports("neighbour").disk.unlink(layout.beat(life.holder.id));
+    const session = await ground.session();
+    judge = new LivenessJudge(world.ports("neighbour", "machine"), layout);
+    await world.ports("neighbour").disk.unlink(layout.beat(session.holder.id));
     for (let look = 0; look < 3; look++) {
-      expect(await witness.look(life.holder)).toBe("alive");
+      expect(await judge.observe(session.holder)).toBe("alive");
       await world.advance(leaseMs / 8);
       // As often as it is used.
-      await ground.life();
+      await ground.session();
       await world.settle();
     }
-    expect(life.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+    expect(session.signal.reason).toMatchObject({ code: "LOCK_LOST" });
     for (let look = 0; look < 8; look++) {
       await world.advance(leaseMs / 8);
-      await witness.look(life.holder);
+      await judge.observe(session.holder);
     }
-    expect(await witness.look(life.holder)).toBe("dead");
+    expect(await judge.observe(session.holder)).toBe("dead");
   });
 
-  it("is not had of one that came to a local disk over the network", async () => {
+  it("is not had of a holder that came to a local disk over the network", async () => {
     await prepare(local);
     world.kill("ada");
-    expect(await witness.look({ ...holder, isLocal: false })).toBe("alive");
+    expect(await judge.observe({ ...holder, isLocal: false })).toBe("alive");
   });
 
   it("is not had of another boot: a lock may not reach to another kernel", async () => {
     world.kill("ada");
     const other = new LivenessJudge(world.ports("wit", "machine of wit"), layout);
-    expect(await other.look(holder)).toBe("alive");
-    expect(await witness.look({ ...holder, bootId: "boot before" })).toBe("alive");
+    expect(await other.observe(holder)).toBe("alive");
+    expect(await judge.observe({ ...holder, bootId: "boot before" })).toBe("alive");
   });
 
   it("is not had of another file: two mounts of one share have one boot id", async () => {
     world.kill("ada");
-    expect(await witness.look({ ...holder, beatIdentity: "99:99" })).toBe("alive");
+    expect(await judge.observe({ ...holder, beatIdentity: "99:99" })).toBe("alive");
     const { disk } = world.ports("neighbour");
     await disk.unlink(layout.beat(holder.id));
     await disk.createFile(layout.beat(holder.id), beat(1), { sync: true });
-    witness.forget(holder.id);
-    expect(await witness.look(holder)).toBe("alive");
+    judge.forget(holder.id);
+    expect(await judge.observe(holder)).toBe("alive");
   });
 
   it("is not had of a beat that is gone, which the question does not bring back", async () => {
     const { disk } = world.ports("neighbour");
     await disk.unlink(layout.beat(holder.id));
-    expect(await witness.look(holder)).toBe("alive");
+    expect(await judge.observe(holder)).toBe("alive");
     expect(await disk.list(layout.holders)).toEqual([`${holder.id}.json`]);
   });
 
-  it("is not had of one who could not lock his beat", async () => {
+  it("is not had of a holder that could not lock its beat", async () => {
     world.kill("ada");
-    expect(await witness.look({ ...holder, beatIdentity: "" })).toBe("alive");
+    expect(await judge.observe({ ...holder, beatIdentity: "" })).toBe("alive");
   });
 
   it("is not needed: without OS locks the lease decides", async () => {
@@ -313,69 +315,66 @@ describe("proof of death", () => {
     for (const path of [layout.directory, layout.holders, layout.temps]) await disk.mkdir(path);
     ({ holder } = await HolderSession.begin(world.ports("ada"), layout, { leaseMs, name: "" }));
     expect(holder.beatIdentity).toBe("");
-    witness = new LivenessJudge(world.ports("neighbour", "machine of ada"), layout);
+    judge = new LivenessJudge(world.ports("neighbour", "machine of ada"), layout);
     world.kill("ada");
-    expect(await witness.look(holder)).toBe("alive");
+    expect(await judge.observe(holder)).toBe("alive");
     expect(await watch(leaseMs / 4, 4)).toBe("dead");
   });
 
   it("is not had from a failing disk", async () => {
     world.kill("ada");
-    await witness.look({ ...holder, beatIdentity: "" });
+    await judge.observe({ ...holder, beatIdentity: "" });
     const isSpoiled = await world.withFault(
       { process: "neighbour", at: "stat", label: "EIO", lasting: false },
       async () => {
-        expect(await witness.look(holder)).toBe("alive");
+        expect(await judge.observe(holder)).toBe("alive");
       },
     );
     expect(isSpoiled).toBe(true);
   });
 });
 
-describe("somebody who cannot wait for a lease", () => {
-  const probe = "/ground/probe";
-  const lookOnce = async (): Promise<string> => {
-    await world.ports("wit").disk.createFile(probe, new Uint8Array(), { sync: false });
-    return await witness.lookOnce(holder, probe);
-  };
+describe("a judge that cannot watch for a lease", () => {
+  const staging = (): Staging => ({ ...world.ports("wit"), directory: async () => layout.temps });
+  const observeOnce = async (): Promise<string> =>
+    await withServerClock(staging(), (clock) => judge.observeOnce(holder, clock));
 
   it("believes a heartbeat dead that is older than two leases, by the stamps of the server, and was silent for longer than a beat", async () => {
     world.nowMs += (2 - 3 / 8) * leaseMs + 1;
-    await witness.look(holder);
+    await judge.observe(holder);
     await watch(leaseMs / 8, 3);
-    expect(await lookOnce()).toBe("dead");
+    expect(await observeOnce()).toBe("dead");
   });
 
   it("believes nothing of a younger one", async () => {
     world.nowMs += (2 - 3 / 8) * leaseMs;
-    await witness.look(holder);
+    await judge.observe(holder);
     await watch(leaseMs / 8, 3);
-    expect(await lookOnce()).toBe("alive");
+    expect(await observeOnce()).toBe("alive");
   });
 
   it("believes no stamp before it has seen the silence: the server's clock may have been set ahead", async () => {
     world.nowMs += 100 * leaseMs;
-    expect(await lookOnce()).toBe("alive");
+    expect(await observeOnce()).toBe("alive");
     await watch(leaseMs / 8, 2);
     await writeBeat(beat(1));
     world.server.find(layout.beat(holder.id))!.mtimeMs -= 100 * leaseMs;
-    await world.ports("wit").disk.unlink(probe);
     expect(await watch(leaseMs / 8, 1)).toBe("alive");
-    expect(await lookOnce()).toBe("alive");
+    expect(await observeOnce()).toBe("alive");
   });
 
   it("asks no clock of any machine", async () => {
     world.machine("machine of wit").wallOffsetMs += 86_400_000;
-    expect(await lookOnce()).toBe("alive");
+    expect(await observeOnce()).toBe("alive");
   });
 
   it("believes nothing when a stamp cannot be had", async () => {
     world.nowMs += 10 * leaseMs;
-    await witness.look(holder);
+    await judge.observe(holder);
     await watch(leaseMs / 8, 3);
-    expect(await witness.lookOnce(holder, "/ground/missing")).toBe("alive");
+    expect(await judge.observeOnce(holder, new ServerClock(staging(), "/ground/missing"))).toBe("alive");
     await world.ports("ada").disk.unlink(layout.beat(holder.id));
-    expect(await lookOnce()).toBe("alive");
+    expect(await observeOnce()).toBe("alive");
   });
 
   it.each(["cifs", "smb3", "smbfs"])(
@@ -383,9 +382,9 @@ describe("somebody who cannot wait for a lease", () => {
     async (type) => {
       await prepare({ kind: "network", type, mountOptions: [] });
       world.nowMs += 100 * leaseMs;
-      await witness.look(holder);
+      await judge.observe(holder);
       await watch(leaseMs / 8, 3);
-      expect(await lookOnce()).toBe("alive");
+      expect(await observeOnce()).toBe("alive");
     },
   );
 });

@@ -16,14 +16,14 @@ const lost = { code: "LOCK_LOST", action: "reopen", path: "/ground" };
 interface Story {
   readonly world: World;
   readonly ground: Ground;
-  readonly life: HolderSession;
+  readonly session: HolderSession;
 }
 
 /** A process whose heart makes so many beats. */
 async function begin(beatsMax: number): Promise<Story> {
   const world = new World();
   const ground = await Ground.open(world.ports("ada", "machine", beatsMax), "/ground", { leaseMs });
-  return { world, ground, life: await ground.life() };
+  return { world, ground, session: await ground.session() };
 }
 
 /** Everything that escapes from a timer or a forgotten promise while the test runs. */
@@ -37,88 +37,88 @@ function catchStrays(): unknown[] {
   return strays;
 }
 
-describe("a life", () => {
+describe("a session", () => {
   it("without a heartbeat is over after 0.8 of its lease, and not before", async () => {
-    const { world, life } = await begin(0);
+    const { world, session } = await begin(0);
     await world.advance(0.8 * leaseMs - 1);
-    expect(life.isOver).toBe(false);
-    life.mustGoOn();
+    expect(session.isOver).toBe(false);
+    session.throwIfOver();
     await world.advance(1);
-    // By its own timer; nobody asked.
-    expect(life.signal.aborted).toBe(true);
-    expect(life.signal.reason).toMatchObject(lost);
-    expect(life.isOver).toBe(true);
-    expect(() => life.mustGoOn()).toThrow(expect.objectContaining(lost));
+    // By its own timer, without a question.
+    expect(session.signal.aborted).toBe(true);
+    expect(session.signal.reason).toMatchObject(lost);
+    expect(session.isOver).toBe(true);
+    expect(() => session.throwIfOver()).toThrow(expect.objectContaining(lost));
   });
 
   it("goes on for as long as its heart beats", async () => {
-    const { world, life, ground } = await begin(1000);
+    const { world, session, ground } = await begin(1000);
     await world.advance(20 * leaseMs);
-    expect(life.isOver).toBe(false);
-    expect(await ground.life()).toBe(life);
+    expect(session.isOver).toBe(false);
+    expect(await ground.session()).toBe(session);
   });
 
   it("is over 0.8 of a lease after its last beat, for good", async () => {
-    const { world, life } = await begin(3);
+    const { world, session } = await begin(3);
     // Beats at 1/8, 3/8 and 5/8.
     await world.advance((5 / 8 + 0.8) * leaseMs - 1);
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
     await world.advance(1);
-    expect(life.signal.aborted).toBe(true);
+    expect(session.signal.aborted).toBe(true);
     await world.advance(10 * leaseMs);
-    expect(life.isOver).toBe(true);
+    expect(session.isOver).toBe(true);
   });
 
   it("starts no heart when it ends within an eighth of its lease", async () => {
-    const { world, ground, life } = await begin(1000);
+    const { world, ground, session } = await begin(1000);
     await world.advance(leaseMs / 8 - 1);
     const beat = Object.entries(world.tree("/ground/holders")).find(([path]) => path.endsWith(".beat"))![1];
     expect(decodeBeat(Buffer.from(beat))?.count).toBe(0);
     await ground.close();
-    expect(life.isOver).toBe(true);
+    expect(session.isOver).toBe(true);
     world.calls.length = 0;
     await world.advance(10 * leaseMs);
     expect(world.calls.filter(({ what }) => !what.startsWith("sleep"))).toEqual([]);
   });
 
   it("that slept knows it at once, before any timer has fired", async () => {
-    const { world, life } = await begin(1000);
+    const { world, session } = await begin(1000);
     await world.advance(leaseMs);
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
     world.nowMs += 2 * leaseMs;
-    expect(life.isOver).toBe(true);
-    expect(life.signal.reason).toMatchObject(lost);
+    expect(session.isOver).toBe(true);
+    expect(session.signal.reason).toMatchObject(lost);
   });
 
   it.each([
     ["the laptop sleeps and the monotonic clock stands still", 3_600_000],
     ["the wall clock is set ahead", 0.8 * leaseMs],
   ])("is over when %s", async (_, jumpMs) => {
-    const { world, life } = await begin(1000);
+    const { world, session } = await begin(1000);
     world.machine("machine").wallOffsetMs += jumpMs;
-    expect(life.isOver).toBe(true);
-    expect(() => life.mustGoOn()).toThrow(expect.objectContaining(lost));
+    expect(session.isOver).toBe(true);
+    expect(() => session.throwIfOver()).toThrow(expect.objectContaining(lost));
     // The heart wakes too, and must not make it look alive again.
     await world.advance(leaseMs);
-    expect(life.isOver).toBe(true);
+    expect(session.isOver).toBe(true);
     const beat = Object.entries(world.tree("/ground/holders")).find(([path]) => path.endsWith(".beat"))![1];
     expect(decodeBeat(Buffer.from(beat))?.count).toBe(0);
   });
 
-  it("that slept while the monotonic clock stood still says so with the next beat, though nobody asks", async () => {
-    const { world, life } = await begin(1000);
+  it("that slept while the monotonic clock stood still ends with the next beat, without a question", async () => {
+    const { world, session } = await begin(1000);
     // Just after a beat: its own timer has most of the lease still to run.
     await world.advance(leaseMs / 8);
     world.machine("machine").wallOffsetMs += 3_600_000;
     await world.advance(leaseMs / 4);
-    expect(life.signal.reason).toMatchObject(lost);
+    expect(session.signal.reason).toMatchObject(lost);
   });
 
   it("that is over does not look alive to others: its heart stops", async () => {
-    const { world, life } = await begin(1000);
+    const { world, session } = await begin(1000);
     await world.advance(2 * leaseMs);
     world.machine("machine").wallOffsetMs += 0.8 * leaseMs;
-    expect(life.isOver).toBe(true);
+    expect(session.isOver).toBe(true);
     world.calls.length = 0;
     world.machine("machine").wallOffsetMs -= 0.8 * leaseMs;
     await world.advance(2 * leaseMs);
@@ -126,43 +126,43 @@ describe("a life", () => {
   });
 
   it("does not mind a wall clock that is set back or a little ahead", async () => {
-    const { world, life } = await begin(1000);
+    const { world, session } = await begin(1000);
     world.machine("machine").wallOffsetMs -= 86_400_000;
     await world.advance(3 * leaseMs);
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
     world.machine("machine").wallOffsetMs += 0.4 * leaseMs;
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
     await world.advance(3 * leaseMs);
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
   });
 
   it("is not saved by a wall clock that is set back", async () => {
-    const { world, life } = await begin(0);
+    const { world, session } = await begin(0);
     world.machine("machine").wallOffsetMs -= 86_400_000;
     await world.advance(0.8 * leaseMs);
-    expect(life.isOver).toBe(true);
+    expect(session.isOver).toBe(true);
   });
 
   it("survives a beat that fails, and the next one comes", async () => {
     const strays = catchStrays();
-    const { world, life } = await begin(1000);
+    const { world, session } = await begin(1000);
     const isSpoiled = await world.withFault({ process: "ada", at: "write", label: "EIO", lasting: false }, () =>
       world.advance(5 * leaseMs),
     );
     expect(isSpoiled).toBe(true);
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
     expect(strays).toEqual([]);
   });
 
   it("is over at its deadline when its beats fail for good, and nothing is thrown from a timer", async () => {
     const strays = catchStrays();
-    const { world, life } = await begin(1000);
+    const { world, session } = await begin(1000);
     await world.advance(leaseMs);
     await world.withFault({ process: "ada", at: 1, label: "EIO", lasting: true }, () => world.advance(leaseMs));
-    expect(life.signal.reason).toMatchObject(lost);
+    expect(session.signal.reason).toMatchObject(lost);
     // Also when the disk comes back.
     await world.advance(10 * leaseMs);
-    expect(life.isOver).toBe(true);
+    expect(session.isOver).toBe(true);
     expect(strays).toEqual([]);
   });
 
@@ -177,83 +177,83 @@ describe("a life", () => {
       },
     };
     const ground = await Ground.open({ ...world.ports("ada"), heart }, "/ground", { leaseMs });
-    const life = await ground.life();
+    const session = await ground.session();
     await world.advance(0.8 * leaseMs - 1);
-    expect(life.signal.aborted).toBe(false);
+    expect(session.signal.aborted).toBe(false);
     await world.advance(1);
-    expect(life.signal.reason).toMatchObject(lost);
+    expect(session.signal.reason).toMatchObject(lost);
     expect(starts).toBeGreaterThan(1);
     expect(strays).toEqual([]);
     await ground.close();
   });
 
   it("lets go of its lock and its file also when the disk fails as it ends", async () => {
-    const { world, ground, life } = await begin(1000);
+    const { world, ground, session } = await begin(1000);
     const other = await Ground.open(world.ports("bea"), "/ground", { leaseMs });
     await world.withFault({ process: "ada", at: 1, label: "EIO", lasting: false }, async () => {
       await expect(ground.close()).rejects.toMatchObject({ code: "IO_ERROR", errno: "EIO" });
     });
     expect([...world.server.handles].filter(({ process }) => process === "ada")).toEqual([]);
     // So that others need not wait for the lease.
-    expect((await other.sweep()).map(({ id }) => id)).toEqual([life.holder.id]);
+    expect((await other.sweep()).map(({ id }) => id)).toEqual([session.holder.id]);
     await other.close();
   });
 
   it("ends once its own file is removed by others, without an error", async () => {
-    const { world, ground, life } = await begin(1000);
+    const { world, ground, session } = await begin(1000);
     const { disk } = world.ports("bea");
-    await disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
-    await disk.rmdir(life.temp);
-    await disk.unlink(ground.layout.beat(life.holder.id));
+    await disk.rename(ground.layout.record(session.holder.id), ground.layout.deathRecord(session.holder.id));
+    await disk.rmdir(session.temp);
+    await disk.unlink(ground.layout.beat(session.holder.id));
     await ground.close();
-    expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
+    expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(session.holder.id)]);
   });
 });
 
-describe("a life that others took for dead while its clocks stood still", () => {
+describe("a session that others took for dead while its clocks stood still", () => {
   /** What a sweeper does. */
-  async function sweepAway({ world, ground, life }: Story): Promise<void> {
+  async function sweepAway({ world, ground, session }: Story): Promise<void> {
     const { disk } = world.ports("bea");
-    await disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
-    await disk.rmdir(life.temp);
-    await disk.unlink(ground.layout.beat(life.holder.id));
+    await disk.rename(ground.layout.record(session.holder.id), ground.layout.deathRecord(session.holder.id));
+    await disk.rmdir(session.temp);
+    await disk.unlink(ground.layout.beat(session.holder.id));
   }
 
   it("is over as soon as it wants to write, and another one begins", async () => {
     const story = await begin(1000);
-    const { world, ground, life } = story;
+    const { world, ground, session } = story;
     await sweepAway(story);
     const put = (): Promise<boolean> => putIfAbsent(ground.staging, "/file", Buffer.from("x"));
     await expect(put()).rejects.toMatchObject({ code: "LOCK_LOST" });
-    expect(life.signal.reason).toMatchObject(lost);
+    expect(session.signal.reason).toMatchObject(lost);
     expect(await put()).toBe(true);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect((await ground.session()).holder.id).not.toBe(session.holder.id);
     await ground.close();
-    expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(life.holder.id)]);
+    expect(Object.keys(world.tree("/ground/holders"))).toEqual([ground.layout.deathRecord(session.holder.id)]);
   });
 
   it("learns of the record of its death when it is used, within a beat, though nothing of it is swept yet", async () => {
-    const { world, ground, life } = await begin(1000);
+    const { world, ground, session } = await begin(1000);
     await world
       .ports("bea")
-      .disk.rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
+      .disk.rename(ground.layout.record(session.holder.id), ground.layout.deathRecord(session.holder.id));
     await world.advance(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     await world.settle();
-    expect(life.signal.reason).toMatchObject(lost);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect(session.signal.reason).toMatchObject(lost);
+    expect((await ground.session()).holder.id).not.toBe(session.holder.id);
   });
 
   it("learns of it when it is used, within a beat, though the record of its death is forgotten", async () => {
     const story = await begin(1000);
-    const { world, ground, life } = story;
+    const { world, ground, session } = story;
     await sweepAway(story);
-    await world.ports("bea").disk.unlink(ground.layout.deathRecord(life.holder.id));
+    await world.ports("bea").disk.unlink(ground.layout.deathRecord(session.holder.id));
     await world.advance(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     await world.settle();
-    expect(life.signal.reason).toMatchObject(lost);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect(session.signal.reason).toMatchObject(lost);
+    expect((await ground.session()).holder.id).not.toBe(session.holder.id);
   });
 
   it.each([
@@ -266,76 +266,76 @@ describe("a life that others took for dead while its clocks stood still", () => 
       },
     ],
   ])("is over within a beat when its heartbeat file is %s", async (_, change) => {
-    const { world, ground, life } = await begin(1000);
-    await change(world.ports("bea").disk, ground.layout.beat(life.holder.id));
+    const { world, ground, session } = await begin(1000);
+    await change(world.ports("bea").disk, ground.layout.beat(session.holder.id));
     await world.advance(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     await world.settle();
-    expect(life.signal.reason).toMatchObject(lost);
-    expect((await ground.life()).holder.id).not.toBe(life.holder.id);
+    expect(session.signal.reason).toMatchObject(lost);
+    expect((await ground.session()).holder.id).not.toBe(session.holder.id);
   });
 
   it("is looked for once in a beat, and ends by no record that is missing and by no look that fails", async () => {
-    const { world, ground, life } = await begin(1000);
-    await world.ports("bea").disk.unlink(ground.layout.record(life.holder.id));
+    const { world, ground, session } = await begin(1000);
+    await world.ports("bea").disk.unlink(ground.layout.record(session.holder.id));
     await world.advance(leaseMs);
     world.calls.length = 0;
     const fault = { process: "ada", at: "can open", label: "EIO", lasting: false };
     expect(
       await world.withFault(fault, async () => {
-        for (let use = 0; use < 5; use++) await ground.life();
+        for (let use = 0; use < 5; use++) await ground.session();
         await world.settle();
       }),
     ).toBe(true);
-    expect(world.calls.map(({ what }) => what)).toEqual([`can open ${ground.layout.deathRecord(life.holder.id)}`]);
+    expect(world.calls.map(({ what }) => what)).toEqual([`can open ${ground.layout.deathRecord(session.holder.id)}`]);
     await world.advance(leaseMs);
-    expect(await ground.life()).toBe(life);
+    expect(await ground.session()).toBe(session);
     await world.settle();
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
   });
 
   it("does not end the one that has begun since", async () => {
-    const { world, ground, life } = await begin(0);
-    const slow = { ...ground.staging, directory: async () => life.temp };
+    const { world, ground, session } = await begin(0);
+    const slow = { ...ground.staging, directory: async () => session.temp };
     await world.advance(leaseMs);
-    const next = await ground.life();
+    const next = await ground.session();
     await expect(putIfAbsent(slow, "/file", Buffer.from("x"))).rejects.toMatchObject({ code: "LOCK_LOST" });
     expect(next.isOver).toBe(false);
   });
 });
 
-describe("a life on the real disk", () => {
+describe("a session on the real disk", () => {
   /** Blocks this thread, event loop and all. */
   function block(ms: number): void {
     const cell = new Int32Array(new SharedArrayBuffer(4));
     for (const endMs = nodeClock.monotonicMs() + ms; nodeClock.monotonicMs() < endMs;) Atomics.wait(cell, 0, 0, 5);
   }
 
-  async function beginReal(leaseMs: number): Promise<{ life: HolderSession; beat: string }> {
+  async function beginReal(leaseMs: number): Promise<{ session: HolderSession; beat: string }> {
     const ground = await openGround(makeScratch(), { leaseMs });
     onTestFinished(() => ground.close());
-    const life = await ground.life();
-    return { life, beat: ground.layout.beat(life.holder.id) };
+    const session = await ground.session();
+    return { session, beat: ground.layout.beat(session.holder.id) };
   }
 
   it("is not lost while the event loop is blocked for less than the lease", async () => {
-    const { life, beat } = await beginReal(3000);
+    const { session, beat } = await beginReal(3000);
     await vi.waitFor(() => expect(decodeBeat(readFileSync(beat))?.count).toBeGreaterThan(0), patience);
     block(2700);
-    expect(life.isOver).toBe(false);
+    expect(session.isOver).toBe(false);
     await new Promise((resolve) => setImmediate(resolve));
-    expect(life.signal.aborted).toBe(false);
+    expect(session.signal.aborted).toBe(false);
   });
 
   it("is lost when it is blocked for longer, and says so before any timer has fired", async () => {
     const strays = catchStrays();
-    const { life } = await beginReal(500);
+    const { session } = await beginReal(500);
     block(1000);
-    expect(life.isOver).toBe(true);
-    expect(life.signal.reason).toMatchObject({ code: "LOCK_LOST" });
+    expect(session.isOver).toBe(true);
+    expect(session.signal.reason).toMatchObject({ code: "LOCK_LOST" });
     // Time passes: whatever was due meanwhile comes now.
     await nodeClock.sleep(10);
-    expect(life.isOver).toBe(true);
+    expect(session.isOver).toBe(true);
     expect(strays).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
-import { createCodec } from "../../src/events/model/create-codec.ts";
+import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import type { EventSchemas, NewEvent, StandardSchema } from "../../src/events/index.ts";
 import { allOf, CodecWorld, kinds } from "./codec-world.ts";
 
@@ -189,7 +189,7 @@ describe("schemas", () => {
     ],
     ["answers nothing", () => undefined, /its schema failed/],
     ["answers neither", () => ({}), /neither a value nor issues/],
-    ["refuses without a word", () => ({ issues: [] }), /does not say why/],
+    ["refuses without a word", () => ({ issues: [] }), /without a reason/],
     ["gives what is no JSON", () => ({ value: 1n }), /not JSON/],
   ])("refuse the event when a validator %s", async (_, validate, message) => {
     const world = await CodecWorld.make("memory");

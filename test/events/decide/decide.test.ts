@@ -392,7 +392,7 @@ describe("states", () => {
     const decided = vi.fn<() => never[]>(() => []);
     const error: unknown = await decide(store, { late }, decided).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(TypeError);
-    expect(error).toMatchObject({ message: expect.stringMatching(/model late gave a promise at event 2\b/) });
+    expect(error).toMatchObject({ message: expect.stringMatching(/model late returned a promise at event 2\b/) });
     expect(decided).not.toHaveBeenCalled();
   });
 

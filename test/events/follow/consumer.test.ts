@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
 import type { EventConsumer, EventStore } from "../../../src/events/model/event-store.ts";
-import { Checkpoints } from "../../../src/events/follow/checkpoints.ts";
+import { Checkpoints } from "../../../src/part/progress/checkpoints.ts";
+import { workOn } from "../../../src/events/follow/log-work.ts";
 import { accessOf } from "../../../src/events/log-access.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
@@ -306,20 +307,20 @@ test("who removes the ground does not stop consumers: its fences count from the 
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   await append(store, 1, 4);
-  const { ground, directory, findChecksum } = accessOf(store);
+  const { ground, directory } = accessOf(store);
   const { bootId } = (await world.ports()).host;
-  const options = { ground: "that was removed", bootId, findChecksum };
+  const options = { ground: "that was removed", bootId, sequence: workOn(accessOf(store)).sequence };
   const checkpoints = await Checkpoints.open(ground.staging, `${directory}/consumers/mailer`, options);
   await checkpoints.begin(0);
   // Long ago there were many before us.
-  const tenure = await checkpoints.take(10 ** 12);
-  await tenure?.save(3);
+  const leased = await checkpoints.take(10 ** 12);
+  await leased?.save(3);
   const seen: number[] = [];
   await using consumer = store.consume("mailer", "all", async ([event]) => void seen.push(event!.position));
   await consumer.waitUntilProcessed(4);
   expect(seen).toEqual([4]);
   // And one of them who has slept since comes too late.
-  expect(await tenure?.save(2)).toBe(false);
+  expect(await leased?.save(2)).toBe(false);
 });
 
 test("one that slept past its lease stops, its late checkpoint does not count, and it waits for its next turn", async () => {

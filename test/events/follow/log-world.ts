@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
-import { createCodec } from "../../../src/events/model/create-codec.ts";
+import { createCodec } from "../../../src/events/erasure/erasure-codec.ts";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
 import { LogEventStore } from "../../../src/events/log-store.ts";
 import { createMemoryPorts } from "../../../src/ports/memory/ports.ts";

@@ -3,9 +3,8 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Running } from "../../../src/common.ts";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
 import { accessOf } from "../../../src/events/log-access.ts";
-import { Catalog } from "../../../src/events/projection/catalog.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
-import { openGeneration, ProjectionFiles } from "../../../src/events/projection/generation.ts";
+import { ProjectionFiles } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { LogWorld, withDisk } from "../follow/log-world.ts";
@@ -84,7 +83,7 @@ test("a builder that was overtaken by a newer version leaves the generation that
   await expect(rebuilding).rejects.toMatchObject({ code: "NEWER_FORMAT" });
   const reader = await openProjection(store, shelves());
   expect(await reader.get("tea")).toEqual(madeByOld);
-  const { checkpoints } = await openGeneration(new ProjectionFiles(accessOf(store), "shelves"), 1);
+  const { checkpoints } = await (await ProjectionFiles.open(accessOf(store), "shelves")).openGeneration(1);
   expect((await checkpoints.read()).state).toMatchObject({ isBegun: true, isClosed: false });
   slower.wake();
   await next.waitUntilProcessed((await store.append(stocked("tea", 1))).last);
@@ -107,9 +106,7 @@ test("a builder whose files were removed by a newer version says that there is o
 
 test("a builder that slept before the switch while its generation was given up removes nothing that is read", async () => {
   const { world, store } = await worldWithTea();
-  const { directory } = new ProjectionFiles(accessOf(store), "shelves");
-  const { staging, ports } = accessOf(store).ground;
-  const catalog = await Catalog.open(staging, `${directory}/catalog`, ports.host.bootId);
+  const { generations } = await ProjectionFiles.open(accessOf(store), "shelves");
   const reader = await openProjection(store, shelves());
   let isFolded = false;
   let appends = 0;
@@ -121,7 +118,7 @@ test("a builder that slept before the switch while its generation was given up r
           if (isFolded && to.includes("/catalog/")) {
             appends++;
             // First the switch, which comes too late, then the name of another one.
-            if (appends === 1) await catalog.abandon(2);
+            if (appends === 1) await generations.abandon(2);
             else seen.push(await reader.get("tea"));
           }
           await own.disk.link(from, to);

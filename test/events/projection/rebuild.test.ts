@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { accessOf } from "../../../src/events/log-access.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
-import { openGeneration, ProjectionFiles } from "../../../src/events/projection/generation.ts";
+import { ProjectionFiles } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import { kinds, LogWorld, withDisk } from "../follow/log-world.ts";
 import { SleepWhileStaging } from "../follow/sleep-while-staging.ts";
@@ -221,7 +221,7 @@ test("after a thousand crashes a new generation begins: the list of those who we
   const first = projection.run();
   await projection.waitUntilProcessed(10);
   await first.stop();
-  const { checkpoints } = await openGeneration(new ProjectionFiles(accessOf(store), "shelves"), 1);
+  const { checkpoints } = await (await ProjectionFiles.open(accessOf(store), "shelves")).openGeneration(1);
   const { fence } = (await checkpoints.read()).state;
   for (let crash = 0; crash <= 1000; crash++) await checkpoints.take(fence + crash);
   expect((await checkpoints.read()).state.cutOff).toHaveLength(1000);

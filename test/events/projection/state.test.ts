@@ -51,7 +51,7 @@ test.each<[what: string, apply: Apply]>([
 ])("a promise is refused at the first event, one that is %s too", async (_, apply) => {
   const { failure } = await endOf(apply);
   expect(failure).toBeInstanceOf(TypeError);
-  expect(failure).toMatchObject({ message: expect.stringMatching(/\bshelves gave a promise at event 1\b/) });
+  expect(failure).toMatchObject({ message: expect.stringMatching(/\bshelves returned a promise at event 1\b/) });
 });
 
 test.each<[what: string, state: unknown, stored?: unknown]>([

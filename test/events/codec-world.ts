@@ -1,4 +1,5 @@
-// A log that a test opens as often as it wants, each time as another program would: with other schemas, with keys or without, on the real disk or in memory.
+// A log that a test opens several times, each time as another program would: with other schemas,
+// with keys or without, on the real disk or in memory.
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +30,7 @@ export class CodecWorld {
     this.ports = ports;
   }
 
-  /** Ends with the test. */
+  /** Closed at the end of the test. */
   static async make(kind: Kind): Promise<CodecWorld> {
     const root = await mkdtemp(join(tmpdir(), "holdfast-codec-"));
     const ports = await openNodePorts(root);

@@ -1,4 +1,5 @@
-// A log that a test opens as often as it wants, each time as another process would: on the real disk, or in memory.
+// A log that a test opens several times, each time as another process would: on the real disk, or
+// in memory.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +33,7 @@ export class LogWorld {
     this.#ports = ports;
   }
 
-  /** Ends with the test. */
+  /** Closed at the end of the test. */
   static async make(kind: Kind = "memory"): Promise<LogWorld> {
     const world = kind === "disk" ? await LogWorld.#onDisk() : await LogWorld.#inMemory();
     onTestFinished(() => world.end());
@@ -74,7 +75,7 @@ export function withDisk(ports: Ports, calls: Partial<Ports["disk"]>): Ports {
   const disk = new Proxy(ports.disk, {
     get: (target, name) => {
       const value: unknown = Reflect.get(calls, name) ?? Reflect.get(target, name, target);
-      // The real one has private parts.
+      // The real disk has private fields.
       return typeof value === "function" ? (value.bind(target) as unknown) : value;
     },
   });

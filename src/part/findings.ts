@@ -13,17 +13,17 @@ export interface Spot {
   readonly byte?: number | undefined;
 }
 
-/** The remedy where there is no backup. */
-export const repairable: string =
-  "Without a backup, `holdfast events verify DIR --repair` keeps all that is whole, and moves the rest aside.";
-
-export const restore: string = `Restore the file from a backup. ${repairable}`;
-
 export class Findings {
   readonly #problems: Problem[] = [];
   #damages = 0;
   #isNewer = false;
   #left = 0;
+  readonly #remedy: string;
+
+  /** `remedy` is that of damage for which no other one is given. */
+  constructor(remedy = "Restore the file from a backup.") {
+    this.#remedy = remedy;
+  }
 
   get hasDamage(): boolean {
     return this.#damages > 0;
@@ -48,7 +48,7 @@ export class Findings {
     return [...this.#problems, more];
   }
 
-  damage(spot: Spot, what: string, remedy: string = restore): void {
+  damage(spot: Spot, what: string, remedy: string = this.#remedy): void {
     this.#damages++;
     this.#add("damage", spot, what, remedy, false);
   }

@@ -8,8 +8,8 @@ import { isRoomFrom } from "../log/publish/preallocation.ts";
 import { segmentPath } from "../log/format/segment.ts";
 import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
 import { moveAside } from "../../part/aside.ts";
-import { repairable, type Findings } from "../../part/findings.ts";
-import { segmentsThere, type Published, type ChainedSegment } from "./published.ts";
+import type { Findings } from "../../part/findings.ts";
+import { repairable, segmentsThere, type Published, type ChainedSegment } from "./published.ts";
 
 /** The remedy for files of several moments of a log, or of several logs. */
 const mixed = `Restore the whole log into an empty directory. ${repairable}`;

@@ -10,7 +10,13 @@ import type { LogFiles } from "../log/log-files.ts";
 import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
 import { readHeader, segmentPath, type OpenedHeader } from "../log/format/segment.ts";
 import { decodeTip, type Tip } from "../log/format/tip.ts";
-import { repairable, type Findings } from "../../part/findings.ts";
+import type { Findings } from "../../part/findings.ts";
+
+/** The remedy where there is no backup. */
+export const repairable: string =
+  "Without a backup, `holdfast events verify DIR --repair` keeps all that is whole, and moves the rest aside.";
+
+export const restore: string = `Restore the file from a backup. ${repairable}`;
 
 export interface Published {
   /** The segment in which the log ends; 0 when it has none. */

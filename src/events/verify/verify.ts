@@ -9,12 +9,12 @@ import { checkMode, findLog, type LogRecord } from "../log/format/log-record.ts"
 import { LineReader } from "../log/read/line-reader.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import type { OpenedLog } from "../opened-log.ts";
-import { Findings, repairable } from "../../part/findings.ts";
+import { Findings } from "../../part/findings.ts";
 import { History } from "./history.ts";
 import { checkIndexes } from "./index-check.ts";
 import { reportLeftovers } from "./leftovers.ts";
 import { repairLog, type Repaired } from "./repair.ts";
-import { findPublished, findSegments, type Published, type ChainedSegment } from "./published.ts";
+import { findPublished, findSegments, repairable, restore, type Published, type ChainedSegment } from "./published.ts";
 import { lostType } from "./rewriter.ts";
 import { startOf, checkSegment, differenceOf, type CheckContext, type CheckState } from "./segment-check.ts";
 import { findUnopened, modeOf } from "./unopened.ts";
@@ -26,7 +26,7 @@ export async function verify(log: OpenedLog, options: VerifyOptions): Promise<Ve
 
 /** As `verify`, for a log that may be too damaged to be opened. */
 export async function verifyDirectory(ports: Ports, directory: string, options: VerifyOptions): Promise<VerifyReport> {
-  const findings = new Findings();
+  const findings = new Findings(restore);
   const path = `${directory}/.holdfast`;
   const log = await findings.attempt({ path }, "The ground of this log", () => findUnopened(ports, directory));
   if (log === undefined) return { ok: false, checked: 0, problems: findings.problems };
@@ -77,7 +77,7 @@ interface Checked extends VerifyReport {
 
 async function check(place: LogFiles, options: VerifyOptions): Promise<Checked> {
   options.signal?.throwIfAborted();
-  const findings = new Findings();
+  const findings = new Findings(restore);
   const record = await findRecord(place, findings);
   if (record !== undefined) checkMode(record, place.directory, place.disk.volume);
   const mode = await modeOf(place, record);

@@ -5,16 +5,15 @@ import { createMemoryHost } from "../ports/memory/host.ts";
 import { createMemoryPorts } from "../ports/memory/ports.ts";
 import { nodeMemoryBase, openNodePorts } from "../ports/node/ports.ts";
 import { directoryOf } from "../ports/node/location.ts";
-import { createCodec } from "./model/create-codec.ts";
+import { createCodec } from "./erasure/erasure-codec.ts";
 import { DirectorySubjectKeys } from "./erasure/directory-keys.ts";
 import { MemorySubjectKeys } from "./erasure/memory-keys.ts";
-import type { EventStore, EventStoreOptions } from "./model/event-store.ts";
+import type { EventStore, EventStoreOptions, SubjectKeys } from "./model/event-store.ts";
 import { givenOn, type Given } from "./decide/given.ts";
 import { locate, type EventsLocation } from "../part/location.ts";
 import { LogEventStore } from "./log-store.ts";
 import { itemsOf, type Query } from "./model/query.ts";
 import type { RebuildOptions, Rebuilt } from "./verify/rebuild.ts";
-import type { SubjectKeys } from "./model/subject-keys.ts";
 import type { ExportOptions, TransferOptions } from "./transfer/export.ts";
 import type { Imported, ImportOptions } from "./transfer/import.ts";
 import type { SalvageOptions } from "./transfer/salvage.ts";
@@ -61,14 +60,11 @@ export {
   type Models,
   type StatesOf,
 } from "./decide/model.ts";
-export { isErased, type Erased } from "./erasure/erased.ts";
-export { hashedTag } from "./erasure/hashed-tag.ts";
-export { personal, type Personal } from "./erasure/personal.ts";
+export { hashedTag, isErased, personal, type Erased, type Personal } from "./erasure/personal.ts";
 export { openProjection } from "./projection/projection.ts";
 export type { Projection, ProjectionDefinition } from "./projection/definition.ts";
 export type { Matching, Query, QueryItem } from "./model/query.ts";
 export type { EventSchemas, StandardSchema } from "./model/schema.ts";
-export type { SubjectKeys } from "./model/subject-keys.ts";
 
 const eventStoreOptions: OptionNames<EventStoreOptions> = {
   lockTimeoutMs: true,

@@ -16,16 +16,15 @@ import type {
   ReadOptions,
 } from "./model/event-store.ts";
 import type { EventCodec } from "./model/codec.ts";
-import { distinct } from "./model/distinct.ts";
+import { distinct, itemsOf, type Matching, type Query } from "./model/query.ts";
 import { consume } from "./follow/consumer.ts";
-import { endFollowing } from "./follow/following.ts";
+import { workOn } from "./follow/log-work.ts";
 import { subscribe } from "./follow/subscribe.ts";
 import { giveAccess, type LogAccess } from "./log-access.ts";
 import { encodeContent, type EventHead, type StoredCondition } from "./log/format/line.ts";
 import { hexOf } from "./log/format/tip.ts";
 import { checkEvents, checkTags, jsonOf } from "./model/new-event.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
-import { itemsOf, type Matching, type Query } from "./model/query.ts";
 import { verify } from "./verify/verify.ts";
 
 const readOptions: OptionNames<ReadOptions> = {
@@ -174,7 +173,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   async #close(): Promise<void> {
     // One that could not be opened has nothing to close.
     const log = await this.#opening?.catch(() => undefined);
-    if (log !== undefined) await endFollowing(this.#access);
+    if (log !== undefined) await workOn(this.#access).close();
     this.#isClosed = true;
     if (log === undefined) return;
     // A large one takes a minute, which nobody who closes has to wait for; the index of a segment takes a moment, and spares the next one the work.

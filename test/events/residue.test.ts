@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { ensureDirectory } from "../../src/durable/publish/directory.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
-import { Checkpoints } from "../../src/events/follow/checkpoints.ts";
+import { Checkpoints } from "../../src/part/progress/checkpoints.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
 import { LogFiles } from "../../src/events/log/log-files.ts";
 import { SharePublisher } from "../../src/events/log/publish/share-publisher.ts";
@@ -45,10 +45,14 @@ async function consumeOnce(ground: Ground, directory: string, fence: number): Pr
   const checkpoints = await Checkpoints.open(ground.staging, directory, {
     ground: ground.id,
     bootId: ground.ports.host.bootId,
-    findChecksum: async (position) => String(position).padStart(8, "0"),
+    sequence: {
+      findMark: async (position) => String(position).padStart(8, "0"),
+      rewound: (position) => new Error(`rewound at ${position}`),
+      mayLag: false,
+    },
   });
-  const tenure = await checkpoints.take(fence);
-  expect(await tenure?.save(fence)).toBe(true);
+  const leased = await checkpoints.take(fence);
+  expect(await leased?.save(fence)).toBe(true);
   await checkpoints.settled();
 }
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import type { NewEvent, SequencedEvent } from "../../src/common.ts";
-import { createCodec } from "../../src/events/model/create-codec.ts";
+import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { memoryEvents } from "../../src/events/index.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
-import { createCodec } from "../../src/events/model/create-codec.ts";
+import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import type { DiskFile } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";

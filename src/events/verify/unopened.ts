@@ -1,4 +1,4 @@
-// A log as its files tell of it, for those who must not open it: it may be too damaged for that.
+// A log that is not opened, because it may be too damaged for that.
 import { Ground } from "../../durable/liveness/ground.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { LogMode } from "../model/event-store.ts";
@@ -10,7 +10,7 @@ import { Findings } from "../../part/findings.ts";
 import { segmentsThere } from "./published.ts";
 
 export interface UnopenedLog {
-  /** Without an id where nothing tells it. */
+  /** With an empty id when no file tells it. */
   readonly place: LogFiles;
   readonly mode: LogMode;
   close(): Promise<void>;
@@ -21,7 +21,7 @@ export async function findUnopened(ports: Ports, directory: string): Promise<Uno
   const join = (): Promise<Ground> => Ground.open(ports, path);
   const ground = await joinOrLook(directory, join, () => Ground.openUnjoined(ports, path));
   try {
-    // That it cannot be read is told by those who verify.
+    // A record that cannot be read is reported by `verify`.
     const record = await unlessDamaged(() => findLog(ports.disk, directory));
     const placed = (id: string): LogFiles => new LogFiles(ground, directory, id, { isSynced: true });
     const place = placed(record?.id ?? (await findId(placed(""))) ?? "");
@@ -36,7 +36,7 @@ export async function modeOf({ disk, directory }: LogFiles, record: LogRecord | 
   return record?.mode ?? ((await disk.canOpen(`${directory}/tenures`)) ? "share" : "local");
 }
 
-/** Of the first segment that tells it: then it is at least one log. */
+/** From the first segment whose header can be read. */
 async function findId(place: LogFiles): Promise<string | undefined> {
   for (const number of await segmentsThere(place)) {
     const header = await unlessDamaged(() => readHeader(place.disk, place.directory, number));

@@ -3,7 +3,7 @@ import type { SequencedEvent } from "../../../common.ts";
 import type { EventCodec } from "../../model/codec.ts";
 import type { LinePlace, Range } from "../../index/indexed-line.ts";
 import { matches, type Items } from "../../model/query.ts";
-import { EventLoopYield } from "./event-loop-yield.ts";
+import { EventLoopYield } from "../../../durable/wait/event-loop-yield.ts";
 import { LineReader } from "./line-reader.ts";
 import type { EventBody, EventHead } from "../format/line.ts";
 import type { LogFiles } from "../log-files.ts";

@@ -7,7 +7,7 @@ import { SealedIndexes } from "../../index/sealed-indexes.ts";
 import type { Items } from "../../model/query.ts";
 import { readLine, type ReadLine } from "../format/line-keys.ts";
 import type { LogFiles } from "../log-files.ts";
-import { EventLoopYield } from "./event-loop-yield.ts";
+import { EventLoopYield } from "../../../durable/wait/event-loop-yield.ts";
 import { Retags } from "./retags.ts";
 import { damaged, scanPublished, standsIn, type RawLine } from "./scan.ts";
 import { listSegments, openSegment, readHeader, segmentPath, type OpenedHeader } from "../format/segment.ts";

@@ -1,34 +1,40 @@
-// One checkpoint: how far a piece of work on a log has come, and under which fence.
+// One checkpoint: how far a piece of work has come, and under which fence.
 import { countOf, flagOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 
 export interface Checkpoint {
-  /** The ground whose locks gave the fence. When somebody has removed it, a new one counts from the beginning again. */
+  /**
+   * The id of the ground whose locks gave the fence. A ground that is removed and made again counts
+   * from the start.
+   */
   readonly ground: string;
-  /** Of whoever works on it, or did last. 0: nobody yet. */
+  /** Of the process that works on it, or did last. 0: none yet. */
   readonly fence: number;
   /** Everything up to here is done. */
   readonly position: number;
-  /** Of the line of that position: tells this log from one that was restored and went on otherwise. */
+  /** The mark of `position` (see `MarkedSequence`), by the name that it has on the disk. */
   readonly checksum: string;
-  /** False until it is decided where it starts. */
+  /** False until the start is decided. */
   readonly isBegun: boolean;
-  /** Whoever worked on it last has said that nothing more of his will come. */
+  /** The last worker has said that nothing more of its work will come. */
   readonly isOver: boolean;
-  /** For good: nobody works on it any more. */
+  /** No process works on it any more, for good. */
   readonly isClosed: boolean;
-  /** Who was cut off, and up to where his work counts: he may still write, but what lies beyond that is void. Only where that matters. */
+  /**
+   * Workers that were cut off, and up to where the work of each counts. A late write of such a
+   * worker beyond that position is void. Empty where late writes do no harm.
+   */
   readonly cutOff: readonly (readonly [fence: number, position: number])[];
 }
 
-/** What `findChecksum` says of position 0. */
-const nothing = "00000000";
+/** The mark of position 0, before everything. */
+const startMark = "00000000";
 
 export const unbegun: Checkpoint = {
   ground: "",
   fence: 0,
   position: 0,
-  checksum: nothing,
+  checksum: startMark,
   isBegun: false,
   isOver: true,
   isClosed: false,
@@ -36,8 +42,9 @@ export const unbegun: Checkpoint = {
 };
 
 /**
- * For one who slept while his append went by. When somebody else has taken over it may have counted before; to call it refused is right all the same, because he
- * must stop now either way.
+ * Whether the append `id` counts, asked by a process that slept while its append went by. After a
+ * takeover the answer is false although the append may have counted before: the process must stop
+ * either way.
  */
 export function counts(state: Checkpoint, id: string): boolean {
   const [fence = "", what = "", position = ""] = id.split(".");

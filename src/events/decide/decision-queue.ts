@@ -1,7 +1,8 @@
-// The decisions of one process that were in each other's way stand in line: only those of other processes are met again.
+// The queue of decisions in one process: after a conflict, decisions that may conflict run one
+// after the other.
 //
-// Two decisions are in each other's way if their queries share a tag, or a type where there is no tag. That is a guess, and
-// nothing rests on it: the condition of each append decides.
+// Two decisions may conflict if their queries share a tag, or a type where there is no tag. That is
+// a guess, and no promise rests on it: the condition of each append decides.
 import { Deadline } from "../../durable/wait/deadline.ts";
 import type { Waiting } from "../../common.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -10,8 +11,9 @@ import { itemsOf, type Query } from "../model/query.ts";
 
 export class DecisionQueue {
   readonly #clock: Clock;
-  /** For each key the end of the last decision in line. */
+  /** By key, the end of the last decision in the queue. */
   readonly #ends = new Map<string, Promise<void>>();
+  /** Grows when a decision leaves the queue. */
   #ended = 0;
 
   constructor(clock: Clock) {
@@ -23,9 +25,9 @@ export class DecisionQueue {
   }
 
   /**
-   * Waits for all that came before with one of these keys, as long as one of the line comes to its end every `timeoutMs`: a
-   * decision that waits for another one of its own would wait for ever. Gives what to call at the end. Rejects with the
-   * signal's reason.
+   * Waits for all decisions before it that have one of these keys; returns the function that leaves
+   * the queue. If none ends within `timeoutMs`, it goes on without its turn: a decision that starts
+   * another one inside itself would wait for ever. Rejects with the signal's reason.
    */
   async enter(keys: readonly string[], { timeoutMs, signal }: Waiting): Promise<() => void> {
     const before = Promise.all(keys.map(async (key) => await this.#ends.get(key)));
@@ -43,7 +45,7 @@ export class DecisionQueue {
         if (await this.#isOverInTime(before, { timeoutMs, signal })) return leave;
       }
     } catch (error) {
-      // The next one in line waits for this one alone, and so for all before it.
+      // The next one waits for this one, and so for all before it.
       void before.then(leave);
       throw error;
     }
@@ -65,20 +67,20 @@ export class DecisionQueue {
   }
 }
 
-/** Nobody sees it: it only ends a wait. */
+/** The reason that ends a wait: no caller sees it. */
 const tooLong = "too long";
 
-const lines = new WeakMap<LogAccess, DecisionQueue>();
+const queues = new WeakMap<LogAccess, DecisionQueue>();
 
 /** One for each opened log. */
-export function lineOf(access: LogAccess): DecisionQueue {
-  const line = lines.get(access) ?? new DecisionQueue(access.ports.clock);
-  lines.set(access, line);
-  return line;
+export function queueOf(access: LogAccess): DecisionQueue {
+  const queue = queues.get(access) ?? new DecisionQueue(access.ports.clock);
+  queues.set(access, queue);
+  return queue;
 }
 
-/** What two decisions have in common if they may be in each other's way. */
-export function lineKeysOf(query: Query): readonly string[] {
+/** Two decisions that may conflict have a key in common. */
+export function queueKeysOf(query: Query): readonly string[] {
   const keys = itemsOf(query).flatMap(({ types, tags }) => {
     if (tags.length > 0) return tags.map((tag) => `tag ${tag}`);
     return types.length > 0 ? types.map((type) => `type ${type}`) : ["all"];

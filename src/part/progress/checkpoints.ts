@@ -1,28 +1,39 @@
-// Checkpoints: how far a piece of work on a log has come, and under which fence. A rolling chain, so that it neither grows nor goes back.
+// The checkpoints of a piece of work: a rolling chain, so that they neither pile up nor go back.
 //
-// Whoever gets the lease first takes the chain over by an append that carries his fence. From then on every append with an older fence is refused, so what he
-// resumes from cannot change under him: the late checkpoint of one who slept past his lease never counts.
+// A worker first takes the chain over by an append that carries the fence of its lease. From then
+// on every append with an older fence is refused. So the position that the worker resumes from
+// cannot change, and the late checkpoint of a process that slept past its lease never counts.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { growingEpochs } from "../../durable/chain/epoch-rollover.ts";
 import { retryIfSwept, type Staging } from "../../durable/publish/staging.ts";
-import { holdfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
 import { checkpointKind, counts, unbegun, type Checkpoint } from "./checkpoint.ts";
-import { LeasedWork } from "./tenure.ts";
 
-/** A log may have many consumers, most of them with few events. */
+/** Small at first: a part may have many pieces of work, most of them with few checkpoints. */
 const slotsPerEpoch = growingEpochs(64);
+
+/** What the work goes through: numbered positions, each with a mark. */
+export interface MarkedSequence {
+  /**
+   * A text that differs if the sequence was restored from a backup and then went on otherwise.
+   * Undefined beyond the end; zeros ("00000000") for position 0.
+   */
+  findMark(position: number): Promise<string | undefined>;
+  /** The error for a position whose mark is no longer the recorded one. */
+  rewound(position: number): Error;
+  /** A network mount may show a checkpoint of another machine before the position that it names. */
+  readonly mayLag: boolean;
+}
 
 export interface CheckpointsOptions {
   /** The id of the ground that the fences are of. */
   readonly ground: string;
   readonly bootId: string;
-  /** As of LogAccess. */
-  readonly findChecksum: (position: number) => Promise<string | undefined>;
-  /** What is done leaves files that somebody late can add to. Default false. */
+  readonly sequence: MarkedSequence;
+  /** The work leaves files that a late worker can add to. Default false. */
   readonly remembersCutOff?: boolean;
   readonly slotsPerEpoch?: number;
-  /** Told after each that this process has made. */
+  /** Called after each checkpoint that this process has made. */
   readonly onSaved?: () => void;
 }
 
@@ -51,48 +62,56 @@ export class Checkpoints {
     return new this(chain, staging, options);
   }
 
-  /** The newest one, and a number that grows with each. */
+  /** The newest checkpoint, and a number that grows with each. */
   async read(): Promise<{ readonly number: number; readonly state: Checkpoint }> {
     return await this.#chain.read();
   }
 
-  /** Decides where it starts, if nobody has; needs no lease. RangeError for a position that is not there yet. */
+  /**
+   * Decides where the work starts, unless that is decided. Needs no lease. RangeError beyond the
+   * end.
+   */
   async begin(position: number): Promise<void> {
     if ((await this.read()).state.isBegun) return;
-    const checksum = await this.#options.findChecksum(position);
-    if (checksum === undefined) throw new RangeError(`It cannot begin at ${position}: the log does not reach so far.`);
+    const checksum = await this.#options.sequence.findMark(position);
+    if (checksum === undefined)
+      throw new RangeError(`The work cannot begin at position ${position}: there is nothing at that position yet.`);
     const id = `0.begin.${randomName(this.#staging.random.bytes(16))}`;
     await this.#append(id, (newest) => (newest.isBegun ? undefined : { ...newest, position, checksum, isBegun: true }));
   }
 
   /**
-   * Takes over with this fence; undefined when somebody with a newer one has, or when it is closed. LOG_REWOUND when the log is not the one that was worked on: then
-   * the position means something else.
+   * Takes over with this fence. Undefined when a newer fence has, or when the chain is closed.
+   * Throws `rewound` when the sequence is not the one that was worked on: then the position means
+   * something else.
    */
   async take(fence: number): Promise<LeasedWork | undefined> {
-    const { ground } = this.#options;
+    const { ground, sequence } = this.#options;
     const taken = await this.#append(`${fence}.take.0`, (newest) => {
       if (newest.isClosed || (newest.ground === ground && this.isSuperseded(newest, fence))) return undefined;
       const isOwn = newest.ground === ground && newest.fence === fence;
       return { ...newest, ground, fence, isOver: false, cutOff: isOwn ? newest.cutOff : this.#cutOffWith(newest) };
     });
     if (taken === undefined) return undefined;
-    await this.verify(taken);
+    if ((await sequence.findMark(taken.position)) !== taken.checksum) throw sequence.rewound(taken.position);
     return new LeasedWork(this, taken);
   }
 
-  /** Everything up to `position` is done. Undefined when it does not count: somebody else has taken over. */
+  /**
+   * Everything up to `position` is done. Undefined when it does not count: another process has
+   * taken over.
+   */
   async save(fence: number, position: number): Promise<Checkpoint | undefined> {
-    const checksum = await this.#options.findChecksum(position);
-    if (checksum === undefined) throw rewound(position);
+    const { ground, sequence } = this.#options;
+    const checksum = await sequence.findMark(position);
+    if (checksum === undefined) throw sequence.rewound(position);
     return await this.#append(`${fence}.save.${position}`, (newest) => {
-      if (newest.isClosed || newest.ground !== this.#options.ground || this.isSuperseded(newest, fence))
-        return undefined;
+      if (newest.isClosed || newest.ground !== ground || this.isSuperseded(newest, fence)) return undefined;
       return { ...newest, fence, position, checksum };
     });
   }
 
-  /** Said by its owner: nothing of it will come after this. */
+  /** Said by the worker with this fence: nothing more of its work will come. */
   async end(fence: number): Promise<void> {
     await this.#append(`${fence}.end.0`, (newest) => {
       const isOwn = newest.ground === this.#options.ground && newest.fence === fence;
@@ -100,24 +119,24 @@ export class Checkpoints {
     });
   }
 
-  /** Ends all work on it, whoever has the lease; the last checkpoint stands. */
+  /** Ends all work, also that of the holder of the lease. The last checkpoint stands. */
   async close(): Promise<Checkpoint> {
     const id = `0.close.${randomName(this.#staging.random.bytes(16))}`;
     const closed = await this.#append(id, (newest) => (newest.isClosed ? undefined : { ...newest, isClosed: true }));
     return closed ?? (await this.read()).state;
   }
 
-  /** Deletes what is long replaced. */
+  /** Deletes old epochs of the chain. */
   async collect(): Promise<void> {
     await this.#chain.collect();
   }
 
-  /** Resolves when nothing is being deleted in the background any more. */
+  /** Resolves when no deletion is going on in the background. */
   async settled(): Promise<void> {
     await this.#chain.settled();
   }
 
-  /** Whether nobody has taken over from the one with this fence. */
+  /** Whether the worker with this fence is still the last one, and the chain is open. */
   async isHeldBy(fence: number): Promise<boolean> {
     const { state } = await this.read();
     return state.ground === this.#options.ground && state.fence === fence && !state.isClosed;
@@ -125,10 +144,6 @@ export class Checkpoints {
 
   protected isSuperseded(newest: Checkpoint, fence: number): boolean {
     return newest.fence > fence;
-  }
-
-  protected async verify({ position, checksum }: Checkpoint): Promise<void> {
-    if ((await this.#options.findChecksum(position)) !== checksum) throw rewound(position);
   }
 
   #cutOffWith({ fence, position, isOver, cutOff }: Checkpoint): Checkpoint["cutOff"] {
@@ -142,7 +157,44 @@ export class Checkpoints {
   }
 }
 
-export function rewound(position: number): Error {
-  const message = `The log has no longer the event at ${position} up to which this was done: it was restored from a backup, or replaced. What was made from it may hold what never happened; rebuild it, or begin under a new name.`;
-  return holdfastError("LOG_REWOUND", message, { position });
+/** The work of one holder of the lease: what it resumes from, and how it moves on. */
+export class LeasedWork {
+  readonly fence: number;
+  readonly #checkpoints: Checkpoints;
+  #saved: Checkpoint;
+
+  constructor(checkpoints: Checkpoints, taken: Checkpoint) {
+    this.fence = taken.fence;
+    this.#checkpoints = checkpoints;
+    this.#saved = taken;
+  }
+
+  /** The newest checkpoint of this work. */
+  get saved(): Checkpoint {
+    return this.#saved;
+  }
+
+  /** Durable when it resolves. False when it does not count. */
+  async save(position: number): Promise<boolean> {
+    const saved = await this.#checkpoints.save(this.fence, position);
+    if (saved !== undefined) this.#saved = saved;
+    return saved !== undefined;
+  }
+
+  async end(): Promise<void> {
+    await this.#checkpoints.end(this.fence);
+  }
+
+  /**
+   * The result of `work`; false if it throws and another process has taken over, whose changes
+   * explain the error.
+   */
+  async orLost(work: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await work();
+    } catch (error) {
+      if (await this.#checkpoints.isHeldBy(this.fence)) throw error;
+      return false;
+    }
+  }
 }

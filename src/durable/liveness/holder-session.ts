@@ -7,24 +7,16 @@ import { makeId } from "../../format/id.ts";
 import { encodeRecord } from "../../format/record.ts";
 import { packageVersion } from "../../format/version.ts";
 import type { DiskFile } from "../../ports/disk.ts";
-import { elapsedMs, type Beating, type BeatTimes } from "../../ports/heart.ts";
+import type { BeatTimes } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { retryOutage } from "../publish/retry-outage.ts";
 import { removeDirectory, unlinkIfThere } from "../publish/directory.ts";
-import { holderKind, type GroundLayout, type HolderRecord } from "./holder-record.ts";
-import { makeUniqueDirectory } from "../publish/unique-file.ts";
 import { putIfAbsent } from "../publish/publish.ts";
+import { retryOutage } from "../publish/retry-outage.ts";
 import { assertNotSwept, type Staging } from "../publish/staging.ts";
-
-/**
- * The part of a lease after which a silent session ends itself. The rest is for judges whose clocks
- * are slower.
- */
-const ownPart = 0.8;
-/** A command that ends within this part of a lease never starts the thread that beats. */
-const firstBeatPart = 1 / 8;
-const beatPart = 1 / 4;
+import { makeUniqueDirectory } from "../publish/unique-file.ts";
+import { holderKind, type GroundLayout, type HolderRecord } from "./holder-record.ts";
+import { beatPart, OwnHeartbeat, ownPart } from "./own-heartbeat.ts";
 
 export interface HolderSessionOptions {
   readonly leaseMs: number;
@@ -40,10 +32,7 @@ export class HolderSession {
   readonly #file: DiskFile;
   readonly #lock: OsLockFile | undefined;
   readonly #over = new AbortController();
-  /** When the first beat was written. */
-  readonly #begun: BeatTimes;
-  #beating: Beating | undefined;
-  #lastBeat: BeatTimes;
+  readonly #heartbeat: OwnHeartbeat;
   /** When this process last looked whether others have declared it dead. */
   #lookedAtMs: number;
 
@@ -59,8 +48,7 @@ export class HolderSession {
     this.temp = layout.temp(holder.id);
     this.#ports = ports;
     this.#layout = layout;
-    this.#begun = begun;
-    this.#lastBeat = begun;
+    this.#heartbeat = new OwnHeartbeat(ports, file, holder.leaseMs, begun);
     this.#lookedAtMs = begun.monotonicMs;
     this.#file = file;
     this.#lock = lock;
@@ -101,7 +89,7 @@ export class HolderSession {
       const options = { isPermanent: true };
       if (!(await putIfAbsent(session.staging, layout.record(id), encodeRecord(holderKind, holder), options)))
         throw session.#lost("its id is taken");
-      session.#watchOverDeadline();
+      session.#heartbeat.beatFor(session);
       return session;
     } catch (error) {
       // What cannot be removed now counts for nothing, and is swept. The record goes first: it is
@@ -137,7 +125,7 @@ export class HolderSession {
   /** Asks the clocks, so it is right also just after a sleep, before any timer has fired. */
   get isOver(): boolean {
     if (this.#over.signal.aborted) return true;
-    if (this.#leftMs() > 0) return false;
+    if (this.#heartbeat.leftMs() > 0) return false;
     this.#finish(
       `it could not show that it lives for ${ownPart} of its lease of ${this.holder.leaseMs} ms (a sleep, a blocked event loop, or the disk)`,
     );
@@ -187,7 +175,7 @@ export class HolderSession {
   /** Ends it cleanly: nothing of it is left for others to judge. */
   async end(): Promise<void> {
     this.#finish("it was closed");
-    await this.#beating?.stop();
+    await this.#heartbeat.stop();
     const { disk } = this.#ports;
     try {
       await removeDirectory(disk, this.temp);
@@ -203,7 +191,7 @@ export class HolderSession {
 
   /** Closes the files of a session that is over, and leaves what is on the disk to sweepers. */
   async abandon(): Promise<void> {
-    await this.#beating?.stop();
+    await this.#heartbeat.stop();
     try {
       await this.#file.close();
     } finally {
@@ -211,72 +199,18 @@ export class HolderSession {
     }
   }
 
-  #leftMs(): number {
-    const { clock } = this.#ports;
-    this.#lastBeat = this.#beating?.lastBeat() ?? this.#lastBeat;
-    const now = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-    return ownPart * this.holder.leaseMs - elapsedMs(this.#lastBeat, now);
-  }
-
   #finish(why: string): void {
     if (this.#over.signal.aborted) return;
     this.#over.abort(this.#lost(why));
     // A session that is over must not look alive to others. Whether the heart stops in time changes
     // nothing here.
-    this.#beating?.stop().catch(() => undefined);
+    this.#heartbeat.stop().catch(() => undefined);
   }
 
   #lost(why: string): Error {
     const path = this.#layout.directory;
     const message = `${path}: this process no longer counts as alive there, because ${why}. Open it again.`;
     return holdfastError("LOCK_LOST", message, { path });
-  }
-
-  #watchOverDeadline(): void {
-    const { clock } = this.#ports;
-    const { leaseMs } = this.holder;
-    const background = { background: true, signal: this.signal };
-    const watch = async (): Promise<void> => {
-      await clock.sleep(firstBeatPart * leaseMs, background);
-      this.#startHeart();
-      while (!this.isOver) await clock.sleep(Math.max(this.#leftMs(), 1), background);
-    };
-    // The only rejection is the end of the session: nothing may be thrown from a timer.
-    watch().catch(() => undefined);
-  }
-
-  #startHeart(): void {
-    if (this.isOver) return;
-    const { leaseMs } = this.holder;
-    const onLost = (): void => {
-      // Asked at once: a heart that came too late is the first to notice that the machine slept.
-      if (this.isOver) return;
-      // A beat that failed is repeated until the deadline decides: it may be one lost packet, or
-      // one thread too many.
-      void this.#beatAgain();
-    };
-    try {
-      this.#beating = this.#ports.heart.start(this.#file, {
-        everyMs: beatPart * leaseMs,
-        stallMs: leaseMs,
-        gapMsMax: ownPart * leaseMs,
-        after: this.#lastBeat,
-        from: 1 + Math.floor((this.#ports.clock.monotonicMs() - this.#begun.monotonicMs) / (beatPart * leaseMs)),
-        onLost,
-      });
-    } catch {
-      onLost();
-    }
-  }
-
-  async #beatAgain(): Promise<void> {
-    try {
-      this.#lastBeat = this.#beating?.lastBeat() ?? this.#lastBeat;
-      await this.#ports.clock.sleep(beatPart * this.holder.leaseMs, { background: true, signal: this.signal });
-      this.#startHeart();
-    } catch {
-      // The session ended meanwhile.
-    }
   }
 }
 

@@ -29,6 +29,7 @@ const readingFlags: Readonly<Record<string, number>> = { "r+": O_RDWR, "wx+": O_
 
 /** Of NFS 4 where the client remembers no absence. Exported for tests. */
 export const nfsCalls: FileCalls = {
+  // Its `openBulk`, too: a file that is read in bulk may be lent (decision 59).
   ...pooledCalls,
   open: async (path, flags, mode) => {
     if (flags === "r") return await openForReading(path);

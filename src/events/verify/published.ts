@@ -7,6 +7,8 @@ import type { LogMode } from "../event-store.ts";
 import { HeadFile } from "../log/head-file.ts";
 import { findOrphanedIndex, hasEpochs, segmentsIn } from "../log/lost-log.ts";
 import type { LogPlace } from "../log/place.ts";
+import { standsIn } from "../log/scan.ts";
+import { segmentPath } from "../log/segment.ts";
 import { SharePublisher, type Tenures } from "../log/share-publisher.ts";
 import { decodeTip, type Tip } from "../log/tip.ts";
 import { repairable, type Findings } from "./findings.ts";
@@ -45,7 +47,8 @@ async function findLocal(place: LogPlace, findings: Findings): Promise<Published
   } finally {
     await file.close();
   }
-  if (head !== undefined && head.boot === bootId && isKnownBoot(bootId))
+  // Lines that were not synced are gone where the file system went away and came back in this boot. The head may have stayed, and tells nothing then.
+  if (head?.boot === bootId && isKnownBoot(bootId) && (head.isSynced || (await isThere(place, head.tip))))
     return { segment: head.tip.segment, tip: head.tip };
   // One of a newer format was reported, and is not torn.
   if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
@@ -54,6 +57,21 @@ async function findLocal(place: LogPlace, findings: Findings): Promise<Published
   // A power cut may tear it, and never take it.
   const isUnsaid = head === undefined && !(await disk.canOpen(path));
   return head === undefined ? { segment, isUnsaid } : { segment, floor: head.isSynced ? head.tip : undefined };
+}
+
+async function isThere({ disk, directory }: LogPlace, tip: Tip): Promise<boolean> {
+  if (tip.segment === 0) return true;
+  try {
+    const file = await disk.open(segmentPath(directory, tip.segment), "read");
+    try {
+      return await standsIn(file, tip);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (hasErrno(error, "ENOENT")) return false;
+    throw error;
+  }
 }
 
 /** An empty one is how it is made. */

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openEvents, type EventStore } from "../../src/events/index.ts";
+import { openEvents, verifyEvents, type EventStore } from "../../src/events/index.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { makeScratch } from "../ports/scratch.ts";
@@ -61,6 +61,40 @@ async function appendAndRead(directory: string): Promise<unknown[]> {
     return data;
   });
 }
+
+describe("a file system that came back in the same boot", () => {
+  it("may have lost what was not synced: the lines that are there are whole, also before the log is opened", async () => {
+    const directory = join(makeScratch(), "log");
+    const events = await openEvents(directory, { durability: "none" });
+    for (const data of [1, 2, 3]) await events.append({ type: "Counted", data });
+    await events.close();
+    const bytes = readFileSync(segmentOf(directory));
+    const last = bytes.lastIndexOf("\n", bytes.lastIndexOf("\n") - 1) + 1;
+    writeFileSync(segmentOf(directory), bytes.subarray(0, last));
+    expect(await verifyEvents(directory)).toMatchObject({ ok: true, checked: 2 });
+    expect(await appendAndRead(directory)).toEqual([1, 2, "more"]);
+  });
+
+  it("brings back an older head: lines behind it stay what a consumer has seen", async () => {
+    const directory = await newLog("local");
+    const head = join(directory, "head");
+    const old = readFileSync(head);
+    const consume = async (events: EventStore): Promise<unknown[]> => {
+      const seen: unknown[] = [];
+      const consumer = events.consume("mail", "all", async ([event]) => void seen.push(event?.data));
+      await consumer.waitUntilProcessed(await events.head());
+      await consumer.stop();
+      return seen;
+    };
+    await withEvents(directory, async (events) => {
+      await events.append({ type: "Counted", data: 6 });
+      expect(await consume(events)).toEqual([1, 2, 3, 4, 5, 6]);
+    });
+    writeFileSync(head, old);
+    expect(await appendAndRead(directory)).toEqual([1, 2, 3, 4, 5, 6, "more"]);
+    expect(await withEvents(directory, consume)).toEqual(["more"]);
+  });
+});
 
 describe("a log on one machine, after a restart", () => {
   it("has all that was acknowledged, and goes on after it", async () => {

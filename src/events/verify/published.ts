@@ -1,5 +1,6 @@
 // How far a log is published, as its files say, and the segments up to there in their order.
 import { slotNumberMax } from "../../format/name.ts";
+import { findIfThere } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { LogMode } from "../model/event-store.ts";
@@ -9,6 +10,7 @@ import type { LogFiles } from "../log/log-files.ts";
 import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
 import { readHeader, segmentPath, type OpenedHeader } from "../log/format/segment.ts";
 import { decodeTip, type Tip } from "../log/format/tip.ts";
+import { standsIn } from "../log/read/scan.ts";
 import type { Findings } from "../../part/findings.ts";
 
 /** The remedy where there is no backup. */
@@ -54,7 +56,9 @@ async function findLocal(place: LogFiles, findings: Findings): Promise<Published
   } finally {
     await file.close();
   }
-  if (head !== undefined && head.boot === bootId && isKnownBoot(bootId))
+  // Lines that were not synced are gone where the file system went away and came back in this boot.
+  // The head may have stayed: then it tells nothing.
+  if (head?.boot === bootId && isKnownBoot(bootId) && (head.isSynced || (await isThere(place, head.tip))))
     return { segment: head.tip.segment, tip: head.tip };
   // A head of a newer format was reported, and is not torn.
   if (head === undefined && findings.problems.length === before) await reportTorn(disk, path, findings);
@@ -63,6 +67,17 @@ async function findLocal(place: LogFiles, findings: Findings): Promise<Published
   // A power cut may tear the head, and never removes it.
   const isUnsaid = head === undefined && !(await disk.canOpen(path));
   return head === undefined ? { segment, isUnsaid } : { segment, floor: head.isSynced ? head.tip : undefined };
+}
+
+async function isThere({ disk, directory }: LogFiles, tip: Tip): Promise<boolean> {
+  if (tip.segment === 0) return true;
+  const file = await findIfThere(disk.open(segmentPath(directory, tip.segment), "read"));
+  if (file === undefined) return false;
+  try {
+    return await standsIn(file, tip);
+  } finally {
+    await file.close();
+  }
 }
 
 /** An empty head is one that was just made. */

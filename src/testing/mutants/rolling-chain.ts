@@ -1,6 +1,6 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
 import { removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
-import { Chain } from "../../durable/chain/chain.ts";
+import type { Chain } from "../../durable/chain/chain.ts";
 import { EpochCollector } from "../../durable/chain/epoch-collector.ts";
 import type { Epoch, View } from "../../durable/chain/epoch.ts";
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";

@@ -28,11 +28,12 @@ function listenTo(signal: AbortSignal): Waits {
     waitsOf.delete(signal);
     for (const action of actions) action();
   };
-  const waits = {
+  const waits: Waits = {
     actions,
     stopListening: () => {
       signal.removeEventListener("abort", passOn);
-      waitsOf.delete(signal);
+      // A wait that is ended twice must not hide waits that came since.
+      if (waitsOf.get(signal) === waits) waitsOf.delete(signal);
     },
   };
   waitsOf.set(signal, waits);

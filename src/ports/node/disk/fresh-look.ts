@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { findErrno } from "./errno.ts";
 import type { FileCalls } from "./file-calls.ts";
 
-/** What is there and cannot be opened for reading: its kind is known all the same. */
+/** Failures to open a thing that is there: its kind is known all the same. */
 const unreadable: readonly unknown[] = ["EACCES", "EPERM", "ENXIO", "ENODEV", "EBUSY", "ETXTBSY", "EISDIR"];
 
 /**

@@ -22,8 +22,8 @@ import { believingNoAbsence } from "./remembered-absence.ts";
 const { O_RDWR, O_CREAT, O_EXCL } = constants;
 const noDelegation = constants.O_DIRECT ?? 0;
 /**
- * Those that read; what is only written is never delegated. Also what a machine makes and writes
- * itself would be.
+ * Flags that read. A file that is only written is never delegated; one that a machine makes, writes
+ * and reads would be.
  */
 const readingFlags: Readonly<Record<string, number>> = { "r+": O_RDWR, "wx+": O_RDWR | O_CREAT | O_EXCL };
 

@@ -1,4 +1,4 @@
-// Calls by which no absence is believed that the client of a share may only remember.
+// Calls that do not believe an absence which the client of a share may only remember.
 //
 // A client remembers that a name was not there, and answers from memory although another machine
 // has made it since. A process that reads a file under a lock would take it for new, and write over
@@ -6,7 +6,7 @@
 import { isAbsence, type FileCalls } from "./file-calls.ts";
 import { lookAnew } from "./fresh-look.ts";
 
-/** Those that open what is there. */
+/** Flags that open an existing file. */
 const opening: readonly unknown[] = ["r", "r+"];
 
 /**

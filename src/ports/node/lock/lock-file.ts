@@ -41,9 +41,9 @@ const lineEnd = Uint8Array.of(10);
 
 interface Descriptor {
   readonly fd: number;
-  /** Of all files of all devices, as long as this one is open. */
+  /** Unique among all files of all devices, as long as this one is open. */
   readonly inode: string;
-  /** In its file system. */
+  /** Unique in its file system. */
   readonly number: string;
   /** Known once it was locked. */
   identity?: string;
@@ -125,8 +125,8 @@ class NodeLockFile implements OsLockFile {
   }
 
   /**
-   * One at a time uses the descriptor; afterwards the lock is held, or nothing is left of the
-   * question.
+   * Only one question at a time uses the descriptor. Afterwards the lock is held, or nothing is
+   * left of the question.
    */
   async #ask(question: () => Promise<boolean>): Promise<boolean> {
     this.#state = "asking";
@@ -205,8 +205,8 @@ class NodeLockFile implements OsLockFile {
    * A file system gives the inode of a deleted file to the next one, so a random mark in the file
    * is part of what it is. A file that was copied has its mark, and another inode. The device is no
    * part of it, and the mark is durable: a disk that was pulled and comes back may have another
-   * device number, and what was locked by this file is still known by it. To be called with the
-   * lock in hand.
+   * device number, and what was locked by this file is still known by it. Called while the lock is
+   * held.
    */
   async #identify({ fd, inode, number }: Descriptor): Promise<string> {
     const { note, calls, random } = this.#parts;
@@ -217,8 +217,7 @@ class NodeLockFile implements OsLockFile {
     if (length === markDigits) return `${number}:${Buffer.from(found).toString("latin1")}`;
     const mark = Buffer.from(random.bytes(markDigits / 2)).toString("hex");
     await this.#write(Buffer.from(`${mark}\n`), offset);
-    // Once in the life of the file. Where it fails, the next holder may find no mark, and makes
-    // another.
+    // Once for each file. Where it fails, the next holder may find no mark, and makes another.
     await calls.fsync(fd).catch(() => undefined);
     return `${number}:${mark}`;
   }
@@ -253,7 +252,7 @@ class NodeLockFile implements OsLockFile {
     try {
       await this.#parts.calls.write(this.#file.fd, bytes, offset);
     } catch (error) {
-      // A full disk takes a note from people, and not the lock from this process.
+      // On a full disk the note for people is missing, but the lock is held.
       if (findErrno(error) === undefined) throw error;
     }
   }

@@ -17,7 +17,7 @@ export interface NativeModule {
   unlock(fd: number, offset: number, length: number): void;
 }
 
-/** What is missing when the module itself is, and not a property of the file system. */
+/** Named in the error when the module is missing, as opposed to a property of the file system. */
 export const nativeModule = "fs-native-extensions";
 const prebuilt: readonly string[] = ["darwin", "linux", "win32"].flatMap((os) => [`${os}-x64`, `${os}-arm64`]);
 
@@ -27,7 +27,7 @@ const prebuilt: readonly string[] = ["darwin", "linux", "win32"].flatMap((os) =>
  */
 export const lockFileFlags: number = constants.O_RDWR | constants.O_CREAT;
 /**
- * For one that is there. Without O_CREAT, because Linux may refuse it for a file of another user in
+ * For an existing file. Without O_CREAT, because Linux may refuse it for a file of another user in
  * a sticky directory (`fs.protected_regular`), though that user lets all users write. Windows has
  * no O_NOFOLLOW.
  */

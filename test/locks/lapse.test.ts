@@ -1,22 +1,29 @@
-// When an offer of a hold has lapsed: by the stamps of files that are opened, because a share answers a stat from what it remembers.
+// When an offer of a hold lapses: by stamps of opened files, because the client of a share answers a stat from its cache.
 import { expect, it } from "vitest";
-import { isLapsed } from "../../src/locks/table/lapse.ts";
+import type { Staging } from "../../src/durable/publish/staging.ts";
+import { HoldFiles } from "../../src/locks/table/hold-files.ts";
+import { GroundLayout } from "../../src/durable/liveness/holder-record.ts";
 import { changedDisk } from "../durable/places.ts";
 import { nfs, World } from "../durable/world.ts";
 
-it("an offer does not lapse by an old stamp that the client of a share remembers, nor stand by one", async () => {
+it("an offer neither lapses nor stands by an old stamp that the client of a share remembers", async () => {
   const world = new World({ volume: nfs });
   const staging = await world.staging("ada");
-  const file = "/id.transfer";
-  await staging.disk.createFile(file, new Uint8Array(), { sync: false });
+  await staging.disk.mkdir("/holds");
+  const transfer = { secretHash: "5e", expiresMs: 1000 };
+  const holdsOf = (own: Staging): HoldFiles => new HoldFiles({ layout: new GroundLayout(""), staging: own });
+  await holdsOf(staging).createOffer("id", transfer);
   for (const rememberedMs of [0, world.nowMs + 1_000_000]) {
     const disk = changedDisk(staging.disk, (real) => ({
-      stat: async (path) => ({ ...(await real.stat(path)), ...(path === file ? { mtimeMs: rememberedMs } : {}) }),
+      stat: async (path) => ({
+        ...(await real.stat(path)),
+        ...(path.endsWith(".transfer") ? { mtimeMs: rememberedMs } : {}),
+      }),
     }));
-    expect(await isLapsed({ ...staging, disk }, file, 1000)).toBe(false);
+    expect(await holdsOf({ ...staging, disk }).isLapsed({ id: "id", transfer })).toBe(false);
   }
   await world.advance(1001);
-  expect(await isLapsed(staging, file, 1000)).toBe(true);
-  await staging.disk.unlink(file);
-  expect(await isLapsed(staging, file, 1_000_000)).toBe(true);
+  expect(await holdsOf(staging).isLapsed({ id: "id", transfer })).toBe(true);
+  await holdsOf(staging).removeOffer("id", transfer);
+  expect(await holdsOf(staging).isLapsed({ id: "id", transfer: { ...transfer, expiresMs: 1_000_000 } })).toBe(true);
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { slotKind } from "../../src/durable/chain/epoch.ts";
 import { encodeRecord } from "../../src/format/record.ts";
-import { tableKind, type LockRequestRecord } from "../../src/locks/table/request.ts";
+import { tableKind, type TableRequest } from "../../src/locks/table/request.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { nfs } from "../durable/world.ts";
 import { LocksWorld, withDisk } from "./locks-world.ts";
@@ -162,7 +162,7 @@ it("is corrupt, and nothing is removed, when a request in it leads out of its di
   const table = join(world.root, ".holdfast/table");
   const [epoch = ""] = readdirSync(table).filter((name) => name.includes("-"));
   const [first = ""] = readdirSync(join(table, epoch)).filter((name) => /^\d+$/.test(name));
-  const request = state.requests[0] as LockRequestRecord;
+  const request = state.requests[0] as TableRequest;
   for (const [index, hostile] of [
     { ...request, id: "../../precious" },
     { ...request, id: `${request.holder}.x/../../../precious` },

@@ -1,4 +1,5 @@
 // The record by which a holder is known to others, and where everything that belongs to it lies.
+import type { HolderInfo } from "../../common.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 
@@ -72,4 +73,9 @@ export class GroundLayout {
   temp(id: string): string {
     return `${this.temps}/${id}`;
   }
+}
+
+/** A holder of which only some facts are known. An unknown text is empty, and an unknown time is `since`. */
+export function holderInfo(since: Date, known: Partial<HolderInfo>): HolderInfo {
+  return { id: "", host: "", pid: 0, startedAt: since, lastSeenAt: since, version: "", state: "alive", ...known };
 }

@@ -1,13 +1,13 @@
 // Known-wrong answers to a committer that was overtaken: each says LOCK_LOST for a commit that happened, and the caller does it again.
 import type { RollingEntry } from "../../durable/chain/rolling-chain.ts";
 import { LockTable } from "../../locks/table/lock-table.ts";
-import type { Table } from "../../locks/table/request.ts";
+import type { TableState } from "../../locks/table/request.ts";
 import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /** A1: a commit counts if the newest list has it. By then others may have completed it and left it out. */
 class CommitFoundInTheHead extends LockTable {
-  override async append(...args: Parameters<LockTable["append"]>): Promise<RollingEntry<Table> | undefined> {
+  override async append(...args: Parameters<LockTable["append"]>): Promise<RollingEntry<TableState> | undefined> {
     const entry = await super.append(...args);
     const id = args[1]?.id;
     if (entry === undefined || id === undefined) return entry;

@@ -16,14 +16,10 @@ export const root = "/tree";
 export const shortLeaseMs = 400;
 const longLeaseMs = 100 * shortLeaseMs;
 
-export interface LockScenarioOptions extends Pick<
-  TablePathLocksOptions,
-  "EndingClass" | "EntranceClass" | "TableClass" | "slotsPerEpoch"
-> {
-  /** Default: so long that nobody dies of silence. */
+/** The scenarios run on the real table and verbs, or on known-wrong variants. */
+export interface LockScenarioOptions extends Pick<TablePathLocksOptions, "TableClass" | "verbs" | "slotsPerEpoch"> {
+  /** Default: so long that no process dies of silence. */
   readonly leaseMs?: number | undefined;
-  /** What the scenarios run on: the real ones, or a known-wrong variant. */
-  readonly LocksClass?: typeof TablePathLocks | undefined;
   readonly diskOf?: ((disk: Disk) => Disk) | undefined;
 }
 
@@ -36,11 +32,11 @@ const plainKeys = {
 
 export async function openLocks(
   ports: Ports,
-  { LocksClass = TablePathLocks, leaseMs = longLeaseMs, diskOf, ...options }: LockScenarioOptions = {},
+  { leaseMs = longLeaseMs, diskOf, ...options }: LockScenarioOptions = {},
 ): Promise<TablePathLocks> {
   const disk = diskOf?.(ports.disk) ?? ports.disk;
   const place = await Ground.open({ ...ports, disk }, ground, { leaseMs });
-  return await LocksClass.open(place, { root, keys: plainKeys, ...options });
+  return await TablePathLocks.open(place, { root, keys: plainKeys, ...options });
 }
 
 export interface Visit {

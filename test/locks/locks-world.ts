@@ -34,7 +34,7 @@ export class LocksWorld {
     this.root = root;
   }
 
-  /** How many callers wait, in the line of their process or in the table, for a limited time. */
+  /** How many callers wait with a timeout, in the queue of their process or in the table. */
   get waiting(): number {
     return this.#waits.count;
   }

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.end());
 
-it("lets one in at a time, with fences that grow, and lets other processes in between", async () => {
+it("passing a hold on admits one caller at a time, with fences that grow, and other processes in between", async () => {
   const all = [await world.open(), await world.open()];
   const entered: { readonly who: number; readonly fence: number }[] = [];
   let inside = 0;
@@ -37,7 +37,7 @@ it("lets one in at a time, with fences that grow, and lets other processes in be
   expect(longest).toBeLessThanOrEqual(128);
 });
 
-it("is not done with a hold that somebody broke, nor with one that was changed", async () => {
+it("a hold that was broken or changed is not passed on", async () => {
   const [a, b] = [await world.open(), await world.open()];
   const first = await a.acquire("x");
   const second = a.acquire("x", { timeoutMs: 10_000 });

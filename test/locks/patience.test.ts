@@ -1,4 +1,4 @@
-// How long a caller waits over all the places where it has to: its own process's line, and the table.
+// How long a caller waits over all of its waits: in the queue of its process, and in the table.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { LocksWorld } from "./locks-world.ts";
 import { keep } from "./keep.ts";

@@ -245,7 +245,7 @@ export async function giveOut(
       // That may have taken long, and the hold may have been broken meanwhile.
       await locks.verbs.check(locks, grant);
     }
-    // The hold that it is within may have ended, and the caller may have given up: then no one would release it.
+    // The hold that it is within may have ended, and the caller may have given up: then the hold would never be released.
     grant.mustHold();
     locks.closed.throwIfAborted();
     wait.signal?.throwIfAborted();

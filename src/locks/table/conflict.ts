@@ -29,7 +29,7 @@ function haveCommonPath(mine: Claim, theirs: Claim): boolean {
   return meets[mine.mode][theirs.mode].includes(relationOf(mine.path, theirs.path));
 }
 
-/** An entry of a list whose order decides who goes first: a request in the lock table, or a caller in a local queue. */
+/** An entry of a list that is served in its order: a request in the lock table, or a caller in a local queue. */
 export interface Claimant {
   readonly id: string;
   readonly claims: readonly Claim[];

@@ -296,7 +296,7 @@ export class LockTable {
     }
   }
 
-  /** Looks at all hold files now and then: requests of processes that ended may be in nobody's way, and stay otherwise. */
+  /** Looks at all hold files now and then: the requests of ended processes that block no other would stay for ever. */
   async #tidy({ requests }: TableState): Promise<void> {
     if (requests.length < this.#tidyAt) return;
     try {

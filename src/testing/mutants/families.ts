@@ -9,7 +9,7 @@ import { LockTable } from "../../locks/table/lock-table.ts";
 import { familyScenarios } from "../scenarios/locks/families.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-/** A request is judged by those that hold: processes that only wait are not asked. */
+/** A new request is compared only with requests that hold, and not with those that wait. */
 class BlindToWaiters extends LockTable {
   override async request(change: Parameters<LockTable["request"]>[0]): ReturnType<LockTable["request"]> {
     return await super.request(({ requests, redos }, made) => {

@@ -1,4 +1,4 @@
-// Known-wrong variants of the lock table and of what is done to a hold in it: upgrade, transfer, and dropping what others hold.
+// Known-wrong variants of the lock table and of the verbs of holds.
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { canLinkFrom } from "../../durable/publish/publish.ts";
 import { holdfastError } from "../../errors.ts";
@@ -22,7 +22,7 @@ import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 type Judging = Parameters<LockTable["judge"]>[1];
 
-/** L3m: what it has judged dead is over for it, and the list need not say so. */
+/** L3m: a request that it has judged dead is over for it, without an append. */
 class JudgementWithoutRecord extends LockTable {
   readonly #buried = new Set<string>();
 
@@ -34,7 +34,7 @@ class JudgementWithoutRecord extends LockTable {
     return left;
   }
 
-  /** What it has committed so far is done. What it commits from now on comes too late, but nobody tells it so. */
+  /** Completes what was committed so far. A later commit comes too late, but nothing refuses it. */
   async #bury(id: string): Promise<void> {
     const { redos } = (await this.read()).state;
     for (const redo of redos) if (redo.request === id) await this.complete(redo);
@@ -46,11 +46,11 @@ class JudgementWithoutRecord extends LockTable {
   }
 
   override async drop(): Promise<void> {
-    // Nobody is told.
+    // Nothing is appended.
   }
 }
 
-/** A waiter looks at one of those in its way at a time: the next one's silence counts from when that one is over. */
+/** A waiter judges one blocker at a time: the silence of the next one counts from when that one is over. */
 class JudgingOneByOne extends LockTable {
   override async judge<R extends TableRequest>(requests: readonly R[], options: Judging): Promise<R[]> {
     if (options.once) return await super.judge(requests, options);
@@ -58,14 +58,14 @@ class JudgingOneByOne extends LockTable {
   }
 }
 
-/** Waits for nobody: what others hold is over, as far as it is concerned. */
+/** Waits for no other process: takes all requests of others for over. */
 class NobodyBlocks extends LockTable {
   override async isOver(id: string): Promise<boolean> {
     return !id.startsWith((await this.ground.life()).holder.id);
   }
 }
 
-/** Asks for a hold file by a link alone, also on a share: the client links from the file that it remembers, which is a slot by now. */
+/** Asks for a hold file by a link alone, also on a share: the client links from the remembered file, which is a slot by now. */
 class AskingByLinkAlone extends LockTable {
   override async isOver(id: string): Promise<boolean> {
     return !(await canLinkFrom(this.ground.staging, this.holds.pathOf(id))) && (await super.isOver(id));
@@ -103,14 +103,14 @@ const hastyRelease = spoiledGrants((grant) => {
   grant.work.untilQuiet = async () => undefined;
 });
 
-/** Condemns a request for ever, also when it has changed hands since it was judged. */
+/** Condemns a request in every state, also when it was received since it was judged. */
 class VerdictOnTheId extends LockTable {
   protected override judgedState({ id }: TableRequest): string {
     return id;
   }
 }
 
-/** Removes the hold file of what it drops, and then says so in the list. */
+/** Removes the hold file of a request before the append that drops it. */
 class FileBeforeRecord extends LockTable {
   override async drop(requests: readonly TableRequest[]): Promise<void> {
     for (const { id } of requests) await unlinkIfThere(this.ground.ports.disk, this.holds.pathOf(id));
@@ -118,7 +118,7 @@ class FileBeforeRecord extends LockTable {
   }
 }
 
-/** Removes the hold file of what was dropped, and then completes what was committed under it. */
+/** Removes the hold file of a dropped request before it completes what was committed under it. */
 class FileBeforeRedo extends LockTable {
   override async finishDropped(request: TableRequest, state: TableState): Promise<void> {
     await unlinkIfThere(this.ground.ports.disk, this.holds.pathOf(request.id));
@@ -209,7 +209,7 @@ function refused({ asked, fence }: Grant): Error {
 
 const third = "broken: a commit that is not carried out, a breaker and a third";
 const together = /are inside together/;
-/** Who comes in with an older fence than one who was there before was let in beside or after a holder that excludes it. */
+/** A hold with a lower fence than an earlier one was let in beside or after a holder that excludes it. */
 const togetherOrLate = /are inside together|fence \d+ came after fence \d+/;
 const lost = /was acknowledged, and the log is|was refused, and happened all the same/;
 
@@ -217,7 +217,7 @@ export const pathLockMutants: readonly Mutant[] = [
   ...familyMutants,
   {
     name: "hold passed on without a look",
-    about: "Somebody has broken it, and another is inside.",
+    about: "It was broken, and another process is inside.",
     scenario: scenarioNamed(
       changingHandsScenarios({ TableClass: BlindToItsOwn }),
       "hands: two callers of one process, another process, and a breaker",
@@ -243,14 +243,14 @@ export const pathLockMutants: readonly Mutant[] = [
     breaks: /happened under the next/,
   },
   {
-    name: "waiter that waits for nobody",
-    about: "It enters beside whoever is inside: the least that the scenarios must find.",
+    name: "waiter that waits for no other process",
+    about: "It enters beside the holder: the least that the scenarios must find.",
     scenario: scenarioNamed(pathLockScenarios({ TableClass: NobodyBlocks }), "locks: exact against exact"),
     breaks: /inside together/,
   },
   {
     name: "locks: hold file asked for without its directory",
-    about: "Its owner has let go, and whoever waits is told that it is still there.",
+    about: "Its owner has released it, and the waiter is told that it is still there.",
     scenario: scenarioNamed(
       pathLockScenarios({ TableClass: AskingByLinkAlone }),
       "locks: a waiter whose client remembers the hold file",
@@ -268,7 +268,7 @@ export const pathLockMutants: readonly Mutant[] = [
   },
   {
     name: "locks: holders in the way judged one by one",
-    about: "Of several that died together each one keeps the waiter out for a lease of its own.",
+    about: "Of several holders that died together each one keeps the waiter out for a lease of its own.",
     scenario: scenarioNamed(
       pathLockScenarios({ TableClass: JudgingOneByOne }),
       "locks: two silent holders and a waiter",
@@ -277,21 +277,21 @@ export const pathLockMutants: readonly Mutant[] = [
   },
   {
     name: "locks: upgrade in place (U1)",
-    about: "Who waits below enters when its own predecessor goes, beside the new tree lock.",
+    about: "A request below that only waits enters when its own predecessor ends, beside the new tree lock.",
     scenario: scenarioNamed(
       changingHandsScenarios({ verbs: upgradeInPlace }),
-      "hands: upgrade against one who only waits",
+      "hands: upgrade against a request that only waits",
     ),
     breaks: together,
   },
   {
     name: "locks: upgrade with the old fence",
-    about: "Who was inside in between had a higher one.",
+    about: "A holder that was inside in between had a higher one.",
     scenario: scenarioNamed(pathLockScenarios({ verbs: upgradeWithOldFence }), "locks: upgrade against a waiter"),
     breaks: /fence \d+ came after fence \d+/,
   },
   {
-    name: "locks: closed without a word",
+    name: "locks: closed without a warning",
     about: "Another process comes in, while a caller goes on under the hold whose signal it watches.",
     scenario: scenarioNamed(
       changingHandsScenarios({ verbs: closingInSilence }),
@@ -301,7 +301,7 @@ export const pathLockMutants: readonly Mutant[] = [
   },
   {
     name: "locks: downgrade that failed is none",
-    about: "The list says that it was made: another is let in, and the hold says that it stands as before.",
+    about: "The table has the narrower claims: another process is let in, and the hold says that it stands as before.",
     scenario: scenarioNamed(
       changingHandsScenarios({ verbs: downgradeWithoutDoubt }),
       "hands: a downgrade whose answer is lost, and another process",
@@ -309,17 +309,17 @@ export const pathLockMutants: readonly Mutant[] = [
     breaks: togetherOrLate,
   },
   {
-    name: "locks: verdict on the request, not on its state",
-    about: "What was received meanwhile is dropped like the offer that had lapsed.",
+    name: "locks: judgement on the request, not on its state",
+    about: "A request that was received meanwhile is dropped like the offer that was judged.",
     scenario: scenarioNamed(
       changingHandsScenarios({ TableClass: VerdictOnTheId }),
-      "hands: a receiver, and one who finds the giver dead",
+      "hands: a receiver, and a process that finds the giver dead",
     ),
     breaks: togetherOrLate,
   },
   {
     name: "locks: receive without looking again",
-    about: "Two read one offer, and both take it.",
+    about: "Two processes read one offer, and both take it.",
     scenario: scenarioNamed(
       changingHandsScenarios({ verbs: receiveWithoutLookingAgain }),
       "hands: two receivers of one token",
@@ -328,13 +328,13 @@ export const pathLockMutants: readonly Mutant[] = [
   },
   {
     name: "locks: hold file removed before the drop is on record",
-    about: "A third one takes the file's absence for consent, while the holder still commits.",
+    about: "A third process takes the absence of the file for consent, while the holder still commits.",
     scenario: scenarioNamed(brokenHolderScenarios({ TableClass: FileBeforeRecord }), third),
     breaks: lost,
   },
   {
     name: "locks: hold file removed before the redo is complete",
-    about: "A third one takes the file's absence for the end of all effects.",
+    about: "A third process takes the absence of the file for the end of all effects.",
     scenario: scenarioNamed(brokenHolderScenarios({ TableClass: FileBeforeRedo }), third),
     breaks: lost,
   },

@@ -47,7 +47,7 @@ function upgradeAgainstWaiter(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** Nobody leaves in good faith after another came in: its release, or its own deadline, must have told it. */
+/** No actor leaves in good faith after another came in: its release, or its own deadline, must have told it. */
 function sleepersAreTold(facts: readonly Fact[]): void {
   const gaveUp = facts.some(({ what }) => what === "gave up");
   mustHold(!gaveUp, "a sleeper blocked the others for ever");
@@ -66,7 +66,7 @@ function asker(path: string, options: LockScenarioOptions): Actor {
   });
 }
 
-/** Whoever asks after the holder has let go is not refused. */
+/** A caller that asks after the release is not refused. */
 function refusedForSomebody(facts: readonly Fact[]): void {
   const order = facts.map(({ what }) => what);
   const asked = order.lastIndexOf("asks");
@@ -155,7 +155,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: two moves crosswise",
-      about: "One moves a to b, the other b to a: each is one grant, so nobody waits for ever.",
+      about: "One moves a to b, the other b to a: each is one grant, so neither waits for ever.",
       ...hints,
       actors: { ada: of([tree("a"), tree("b")], waiting), bob: of([tree("b"), tree("a")], waiting) },
     }),
@@ -180,7 +180,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: one sleeps past its lease",
-      about: "The other takes the lock when the lease is over; who slept learns it before it goes on.",
+      about: "The other takes the lock when the lease is over; the sleeper learns it before it goes on.",
       beatsMax: 4,
       pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
       actors: { ada: visitor(["a"], { ...options, leaseMs: shortLeaseMs }), bob: patient(["a"], options) },
@@ -283,7 +283,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
       check: (facts) => {
         neverTogether(facts);
         const ended = facts.find(({ actor: name, what }) => name === "cleo" && what === "gave up");
-        mustHold(ended === undefined, "a transfer that nobody took never lapsed");
+        mustHold(ended === undefined, "a transfer that no process took never lapsed");
       },
     }),
     lockScenario({

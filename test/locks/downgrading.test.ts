@@ -1,4 +1,5 @@
-// A downgrade or upgrade whose answer is lost: a hold never says that it is wider than the table says.
+// A downgrade or upgrade whose answer is lost: a hold never says that it is wider than the table
+// says.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";

@@ -1,4 +1,5 @@
-// The end of a hold: it ends once, also when it is released twice or the disk fails, and no other hold ends with it.
+// The end of a hold: it ends once, also when it is released twice or the disk fails, and no other
+// hold ends with it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";

@@ -1,5 +1,5 @@
-// The holds within one hold: they exclude each other like any two holds, covered by the outer hold or not, and no fence among
-// them falls.
+// The holds within one hold: they exclude each other like any two holds, covered by the outer hold
+// or not, and no fence among them falls.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";

@@ -1,4 +1,5 @@
-// The monitor of the holds of a process: when a hold learns that it is over, and what is left of it then.
+// The monitor of the holds of a process: when a hold learns that it is over, and what is left of it
+// then.
 import { getEventListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";

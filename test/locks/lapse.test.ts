@@ -1,4 +1,5 @@
-// When an offer of a hold lapses: by stamps of opened files, because the client of a share answers a stat from its cache.
+// When an offer of a hold lapses: by stamps of opened files, because the client of a share answers
+// a stat from its cache.
 import { expect, it } from "vitest";
 import type { Staging } from "../../src/durable/publish/staging.ts";
 import { HoldFiles } from "../../src/locks/table/hold-files.ts";

@@ -22,7 +22,10 @@ async function declareDead({ table }: TablePathLocks): Promise<void> {
   await rename(layout.record(holder.id), layout.deathRecord(holder.id));
 }
 
-/** Opens the locks. `meanwhile` happens after all holders were judged, and before leftovers are looked for. */
+/**
+ * Opens the locks. `meanwhile` happens after all holders were judged, and before leftovers are
+ * looked for.
+ */
 async function openWhile(meanwhile: () => Promise<void>): Promise<TablePathLocks> {
   let isFirst = true;
   const list = async (path: string, really: () => Promise<string[]>): Promise<string[]> => {

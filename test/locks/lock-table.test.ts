@@ -1,4 +1,5 @@
-// The lock table: several tasks of one process at the same time, disks that fail, and forged records.
+// The lock table: several tasks of one process at the same time, disks that fail, and forged
+// records.
 import { existsSync, readdirSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -31,7 +32,8 @@ it("a request that one task condemned is dropped, though an append of another ta
   const { requests } = (await table.read()).state;
   const secondBegun = signalled();
   const firstDone = signalled();
-  // The first append wins the number that both try for, and is over before the second one hears that it has lost.
+  // The first append wins the number that both try for, and is over before the second one hears
+  // that it has lost.
   hook.before = async (call) => {
     if (call === 1) await secondBegun.promise;
     if (call !== 2) return;
@@ -45,7 +47,8 @@ it("a request that one task condemned is dropped, though an append of another ta
   await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
 });
 
-// A process that had been taken for dead while it slept took every hold for released. Its next append dropped live requests.
+// A process that had been taken for dead while it slept took every hold for released. Its next
+// append dropped live requests.
 it("a process whose temp directory was swept drops no live holder, and goes on with another session", async () => {
   const tamper = withDisk(() => ({ volume: nfs }));
   const [holder, sleeper] = [await world.open({ tamper }), await world.open({ tamper })];
@@ -78,7 +81,10 @@ it("a lock that was won is given out, though tidying up after it fails", async (
   await (await other.acquire("x")).release();
 });
 
-/** Ports of a process for which, once it is `armed`, the next slot is linked and nothing is answered until it is over. */
+/**
+ * Ports of a process for which, once it is `armed`, the next slot is linked and nothing is answered
+ * until it is over.
+ */
 function outage() {
   const state: { now: "quiet" | "armed" | "out" } = { now: "quiet" };
   const orFail = <T>(operation: string, path: string, action: () => Promise<T>): Promise<T> =>

@@ -1,4 +1,5 @@
-// Holds within holds: a commit under an inner hold counts as one under the outer hold, and no hold outlives its outer one.
+// Holds within holds: a commit under an inner hold counts as one under the outer hold, and no hold
+// outlives its outer one.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,5 @@
-// A ground is of one tree: another one is refused, and every process completes a commit in the tree that it was made for.
+// A ground is of one tree: another one is refused, and every process completes a commit in the tree
+// that it was made for.
 import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

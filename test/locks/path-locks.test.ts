@@ -283,7 +283,8 @@ describe("waiting", () => {
     // Time passes: what is measured is what it costs.
     await sleep(2000);
     const { user, system } = process.cpuUsage(before);
-    // A tenth of a core, though the promise is a hundredth: other tests of this file's process and its neighbours run too.
+    // A tenth of a core, though the promise is a hundredth: other tests of this file's process and
+    // its neighbours run too.
     expect((user + system) / 2_000_000).toBeLessThan(0.1);
     await hold.release();
     await (await waiting).release();

@@ -1,4 +1,5 @@
-// Receiving a transferred hold: whatever fails on the way, it is held or free, and its locks are what they were.
+// Receiving a transferred hold: whatever fails on the way, it is held or free, and its locks are
+// what they were.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";

@@ -1,4 +1,5 @@
-// Locks on a disk whose calls take time, like those of a share: then most things happen between two calls.
+// Locks on a disk whose calls take time, like those of a share: then most things happen between two
+// calls.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { HoldfastError } from "../../src/errors.ts";

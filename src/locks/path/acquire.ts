@@ -1,18 +1,22 @@
 // Acquiring: how a caller of this process comes to a hold. In this order:
-//   1. The paths become keys: symbolic links are followed, and names folded where the disk folds them.
-//   2. The caller waits in a queue of this process, so that of callers that conflict only one goes on at a time. Within
-//      another hold that is the queue of the family, else the one of all callers.
+//   1. The paths become keys: symbolic links are followed, and names folded where the disk folds
+//      them.
+//   2. The caller waits in a queue of this process, so that of callers that conflict only one goes
+//      on at a time. Within another hold that is the queue of the family, else the one of all
+//      callers.
 //   3. It gets a request that holds, by the first of these ways that is open:
 //      a. the hold that it is within covers its claims: it shares the request of that hold;
 //      b. the caller before it in the queue wanted the same: that one has passed its request on;
-//      c. it appends a request to the lock table, and waits until every earlier one that conflicts is over. Then it
-//         completes what dropped holders committed on these paths.
-//   4. The paths become keys again, now that no other process may change what is there. If a key has changed, because a
-//      symbolic link was swapped meanwhile, the caller gives the request back and begins again: else two callers could
-//      hold one file by two keys.
-//   5. With `interop` it writes lock files for foreign programs, and checks against the table that it still holds.
+//      c. it appends a request to the lock table, and waits until every earlier one that conflicts
+//         is over. Then it completes what dropped holders committed on these paths.
+//   4. The paths become keys again, now that no other process may change what is there. If a key
+//      has changed, because a symbolic link was swapped meanwhile, the caller gives the request
+//      back and begins again: else two callers could hold one file by two keys.
+//   5. With `interop` it writes lock files for foreign programs, and checks against the table that
+//      it still holds.
 //   6. The monitor begins to watch the hold, and the caller gets it.
-// A failure at any step gives back what the caller has by then. The deadline counts over all of the waits.
+// A failure at any step gives back what the caller has by then. The deadline counts over all of the
+// waits.
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";
@@ -31,7 +35,10 @@ import type { AcquireManyOptions, AcquireWait, LockRequest } from "./path-locks.
 /** A path that leads elsewhere each time its links are followed is no path. */
 const attemptsMax = 10;
 
-/** What a wait rejects with when the time is up. The caller is told instead which requests were in the way. */
+/**
+ * What a wait rejects with when the time is up. The caller is told instead which requests were in
+ * the way.
+ */
 const expired: unique symbol = Symbol("expired");
 
 /** LOCK_TIMEOUT, DEADLOCK. */
@@ -98,8 +105,9 @@ class Acquisition {
       const turn = await this.#enter(this.#locks.queue);
       return await this.#orLeave(turn, () => (turn.passed === undefined ? this.#request(turn) : this.#takeOn(turn)));
     }
-    // Other processes that conflict with a covered claim conflict with the parent. Only the other holds of its family do
-    // not: so all of them exclude each other in a queue of their own, those with a request of their own too.
+    // Other processes that conflict with a covered claim conflict with the parent. Only the other
+    // holds of its family do not: so all of them exclude each other in a queue of their own, those
+    // with a request of their own too.
     const turn = await this.#enter(parent.familyQueue, parent.familyTurn);
     return await this.#orLeave(turn, () => this.#requestWithin(parent, turn));
   }
@@ -191,7 +199,10 @@ class Acquisition {
     );
   }
 
-  /** Waits for no longer than is left. LOCK_TIMEOUT names the requests that `findBlockers` finds then. */
+  /**
+   * Waits for no longer than is left. LOCK_TIMEOUT names the requests that `findBlockers` finds
+   * then.
+   */
   async #waiting<T>(
     wait: (deadline: Deadline) => Promise<T>,
     findBlockers: () => Promise<readonly TableRequest[]>,
@@ -245,7 +256,8 @@ export async function giveOut(
       // That may have taken long, and the hold may have been broken meanwhile.
       await locks.verbs.check(locks, grant);
     }
-    // The hold that it is within may have ended, and the caller may have given up: then the hold would never be released.
+    // The hold that it is within may have ended, and the caller may have given up: then the hold
+    // would never be released.
     grant.mustHold();
     locks.closed.throwIfAborted();
     wait.signal?.throwIfAborted();

@@ -1,5 +1,5 @@
-// The arguments of a call of path locks, checked before anything is done. TypeErrors name the call and the argument, because
-// JavaScript has no compiler that would.
+// The arguments of a call of path locks, checked before anything is done. TypeErrors name the call
+// and the argument, because JavaScript has no compiler that would.
 import { inspect } from "node:util";
 import type { LockMode } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";

@@ -1,4 +1,5 @@
-// Downgrading a hold: tree to exact, exclusive to shared. The hold is narrower before the table says so, never after it.
+// Downgrading a hold: tree to exact, exclusive to shared. The hold is narrower before the table
+// says so, never after it.
 import { isHoldfastError } from "../../errors.ts";
 import { settleRedos } from "../redo/draft.ts";
 import type { Redo } from "../redo/record.ts";
@@ -12,7 +13,10 @@ import type { LocksContext } from "./hold-verbs.ts";
 import type { LockChange } from "./path-hold.ts";
 import { mustNotBeCovered } from "./upgrade.ts";
 
-/** Waits for no other process. OUTCOME_UNKNOWN when the table may still have the wider claims: the hold is narrower all the same. */
+/**
+ * Waits for no other process. OUTCOME_UNKNOWN when the table may still have the wider claims: the
+ * hold is narrower all the same.
+ */
 export async function downgrade({ table, interop }: LocksContext, grant: Grant, change: LockChange): Promise<void> {
   mustNotBeCovered(grant);
   const to = new CallArguments("downgrade").change("to", change);
@@ -22,7 +26,10 @@ export async function downgrade({ table, interop }: LocksContext, grant: Grant, 
   await interop?.adapt(grant);
 }
 
-/** False, and nothing has changed, when redos were committed under it that have to be completed before. */
+/**
+ * False, and nothing has changed, when redos were committed under it that have to be completed
+ * before.
+ */
 async function tryToDowngrade(table: LockTable, grant: Grant, to: Partial<LockExtent>): Promise<boolean> {
   grant.mustHold();
   const { extent } = grant;

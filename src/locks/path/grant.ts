@@ -1,5 +1,6 @@
-// A grant: the state of one hold in this process, from the moment in which its request holds until it is given up. The state is
-// private. The verbs (acquire, release, upgrade, downgrade, transfer) call methods that say what happens to the hold.
+// A grant: the state of one hold in this process, from the moment in which its request holds until
+// it is given up. The state is private. The verbs (acquire, release, upgrade, downgrade, transfer)
+// call methods that say what happens to the hold.
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -111,7 +112,10 @@ export class Grant {
     return this.isCovered && this.parent !== undefined ? this.parent.fence : this.#fence;
   }
 
-  /** A hold within this one has the fence `fence` and shares a path: this one must not write there later with a lower fence. */
+  /**
+   * A hold within this one has the fence `fence` and shares a path: this one must not write there
+   * later with a lower fence.
+   */
   raiseFence(fence: number): void {
     this.#fence = Math.max(this.#fence, fence);
   }
@@ -120,7 +124,10 @@ export class Grant {
     return this.#inner;
   }
 
-  /** Its request in a list. Undefined once it is given up: the next caller of this process may have the request then. */
+  /**
+   * Its request in a list. Undefined once it is given up: the next caller of this process may have
+   * the request then.
+   */
   findRequest(requests: readonly TableRequest[]): TableRequest | undefined {
     if (this.#isGivenUp) return undefined;
     const isMine = ({ id, holder, transfer }: TableRequest): boolean =>
@@ -154,7 +161,10 @@ export class Grant {
     return this.#signal.signal;
   }
 
-  /** Aborts its signal, and those of the holds within it: it is about to end without the will of its owner. */
+  /**
+   * Aborts its signal, and those of the holds within it: it is about to end without the will of its
+   * owner.
+   */
   warn(why: string): void {
     if (this.isHeld) this.#warn(this.#lockLost(why));
   }
@@ -218,7 +228,9 @@ export class Grant {
     this.#turn?.leave();
   }
 
-  /** Whether its request may go to the next caller of this process that wants the same, unchanged. */
+  /**
+   * Whether its request may go to the next caller of this process that wants the same, unchanged.
+   */
   get isPassable(): boolean {
     // Within another hold it has its turn in the family, and its request names what it is within.
     if (this.parent !== undefined || this.session.isOver || !this.#turn?.hasNext()) return false;
@@ -245,7 +257,10 @@ export class Grant {
 
   // Its family: all holds within one outermost hold.
 
-  /** Where the holds of a family exclude each other: those that the outermost hold covers are in no other list. */
+  /**
+   * Where the holds of a family exclude each other: those that the outermost hold covers are in no
+   * other list.
+   */
   get familyQueue(): LocalQueue {
     return this.parent?.familyQueue ?? (this.#familyQueue ??= new LocalQueue());
   }
@@ -255,7 +270,10 @@ export class Grant {
     return this.parent === undefined ? undefined : this.#turn?.id;
   }
 
-  /** Excludes its family from `claims`. False, and nothing has changed, when a hold of its family has a part of them. */
+  /**
+   * Excludes its family from `claims`. False, and nothing has changed, when a hold of its family
+   * has a part of them.
+   */
   claimInFamily(claims: readonly Claim[]): boolean {
     return this.parent === undefined || (this.#turn?.change(claims) ?? true);
   }
@@ -291,7 +309,8 @@ export class Grant {
     if (this.#state !== "held" && this.#state !== "ending") return;
     this.#reason ??= reason;
     this.#end("lost");
-    // Within another hold no request keeps its family out of what is still to be done: that is done first.
+    // Within another hold no request keeps its family out of what is still to be done: that is done
+    // first.
     if (this.parent === undefined || this.work.redos.size === 0) this.leaveQueue();
     this.#signal?.abort(this.#reason);
     for (const grant of this.#inner) grant.#lose(reason);

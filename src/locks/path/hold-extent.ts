@@ -77,7 +77,9 @@ export class HoldExtent {
     if (this.#announcement === "maybe written") this.#announcement = "to retract";
   }
 
-  /** Whether the table must be corrected: it may have wider claims, or an announcement that is over. */
+  /**
+   * Whether the table must be corrected: it may have wider claims, or an announcement that is over.
+   */
   get needsCorrection(): boolean {
     return this.#announcement === "to retract" || this.#isInDoubt;
   }

@@ -26,7 +26,10 @@ export interface LocksContext {
   readonly verbs: HoldVerbs;
 }
 
-/** What callers do with locks and holds: a file for each. Tests replace some of them by known-wrong variants. */
+/**
+ * What callers do with locks and holds: a file for each. Tests replace some of them by known-wrong
+ * variants.
+ */
 export interface HoldVerbs {
   acquire(
     locks: LocksContext,
@@ -41,7 +44,10 @@ export interface HoldVerbs {
   release(locks: LocksContext, grant: Grant): Promise<void>;
 }
 
-/** Refers to its grant and is referred to by nothing else: when the owner loses it, the grant can be released. */
+/**
+ * Refers to its grant and is referred to by nothing else: when the owner loses it, the grant can be
+ * released.
+ */
 export class PathHoldHandle implements PathHold {
   readonly #locks: LocksContext;
   readonly #grant: Grant;

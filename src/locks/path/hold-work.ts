@@ -1,5 +1,5 @@
-// What is under way under a hold: appends, changes of its extent, and redos that are not known to be done. The request of the
-// hold must stay its own until all of it has ended.
+// What is under way under a hold: appends, changes of its extent, and redos that are not known to
+// be done. The request of the hold must stay its own until all of it has ended.
 import type { Redo } from "../redo/record.ts";
 
 export class HoldWork {
@@ -8,7 +8,10 @@ export class HoldWork {
   readonly #running = new Set<Promise<unknown>>();
   #lastChange: Promise<unknown> = Promise.resolve();
 
-  /** `shared`: the work of the hold that covers this one. They have one request, and so the same redos. */
+  /**
+   * `shared`: the work of the hold that covers this one. They have one request, and so the same
+   * redos.
+   */
   constructor(shared?: HoldWork) {
     this.#redos = shared === undefined ? new Map() : shared.#redos;
   }
@@ -42,7 +45,10 @@ export class HoldWork {
     return this.#redos;
   }
 
-  /** Noted before the append: if its answer is lost, the hold must not end before the outcome is known. */
+  /**
+   * Noted before the append: if its answer is lost, the hold must not end before the outcome is
+   * known.
+   */
   noteRedo(redo: Redo): void {
     this.#redos.set(redo.id, redo);
   }

@@ -1,5 +1,6 @@
-// A queue of one process: callers that conflict wait for each other here. One queue is for all callers, so that of those that
-// conflict only one at a time waits in the lock table; each outermost hold has another one for the holds within it.
+// A queue of one process: callers that conflict wait for each other here. One queue is for all
+// callers, so that of those that conflict only one at a time waits in the lock table; each
+// outermost hold has another one for the holds within it.
 import type { Deadline } from "../../durable/wait/deadline.ts";
 import type { Claim } from "../table/claim.ts";
 import { blockersOf, conflictingOf, type Claimant } from "../table/conflict.ts";
@@ -10,7 +11,10 @@ interface Place<T> extends Claimant {
   enter?: ((passed: T | undefined) => void) | undefined;
 }
 
-/** The turn of a caller that waits no longer: it keeps out the callers behind it that conflict, until it leaves. */
+/**
+ * The turn of a caller that waits no longer: it keeps out the callers behind it that conflict,
+ * until it leaves.
+ */
 export interface LocalTurn<T> {
   readonly id: string;
   readonly claims: readonly Claim[];
@@ -18,15 +22,15 @@ export interface LocalTurn<T> {
   readonly passed: T | undefined;
   leave(): void;
   /**
-   * Gives the turn other claims, ahead of the callers that wait. False, and nothing has changed, when a caller whose turn it
-   * is too conflicts with them.
+   * Gives the turn other claims, ahead of the callers that wait. False, and nothing has changed,
+   * when a caller whose turn it is too conflicts with them.
    */
   change(claims: readonly Claim[]): boolean;
   /** Whether `passOn` would find a caller. */
   hasNext(): boolean;
   /**
-   * Leaves, and passes `value` to the next caller, if that waits for this turn alone and wants the same claims. False, and
-   * nothing has changed, when there is none.
+   * Leaves, and passes `value` to the next caller, if that waits for this turn alone and wants the
+   * same claims. False, and nothing has changed, when there is none.
    */
   passOn(value: T): boolean;
 }
@@ -35,7 +39,10 @@ export class LocalQueue<T = never> {
   #places: Place<T>[] = [];
   #count = 0;
 
-  /** A turn at once, or none. `within`: the turn of the hold that the caller asks within, if that is in this queue. */
+  /**
+   * A turn at once, or none. `within`: the turn of the hold that the caller asks within, if that is
+   * in this queue.
+   */
   tryEnter(claims: readonly Claim[], within?: string): LocalTurn<T> | undefined {
     const place = this.#newPlace(claims, within);
     if (blockersOf(this.#places, place).length > 0) return undefined;
@@ -43,7 +50,10 @@ export class LocalQueue<T = never> {
     return this.#turnOf(place, undefined);
   }
 
-  /** A turn when every earlier caller that conflicts has left. Rejects with the deadline's reason, out of the queue. */
+  /**
+   * A turn when every earlier caller that conflicts has left. Rejects with the deadline's reason,
+   * out of the queue.
+   */
   async enter(claims: readonly Claim[], deadline: Deadline, within?: string): Promise<LocalTurn<T>> {
     deadline.throwIfOver();
     const place = this.#newPlace(claims, within);
@@ -116,7 +126,9 @@ export class LocalQueue<T = never> {
     return true;
   }
 
-  /** The first caller that waits for this place, if it waits for no other: then none is overtaken. */
+  /**
+   * The first caller that waits for this place, if it waits for no other: then none is overtaken.
+   */
   #findNext(place: Place<T>): Place<T> | undefined {
     const next = this.#places.find(
       (other) => other.enter !== undefined && blockersOf(this.#places, other).includes(place),

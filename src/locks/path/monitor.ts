@@ -1,5 +1,6 @@
-// The monitor of the holds of this process: it checks them against the lock table, loses those that others dropped, corrects
-// the table where it says what is not so, and releases idle and forgotten holds.
+// The monitor of the holds of this process: it checks them against the lock table, loses those that
+// others dropped, corrects the table where it says what is not so, and releases idle and forgotten
+// holds.
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { coversAll, pathsOf, type Claim } from "../table/claim.ts";
 import type { LockTable } from "../table/lock-table.ts";
@@ -7,7 +8,10 @@ import { replaceRequest, withoutAnnouncement, type TableRequest } from "../table
 import type { Grant } from "./grant.ts";
 import type { PathHold } from "./path-hold.ts";
 
-/** How often the holds are checked against the table: cheap on a local disk, and a part of the lease elsewhere. */
+/**
+ * How often the holds are checked against the table: cheap on a local disk, and a part of the lease
+ * elsewhere.
+ */
 const localCheckMs = 1000;
 const networkCheckPart = 1 / 8;
 
@@ -68,7 +72,10 @@ export class HoldMonitor {
     await this.#options.release(grant);
   }
 
-  /** All holds end with their session, and their signals abort at once. One listener serves all of them. */
+  /**
+   * All holds end with their session, and their signals abort at once. One listener serves all of
+   * them.
+   */
   #watchSession(session: HolderSession): void {
     if (this.#sessions.has(session)) return;
     this.#sessions.add(session);
@@ -111,7 +118,10 @@ export class HoldMonitor {
     if (grant.isHeld) await this.evict(grant, `nothing was done under it for ${idleMs} ms (option idleMs)`);
   }
 
-  /** A hold ends no later than the one that it is within. If their session is over, both end by their lease. */
+  /**
+   * A hold ends no later than the one that it is within. If their session is over, both end by
+   * their lease.
+   */
   #releaseInner(grant: Grant): void {
     if (!grant.isGivenUp && !grant.isCovered && !grant.session.isOver) this.#inBackground(this.#options.release(grant));
   }
@@ -137,7 +147,10 @@ export class HoldMonitor {
     await this.#ports.clock.sleep(ms, { background: true, signal: this.#options.closed });
   }
 
-  /** It fails when the locks are closed, when a watched hold is over, or when a release fails: that one is repeated. */
+  /**
+   * It fails when the locks are closed, when a watched hold is over, or when a release fails: that
+   * one is repeated.
+   */
   #inBackground(work: Promise<void>): void {
     work.catch(() => undefined);
   }
@@ -152,7 +165,10 @@ export async function check({ table }: { readonly table: LockTable }, grant: Gra
   grant.mustHold();
 }
 
-/** Loses those of `grants` that others have dropped, by one look at the table, and corrects what it says of the rest. */
+/**
+ * Loses those of `grants` that others have dropped, by one look at the table, and corrects what it
+ * says of the rest.
+ */
 async function checkAll(table: LockTable, grants: readonly Grant[]): Promise<void> {
   if (grants.length === 0) return;
   const claims = grants.map((grant) => grant.claims);
@@ -164,15 +180,18 @@ async function checkAll(table: LockTable, grants: readonly Grant[]): Promise<voi
 }
 
 /**
- * Whether a list has the request of a grant that had `claims` before the list was read, and covers them. Claims that were
- * changed since are not compared: the list may be older.
+ * Whether a list has the request of a grant that had `claims` before the list was read, and covers
+ * them. Claims that were changed since are not compared: the list may be older.
  */
 function isListed(requests: readonly TableRequest[], grant: Grant, claims: readonly Claim[]): boolean {
   const mine = grant.findRequest(requests);
   return mine !== undefined && (grant.claims !== claims || coversAll(mine.claims, claims));
 }
 
-/** Makes the table say what the hold is: not wider, and without an announcement that is over, which would mislead others. */
+/**
+ * Makes the table say what the hold is: not wider, and without an announcement that is over, which
+ * would mislead others.
+ */
 export async function correctTable(table: LockTable, grant: Grant): Promise<void> {
   if (grant.extent.needsCorrection && grant.isHeld)
     await grant.work.duringChange(() => tryToCorrectTable(table, grant));

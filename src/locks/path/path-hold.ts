@@ -8,8 +8,8 @@ export type LockChange = LockMode | { readonly mode?: LockMode | undefined; read
 export interface PathHold extends Hold {
   readonly id: string;
   /**
-   * Grows with every grant that could conflict, also with those within this hold: read it when you write, and pass it on to
-   * what you write to.
+   * Grows with every grant that could conflict, also with those within this hold: read it when you
+   * write, and pass it on to what you write to.
    */
   readonly fence: number;
   readonly requests: readonly Claim[];
@@ -19,25 +19,28 @@ export interface PathHold extends Hold {
   /** LOCK_LOST. One look at the disk, which must show all that `requests` says. */
   assertHeld(): Promise<void>;
   /**
-   * exact to tree, shared to exclusive, for all paths of this hold; its fence grows. Waits by trying again, because its
-   * request is never in the table twice. LOCK_TIMEOUT; DEADLOCK when two holds upgrade against each other, or when a request
-   * in the way waits for this hold.
+   * exact to tree, shared to exclusive, for all paths of this hold; its fence grows. Waits by
+   * trying again, because its request is never in the table twice. LOCK_TIMEOUT; DEADLOCK when two
+   * holds upgrade against each other, or when a request in the way waits for this hold.
    */
   upgrade(to: LockChange, options?: Waiting): Promise<void>;
   /**
-   * Waits for no other process. What was committed is completed first: RESOURCE_BUSY, and nothing has changed, when that is
-   * impossible now. OUTCOME_UNKNOWN: the hold is narrower, and it may take a moment until others see that.
+   * Waits for no other process. What was committed is completed first: RESOURCE_BUSY, and nothing
+   * has changed, when that is impossible now. OUTCOME_UNKNOWN: the hold is narrower, and it may
+   * take a moment until others see that.
    */
   downgrade(to: LockChange): Promise<void>;
   /**
-   * Offers the locks to the process that calls `locks.receive(token)`, here or on another machine. This hold ends, with all
-   * holds within it. Default `expiresMs`: the lease. TypeError for a hold within another, because it ends with that one.
+   * Offers the locks to the process that calls `locks.receive(token)`, here or on another machine.
+   * This hold ends, with all holds within it. Default `expiresMs`: the lease. TypeError for a hold
+   * within another, because it ends with that one.
    */
   transfer(options?: { expiresMs?: number | undefined }): Promise<string>;
   /**
-   * Idempotent; releasing a lost hold is not an error. Waits for commits that are under way, and ends all holds within this
-   * one. RESOURCE_BUSY when something committed cannot be completed now: nothing more can be done under the hold, its paths
-   * stay locked, and the release is repeated in the background until it succeeds.
+   * Idempotent; releasing a lost hold is not an error. Waits for commits that are under way, and
+   * ends all holds within this one. RESOURCE_BUSY when something committed cannot be completed now:
+   * nothing more can be done under the hold, its paths stay locked, and the release is repeated in
+   * the background until it succeeds.
    */
   release(): Promise<void>;
 }
@@ -48,7 +51,8 @@ export async function workUnder<H extends Hold, T>(hold: H, work: (hold: H) => P
   try {
     result = await work(hold);
   } catch (error) {
-    // The caller is told why the work failed. A lock that cannot be released now ends with this process.
+    // The caller is told why the work failed. A lock that cannot be released now ends with this
+    // process.
     await hold.release().catch(() => undefined);
     throw error;
   }

@@ -15,7 +15,9 @@ export interface PathLocksOptions extends OpenOptions {
   leaseMs?: number | undefined;
   /** Default for every acquire. Default 0: fail at once. */
   timeoutMs?: number | undefined;
-  /** Write lock files of the `.ovlock` kind for foreign programs, and respect theirs. Default false. */
+  /**
+   * Write lock files of the `.ovlock` kind for foreign programs, and respect theirs. Default false.
+   */
   interop?: boolean | undefined;
 }
 
@@ -23,11 +25,14 @@ export interface AcquireOptions extends Waiting {
   mode?: LockMode | undefined;
   shared?: boolean | undefined;
   tag?: string | undefined;
-  /** Re-entry: what this hold already covers does not block. The new hold ends no later than this one. */
+  /**
+   * Re-entry: what this hold already covers does not block. The new hold ends no later than this
+   * one.
+   */
   within?: PathHold | undefined;
   /**
-   * The hold ends when neither `refresh()` nor a commit happened for so long: a bound for a task that hangs in a live process.
-   * Default: none.
+   * The hold ends when neither `refresh()` nor a commit happened for so long: a bound for a task
+   * that hangs in a live process. Default: none.
    */
   idleMs?: number | undefined;
 }
@@ -56,8 +61,8 @@ export interface PathLocks extends AsyncDisposable {
   /** Undefined when a conflicting lock is held: a lost race is an answer and not an error. */
   tryAcquire(path: string, options?: Omit<AcquireOptions, "timeoutMs">): Promise<PathHold | undefined>;
   /**
-   * LOCK_TIMEOUT (also when `timeoutMs` is 0) names the holders in the way, since when and where; DEADLOCK. If it is aborted
-   * before it resolves, it rejects, and releases what it has.
+   * LOCK_TIMEOUT (also when `timeoutMs` is 0) names the holders in the way, since when and where;
+   * DEADLOCK. If it is aborted before it resolves, it rejects, and releases what it has.
    */
   acquire(path: string, options?: AcquireOptions): Promise<PathHold>;
   /** All or none, in one grant: there is no order to keep. */
@@ -71,8 +76,8 @@ export interface PathLocks extends AsyncDisposable {
     options?: AcquireOptions,
   ): Promise<T>;
   /**
-   * Receives a transferred hold. NO_SUCH_TRANSFER when it was taken, has lapsed or never was. If it is aborted after the hold
-   * was taken, it rejects, and releases the hold.
+   * Receives a transferred hold. NO_SUCH_TRANSFER when it was taken, has lapsed or never was. If it
+   * is aborted after the hold was taken, it rejects, and releases the hold.
    */
   receive(token: string, options?: Cancel): Promise<PathHold>;
   list(options?: { under?: string | undefined }): Promise<HeldLock[]>;

@@ -1,4 +1,5 @@
-// Path locks on a lock table: opening, listing, breaking and closing. What happens to a single hold is in the files of its verbs.
+// Path locks on a lock table: opening, listing, breaking and closing. What happens to a single hold
+// is in the files of its verbs.
 import type { Cancel } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
@@ -25,7 +26,10 @@ import { receive, transfer } from "./transfer.ts";
 import { upgrade } from "./upgrade.ts";
 
 export interface TablePathLocksOptions {
-  /** Of the tree. Without one the locks are on names, which `keys` must give, and no draft can be made under them. */
+  /**
+   * Of the tree. Without one the locks are on names, which `keys` must give, and no draft can be
+   * made under them.
+   */
   readonly root?: string | undefined;
   readonly keys?: Keys | undefined;
   readonly timeoutMs?: number | undefined;
@@ -138,8 +142,8 @@ export class TablePathLocks implements PathLocks {
     const holding = holdingOf(requests).filter(({ claims }) => conflictsWith(claims, wanted));
     const evicted = new Set(holding.map(({ id }) => id));
     const shown = await describeHeld(this.table.ground, requests);
-    // Again while one of them stands: if it was transferred meanwhile, the judgement was about an older state of it. Requests
-    // that come to hold after them stay.
+    // Again while one of them stands: if it was transferred meanwhile, the judgement was about an
+    // older state of it. Requests that come to hold after them stay.
     const isEvicted = ({ id }: TableRequest): boolean => evicted.has(id);
     for (let left = requests.filter(isEvicted); left.length > 0; left = (await this.#standing()).filter(isEvicted))
       await this.table.drop(left);
@@ -158,7 +162,8 @@ export class TablePathLocks implements PathLocks {
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
     // Before any of them is released: the next holder must not come in beside work that goes on.
     for (const grant of monitor.grants) grant.warn("its locks were closed");
-    // Waiting callers leave now. A request on its way to the disk needs the ground until its outcome is known.
+    // Waiting callers leave now. A request on its way to the disk needs the ground until its
+    // outcome is known.
     await Promise.allSettled(this.#acquiring);
     const ends = await Promise.allSettled([...monitor.unreleased].map((grant) => verbs.release(this.#locks, grant)));
     await interop?.settle();

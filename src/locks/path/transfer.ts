@@ -1,5 +1,5 @@
-// Transferring a hold to another process: its request stays in the table, waits for a receiver with the secret, and lapses when
-// none comes in time.
+// Transferring a hold to another process: its request stays in the table, waits for a receiver with
+// the secret, and lapses when none comes in time.
 import { createHash } from "node:crypto";
 import type { Cancel } from "../../common.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
@@ -106,15 +106,16 @@ async function take(table: LockTable, token: string, session: HolderSession): Pr
       return replaceRequest(state, found, request);
     });
   } catch (error) {
-    // This process may own it, and then no other would ever release it. If it does not, another append has changed it last, and
-    // this judgement says nothing about that.
+    // This process may own it, and then no other would ever release it. If it does not, another
+    // append has changed it last, and this judgement says nothing about that.
     if (isHoldfastError(error, "OUTCOME_UNKNOWN") && mine !== undefined)
       await table.drop([mine]).catch(() => undefined);
     throw error;
   }
   const taken = entry?.state.requests.find((request) => request.id === id && request.holder === session.holder.id);
   if (taken === undefined) throw noSuchTransfer(token, "another process has received it, or it has lapsed");
-  // Harmless if it stays: it says nothing about any other offer, and is swept when its request is over.
+  // Harmless if it stays: it says nothing about any other offer, and is swept when its request is
+  // over.
   await table.holds.removeOffer(id, { secretHash }).catch(() => undefined);
   return taken;
 }

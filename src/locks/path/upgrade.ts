@@ -1,8 +1,9 @@
 // Upgrading a hold: exact to tree, shared to exclusive.
 //
-// One append replaces its request by a wider one at the end of the list, so that its fence is above all that were granted
-// before. Every live request that conflicts with the wider one refuses it. The request is never in the table twice, or a
-// request that only waits behind it could enter beside it: so waiting means trying again.
+// One append replaces its request by a wider one at the end of the list, so that its fence is above
+// all that were granted before. Every live request that conflicts with the wider one refuses it.
+// The request is never in the table twice, or a request that only waits behind it could enter
+// beside it: so waiting means trying again.
 import type { Waiting } from "../../common.ts";
 import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
@@ -76,7 +77,8 @@ async function upgradeRequest(
   } finally {
     deadline.cancel();
     grant.extent.retractAnnouncement();
-    // If this fails, the monitor corrects the table later: the caller is told how the upgrade ended.
+    // If this fails, the monitor corrects the table later: the caller is told how the upgrade
+    // ended.
     await correctTable(table, grant).catch(() => undefined);
   }
 }
@@ -96,7 +98,10 @@ async function tryToUpgrade(table: LockTable, grant: Grant, to: Partial<LockExte
   }
 }
 
-/** The request of the hold that this one is within: it covers the hold of the family that is in the way. */
+/**
+ * The request of the hold that this one is within: it covers the hold of the family that is in the
+ * way.
+ */
 async function parentRequest(table: LockTable, { parent }: Grant): Promise<TableRequest> {
   const { state } = await table.read();
   const request = parent?.findRequest(state.requests);
@@ -142,7 +147,10 @@ async function tryToAppendWider(
   }
 }
 
-/** Whether `other` cannot end before `mine` does: it is behind it in the list, or waits for an upgrade that `mine` excludes. */
+/**
+ * Whether `other` cannot end before `mine` does: it is behind it in the list, or waits for an
+ * upgrade that `mine` excludes.
+ */
 function waitsFor(other: TableRequest, mine: TableRequest, requests: readonly TableRequest[]): boolean {
   if (requests.indexOf(other) > requests.indexOf(mine) && conflictsWith(other.claims, mine.claims)) return true;
   return other.wants !== undefined && conflictsWith(withExtent(other.claims, other.wants), mine.claims);
@@ -157,15 +165,17 @@ async function finishUpgrade(
   const mine = grant.findRequest(state.requests);
   if (mine === undefined) throw grant.loseAsDropped();
   grant.upgrade(mine, to);
-  // What a dropped holder committed there is completed before anything is done under the wider hold.
+  // What a dropped holder committed there is completed before anything is done under the wider
+  // hold.
   await table.completeOrphans(state, (redo) => conflictsWith(mine.claims, redo.claims));
   grant.mustHold();
 }
 
 /**
- * Writes into the table what this hold waits to become, so that another hold that upgrades sees that the two would wait for
- * each other. False when a request in the way has announced before: of two that announce at the same time only the second one
- * finds the other, so one of them goes on waiting.
+ * Writes into the table what this hold waits to become, so that another hold that upgrades sees
+ * that the two would wait for each other. False when a request in the way has announced before: of
+ * two that announce at the same time only the second one finds the other, so one of them goes on
+ * waiting.
  */
 async function announce(table: LockTable, grant: Grant, to: Partial<LockExtent>): Promise<boolean> {
   grant.mustHold();

@@ -1,4 +1,5 @@
-// A claim: one path, how far a lock on it reaches, and whether it is shared. Requests, holds and redos are made of claims.
+// A claim: one path, how far a lock on it reaches, and whether it is shared. Requests, holds and
+// redos are made of claims.
 import type { LockMode } from "../../common.ts";
 import { flagOf, objectOf, textOf, wordOf } from "../../format/decoding.ts";
 import { isWithin } from "../../format/path-key.ts";
@@ -10,7 +11,10 @@ export interface LockExtent {
 }
 
 export interface Claim extends LockExtent {
-  /** A key (`lock-key.ts`), which is the same for all spellings of a path; or a path in the caller's spelling. */
+  /**
+   * A key (`lock-key.ts`), which is the same for all spellings of a path; or a path in the caller's
+   * spelling.
+   */
   readonly path: string;
 }
 

@@ -1,4 +1,5 @@
-// What dead holders left in the directories of a lock table: hold files, staged redos, and marks of redos that are done.
+// What dead holders left in the directories of a lock table: hold files, staged redos, and marks of
+// redos that are done.
 import { removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
@@ -11,17 +12,21 @@ import type { TableRequest, TableState } from "./request.ts";
 export interface Leftover {
   /** Of the request or redo that it belongs to. */
   readonly id: string;
-  /** Its maker, if that matters: as long as the maker has a request in the table, it may only have slept. */
+  /**
+   * Its maker, if that matters: as long as the maker has a request in the table, it may only have
+   * slept.
+   */
   readonly holder?: string;
   readonly path: string;
   readonly isTree: boolean;
 }
 
 /**
- * Files of holders that are gone: whatever they wanted to append is in the table by now, or will never count. A holder has its
- * record before it makes anything, and until it ends or is declared dead, and no process looks for that record before.
- * And files of offers whose request does not stand, also while their maker lives: an offer is made for a request in the
- * table, and a request that is over never comes back.
+ * Files of holders that are gone: whatever they wanted to append is in the table by now, or will
+ * never count. A holder has its record before it makes anything, and until it ends or is declared
+ * dead, and no process looks for that record before. And files of offers whose request does not
+ * stand, also while their maker lives: an offer is made for a request in the table, and a request
+ * that is over never comes back.
  */
 export async function findLeftovers(
   { ports: { disk }, layout, staging }: Ground,
@@ -55,8 +60,8 @@ export async function hasLiveHolds(ground: Ground): Promise<boolean> {
 }
 
 /**
- * `state` is of an append made after the leftovers were found. A redo that cannot be completed now keeps its files: the next
- * process that needs its paths completes it.
+ * `state` is of an append made after the leftovers were found. A redo that cannot be completed now
+ * keeps its files: the next process that needs its paths completes it.
  */
 export async function removeLeftovers(
   table: LockTable,
@@ -74,8 +79,8 @@ export async function removeLeftovers(
       if (!isHoldfastError(error)) throw error;
       needed.add(redo.request);
     }
-  // A holder that was declared dead since and not dropped may only have slept. As long as it has a request in the table, it may
-  // commit what it has staged.
+  // A holder that was declared dead since and not dropped may only have slept. As long as it has a
+  // request in the table, it may commit what it has staged.
   const owners = new Set(state.requests.map(({ holder }) => holder));
   const { disk } = table.ground.ports;
   for (const { id, holder, path, isTree } of leftovers)

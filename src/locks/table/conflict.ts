@@ -7,8 +7,9 @@ import type { Claim } from "./claim.ts";
 type Relation = "same" | "below" | "above" | "apart";
 
 /**
- * A row for mine, a column for theirs; in it, where my path must lie for the two to meet. An exact lock ends at its path, a
- * tree lock reaches below it. Two claims that meet exclude each other unless both are shared.
+ * A row for mine, a column for theirs; in it, where my path must lie for the two to meet. An exact
+ * lock ends at its path, a tree lock reaches below it. Two claims that meet exclude each other
+ * unless both are shared.
  */
 const meets: Readonly<Record<LockMode, Readonly<Record<LockMode, readonly Relation[]>>>> = {
   exact: { exact: ["same"], tree: ["same", "below"] },
@@ -29,7 +30,10 @@ function haveCommonPath(mine: Claim, theirs: Claim): boolean {
   return meets[mine.mode][theirs.mode].includes(relationOf(mine.path, theirs.path));
 }
 
-/** An entry of a list that is served in its order: a request in the lock table, or a caller in a local queue. */
+/**
+ * An entry of a list that is served in its order: a request in the lock table, or a caller in a
+ * local queue.
+ */
 export interface Claimant {
   readonly id: string;
   readonly claims: readonly Claim[];
@@ -54,7 +58,10 @@ export function conflictingOf<C extends Claimant>(
   return others.filter(({ id, claims }) => !relatives.has(id) && conflictsWith(mine.claims, claims));
 }
 
-/** The entries that must be over before `mine`, which is in the list, holds: every earlier one that conflicts with it. */
+/**
+ * The entries that must be over before `mine`, which is in the list, holds: every earlier one that
+ * conflicts with it.
+ */
 export function blockersOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   const index = list.findIndex(({ id }) => id === mine.id);
   return conflictingOf(index < 0 ? list : list.slice(0, index), mine);
@@ -78,8 +85,8 @@ function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
 }
 
 /**
- * Those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is within them: they share a
- * path with it, or with one of them that does.
+ * Those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is
+ * within them: they share a path with it, or with one of them that does.
  */
 export function raisedBy<C extends Pick<Claimant, "claims">>(
   outer: readonly C[],
@@ -94,8 +101,9 @@ export function raisedBy<C extends Pick<Claimant, "claims">>(
 }
 
 /**
- * The entries that wait for an outer hold whose fence would rise with that of `mine`, the last of the list. Their fences are
- * given out, and would be lower than that of the hold that they wait for.
+ * The entries that wait for an outer hold whose fence would rise with that of `mine`, the last of
+ * the list. Their fences are given out, and would be lower than that of the hold that they wait
+ * for.
  */
 export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   if (mine.within === undefined) return [];
@@ -118,8 +126,9 @@ function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
 }
 
 /**
- * The cycle that would close if `mine` waited: an entry that it waits for waits itself, perhaps through an entry within it, for
- * what `mine` is within. Only `within` counts as a wish for more: two tasks of one process are independent.
+ * The cycle that would close if `mine` waited: an entry that it waits for waits itself, perhaps
+ * through an entry within it, for what `mine` is within. Only `within` counts as a wish for more:
+ * two tasks of one process are independent.
  */
 export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claimant): C[] | undefined {
   const ancestors = new Set(outerOf(list, mine).map(({ id }) => id));
@@ -130,7 +139,8 @@ export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claim
       if (ancestors.has(blocker.id)) return [...path, blocker];
       if (seen.has(blocker.id)) continue;
       seen.add(blocker.id);
-      // It ends when it is no longer blocked itself, and when the entries within it have been granted.
+      // It ends when it is no longer blocked itself, and when the entries within it have been
+      // granted.
       const inner = list.filter(({ within }) => within === blocker.id);
       for (const next of [blocker, ...inner]) {
         const found = search(next, [...path, blocker]);

@@ -1,4 +1,5 @@
-// Requests as callers see them: in `list` and `break`, and in errors that name the holders in the way.
+// Requests as callers see them: in `list` and `break`, and in errors that name the holders in the
+// way.
 import type { BlockingLock, HolderInfo } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { holderInfo } from "../../durable/liveness/holder-record.ts";

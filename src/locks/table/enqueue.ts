@@ -1,4 +1,5 @@
-// How a request gets into the lock table, and how it waits there until every earlier one that conflicts with it is over.
+// How a request gets into the lock table, and how it waits there until every earlier one that
+// conflicts with it is over.
 import type { Deadline } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";
 import { pathsOf } from "./claim.ts";
@@ -27,9 +28,9 @@ export interface EnqueueOptions {
 }
 
 /**
- * Appends a request. Without `wait` only if no live request blocks it; else nothing is appended, and the answer has only the
- * live blockers. Dead blockers are judged in the same call, and dropped by the same append. DEADLOCK when the request would
- * wait for one that waits for it.
+ * Appends a request. Without `wait` only if no live request blocks it; else nothing is appended,
+ * and the answer has only the live blockers. Dead blockers are judged in the same call, and dropped
+ * by the same append. DEADLOCK when the request would wait for one that waits for it.
  */
 export async function enqueue(
   table: LockTable,
@@ -71,14 +72,15 @@ export interface WaitOptions {
 }
 
 /**
- * After this part of the shortest lease all blockers are judged again: often enough that the silence of each of them counts in
- * full, and so seldom that many waiters do not spend their time on judging each other.
+ * After this part of the shortest lease all blockers are judged again: often enough that the
+ * silence of each of them counts in full, and so seldom that many waiters do not spend their time
+ * on judging each other.
  */
 const roundPart = 1 / 8;
 
 /**
- * Resolves when every one of `blockers` is over: released by its owner, or dropped by an append. LOCK_LOST when the waiting
- * request was dropped itself.
+ * Resolves when every one of `blockers` is over: released by its owner, or dropped by an append.
+ * LOCK_LOST when the waiting request was dropped itself.
  */
 export async function waitForBlockers(
   table: LockTable,
@@ -89,8 +91,8 @@ export async function waitForBlockers(
   const waiter = new ChangeWaiter(table.ground.ports);
   let roundAtMs = clock.monotonicMs();
   let left = blockers;
-  // The last one first: it waits for those before it, so they are mostly over when it is, and a release wakes one waiter and
-  // not all.
+  // The last one first: it waits for those before it, so they are mostly over when it is, and a
+  // release wakes one waiter and not all.
   for (let last = left.at(-1); last !== undefined; last = left.at(-1)) {
     const { id } = last;
     if ((await waiter.wait(table.holds.pathOf(id), () => table.isOver(id), deadline)) === "over") {
@@ -103,14 +105,15 @@ export async function waitForBlockers(
     await dropDead(table, left, { isRound });
     left = await stillBlocking(table, request, left);
   }
-  // After the last look, because it is acted on: a process that slept over it may have been dropped meanwhile.
+  // After the last look, because it is acted on: a process that slept over it may have been dropped
+  // meanwhile.
   mustGoOn();
   if (await table.isOver(request.id)) throw droppedError(request);
 }
 
 /**
- * Judges the last of `blockers` at each poll, and all of them in a round or when the last one is dead: the holders of one
- * machine die and stop together. One append drops all that are dead.
+ * Judges the last of `blockers` at each poll, and all of them in a round or when the last one is
+ * dead: the holders of one machine die and stop together. One append drops all that are dead.
  */
 async function dropDead(
   table: LockTable,
@@ -123,7 +126,9 @@ async function dropDead(
   await table.drop([]);
 }
 
-/** Those of `blockers` that are listed and still conflict with `request`, as the table has both now. */
+/**
+ * Those of `blockers` that are listed and still conflict with `request`, as the table has both now.
+ */
 async function stillBlocking(
   table: LockTable,
   request: TableRequest,

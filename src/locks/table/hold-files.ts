@@ -1,4 +1,5 @@
-// The hold files of requests, `holds/<id>`, and the files of their offers, `holds/<id>.<hash>.transfer`.
+// The hold files of requests, `holds/<id>`, and the files of their offers,
+// `holds/<id>.<hash>.transfer`.
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { findStampMs, withProbe } from "../../durable/liveness/server-age.ts";
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
@@ -30,7 +31,10 @@ export class HoldFiles {
     await unlinkIfThere(this.#ground.staging.disk, this.pathOf(id));
   }
 
-  /** Made before the table says that the request waits for a receiver: the offer lapses by the stamp of this file. */
+  /**
+   * Made before the table says that the request waits for a receiver: the offer lapses by the stamp
+   * of this file.
+   */
   async createOffer(id: string, transfer: Transfer): Promise<void> {
     await createUniqueFile(this.#ground.staging.disk, this.#offerOf(id, transfer), new Uint8Array(), { sync: false });
   }
@@ -39,7 +43,10 @@ export class HoldFiles {
     await unlinkIfThere(this.#ground.staging.disk, this.#offerOf(id, transfer));
   }
 
-  /** Whether no process took an offered hold in time: by two stamps of the server, so that no clock of a machine decides. */
+  /**
+   * Whether no process took an offered hold in time: by two stamps of the server, so that no clock
+   * of a machine decides.
+   */
   async isLapsed({ id, transfer }: Pick<TableRequest, "id" | "transfer">): Promise<boolean> {
     if (transfer === undefined) return false;
     const { staging } = this.#ground;
@@ -47,12 +54,15 @@ export class HoldFiles {
       const thenMs = await findStampMs(staging.disk, this.#offerOf(id, transfer));
       if (thenMs === undefined) return true;
       const nowMs = await findStampMs(staging.disk, probe);
-      // Without a probe there is no now: the temp directory was swept, and whatever is asked next says so.
+      // Without a probe there is no now: the temp directory was swept, and whatever is asked next
+      // says so.
       return nowMs !== undefined && nowMs - thenMs > transfer.expiresMs;
     });
   }
 
-  /** Each offer has a file of its own: one name for several could be taken for what it was before. */
+  /**
+   * Each offer has a file of its own: one name for several could be taken for what it was before.
+   */
   #offerOf(id: string, { secretHash }: Pick<Transfer, "secretHash">): string {
     return `${this.pathOf(id)}.${secretHash}.transfer`;
   }

@@ -1,11 +1,14 @@
-// The lock table: a rolling chain of the ordered list of requests, and the hold files that tell which requests still stand.
+// The lock table: a rolling chain of the ordered list of requests, and the hold files that tell
+// which requests still stand.
 //
 // A request stands as long as its hold file, `holds/<id>`, is there.
-//   - Its owner releases it by removing the file. Nothing is appended: the owner's consent needs no record.
-//   - Every other process first appends a list without the request, then completes what was committed under it, then removes
-//     the file. A judgement is on record before it has effects.
-// So a hold file that is gone means that its owner commits nothing more, and that everything committed under it is done.
-// Its name is never used again, and no process looks for it before it is there: its absence cannot be an old answer.
+//   - Its owner releases it by removing the file. Nothing is appended: the owner's consent needs no
+//     record.
+//   - Every other process first appends a list without the request, then completes what was
+//     committed under it, then removes the file. A judgement is on record before it has effects.
+// So a hold file that is gone means that its owner commits nothing more, and that everything
+// committed under it is done. Its name is never used again, and no process looks for it before it
+// is there: its absence cannot be an old answer.
 import { ensureDirectory } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
@@ -22,7 +25,10 @@ import type { Redo } from "../redo/record.ts";
 import { checkTable, emptyTable, tableKind, type TableRequest, type TableState } from "./request.ts";
 import { PendingTableChanges, type Omission } from "./pending-changes.ts";
 
-/** All hold files are looked at when the table has twice as many requests as stood last time, and this many more. */
+/**
+ * All hold files are looked at when the table has twice as many requests as stood last time, and
+ * this many more.
+ */
 const untidyMax = 32;
 
 export interface LockTableOptions {
@@ -84,8 +90,9 @@ export class LockTable {
   }
 
   /**
-   * Appends the state that `change` derives from the newest one, or nothing when it returns undefined. `change` gets the newest
-   * state without the pending changes. Requests that this append drops are completed, and their hold files removed.
+   * Appends the state that `change` derives from the newest one, or nothing when it returns
+   * undefined. `change` gets the newest state without the pending changes. Requests that this
+   * append drops are completed, and their hold files removed.
    */
   async append(
     change: Change,
@@ -104,8 +111,9 @@ export class LockTable {
   }
 
   /**
-   * Appends a request. The file that became the slot stays as its hold file: to remove that is to release. Returns the entry
-   * with the id of the request. TOO_LARGE when the requests that stand leave no room for it.
+   * Appends a request. The file that became the slot stays as its hold file: to remove that is to
+   * release. Returns the entry with the id of the request. TOO_LARGE when the requests that stand
+   * leave no room for it.
    */
   async request(
     change: Change<Stamp & Pick<TableRequest, "id">>,
@@ -126,7 +134,8 @@ export class LockTable {
       });
     } catch (error) {
       if (isHoldfastError(error, "OUTCOME_UNKNOWN")) {
-        // It may be in the table, with its hold file, and only this process knows that no caller wants it.
+        // It may be in the table, with its hold file, and only this process knows that no caller
+        // wants it.
         this.#pending.noteUnwanted(id);
         void this.#pending.retry();
       }
@@ -137,7 +146,10 @@ export class LockTable {
     return { ...entry, id };
   }
 
-  /** Releases a request of this process: one operation, which cannot lose a race. If it fails, the next append drops it. */
+  /**
+   * Releases a request of this process: one operation, which cannot lose a race. If it fails, the
+   * next append drops it.
+   */
   async release(id: string): Promise<void> {
     // Noted before the unlink: whatever comes of that, this process acts under the request no more.
     this.#pending.noteOver(id);
@@ -163,7 +175,10 @@ export class LockTable {
     return left;
   }
 
-  /** The same to be shown to people: where nothing can be written, a share is asked by an open, whose answer may be old. */
+  /**
+   * The same to be shown to people: where nothing can be written, a share is asked by an open,
+   * whose answer may be old.
+   */
   async seen<R extends TableRequest>(requests: readonly R[]): Promise<R[]> {
     try {
       return await this.standing(requests);
@@ -183,8 +198,9 @@ export class LockTable {
   }
 
   /**
-   * Those of `requests` that stand and whose owners live. The next append drops those whose owners are dead, and offers that
-   * have lapsed. With `once`, for a caller that cannot watch a holder for a lease.
+   * Those of `requests` that stand and whose owners live. The next append drops those whose owners
+   * are dead, and offers that have lapsed. With `once`, for a caller that cannot watch a holder for
+   * a lease.
    */
   async judge<R extends TableRequest>(requests: readonly R[], options: { readonly once: boolean }): Promise<R[]> {
     const left: R[] = [];
@@ -204,8 +220,8 @@ export class LockTable {
   }
 
   /**
-   * Drops `requests` and all that were judged dead, in one append; what was committed under them is completed. Nothing is
-   * appended when there is nothing to drop.
+   * Drops `requests` and all that were judged dead, in one append; what was committed under them is
+   * completed. Nothing is appended when there is nothing to drop.
    */
   async drop(requests: readonly TableRequest[]): Promise<void> {
     for (const request of requests) this.#pending.condemn(request);
@@ -218,9 +234,13 @@ export class LockTable {
     }
   }
 
-  /** Ends a request that `state` no longer has: the process that dropped it may have come no further. */
+  /**
+   * Ends a request that `state` no longer has: the process that dropped it may have come no
+   * further.
+   */
   async finishDropped(request: TableRequest, state: TableState): Promise<void> {
-    // First what it committed, then its hold file: others take a file that is gone for the end of all its effects.
+    // First what it committed, then its hold file: others take a file that is gone for the end of
+    // all its effects.
     for (const redo of state.redos) if (redo.request === request.id) await this.complete(redo);
     await this.holds.remove(request.id);
     this.#pending.noteOver(request.id);
@@ -229,7 +249,10 @@ export class LockTable {
       await this.holds.removeOffer(request.id, request.transfer).catch(() => undefined);
   }
 
-  /** Completes the redos that `concerns` selects and whose requests are no longer listed. RESOURCE_BUSY when that is impossible now. */
+  /**
+   * Completes the redos that `concerns` selects and whose requests are no longer listed.
+   * RESOURCE_BUSY when that is impossible now.
+   */
   async completeOrphans({ requests, redos }: TableState, concerns: (redo: Redo) => boolean): Promise<void> {
     const listed = new Set(requests.map(({ id }) => id));
     for (const redo of redos) if (!listed.has(redo.request) && concerns(redo)) await this.complete(redo);
@@ -241,7 +264,10 @@ export class LockTable {
     this.#pending.noteDone(redo.id);
   }
 
-  /** Ends what dead holders left: their requests, what they committed, and files that never became part of the table. */
+  /**
+   * Ends what dead holders left: their requests, what they committed, and files that never became
+   * part of the table.
+   */
   async sweep(): Promise<void> {
     const { ground } = this;
     await ground.sweep();
@@ -260,14 +286,17 @@ export class LockTable {
     return await this.#chain.collect();
   }
 
-  /** Whether the append `id` is or was part of this table: for an author that slept until its epoch was collected. */
+  /**
+   * Whether the append `id` is or was part of this table: for an author that slept until its epoch
+   * was collected.
+   */
   protected async counts({ requests, redos }: TableState, id: string): Promise<boolean | undefined> {
     if (requests.some(({ change }) => change === id) || redos.some((redo) => redo.id === id)) return true;
     const [holder, isRedo] = id.split(".");
     if (holder === undefined || isRedo === undefined) return false;
     const { disk } = this.ground.ports;
-    // Committed, done and left out since. Looked for before the author's own record: as long as that is there, no process
-    // sweeps after the author.
+    // Committed, done and left out since. Looked for before the author's own record: as long as
+    // that is there, no process sweeps after the author.
     if (await disk.canOpen(doneDirectory(this.place, id))) return true;
     return (await isStillThere(this.ground.staging, this.ground.layout.record(holder))) ? false : undefined;
   }
@@ -291,12 +320,16 @@ export class LockTable {
     try {
       await this.finishDropped(request, state);
     } catch (error) {
-      // Left to the next process that needs those paths: the table still has the redo, and the hold file still blocks.
+      // Left to the next process that needs those paths: the table still has the redo, and the hold
+      // file still blocks.
       if (!isHoldfastError(error)) throw error;
     }
   }
 
-  /** Looks at all hold files now and then: the requests of ended processes that block no other would stay for ever. */
+  /**
+   * Looks at all hold files now and then: the requests of ended processes that block no other would
+   * stay for ever.
+   */
   async #tidy({ requests }: TableState): Promise<void> {
     if (requests.length < this.#tidyAt) return;
     try {

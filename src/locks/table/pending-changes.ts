@@ -1,5 +1,5 @@
-// Facts not yet in the lock table: requests whose hold file is gone, requests to drop, redos done. Every append omits them, then
-// forgets them.
+// Facts not yet in the lock table: requests whose hold file is gone, requests to drop, redos done.
+// Every append omits them, then forgets them.
 import { isHoldfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { TableRequest, TableState } from "./request.ts";
@@ -10,7 +10,10 @@ export interface PendingTableChangesOptions {
   readonly clock: Clock;
   /** An append that changes nothing but what every append omits. */
   readonly append: () => Promise<unknown>;
-  /** What a judgement is about: the state of a request, because a receiver may have taken the request since. */
+  /**
+   * What a judgement is about: the state of a request, because a receiver may have taken the
+   * request since.
+   */
   readonly judgedState: (request: TableRequest) => string;
 }
 
@@ -26,9 +29,15 @@ export class PendingTableChanges {
   readonly #options: PendingTableChangesOptions;
   /** Requests whose hold files are gone. */
   readonly #over = new Set<string>();
-  /** Requests to drop because their holders are dead or they were broken, each with the state that was judged. */
+  /**
+   * Requests to drop because their holders are dead or they were broken, each with the state that
+   * was judged.
+   */
   readonly #condemned = new Map<string, string>();
-  /** Requests of this process to drop in whatever state: they may be in the table, and no caller wants them. */
+  /**
+   * Requests of this process to drop in whatever state: they may be in the table, and no caller
+   * wants them.
+   */
   readonly #unwanted = new Set<string>();
   /** Redos that are done. */
   readonly #done = new Set<string>();
@@ -62,7 +71,10 @@ export class PendingTableChanges {
     this.#condemned.set(request.id, this.#options.judgedState(request));
   }
 
-  /** A request of this process that may stand: the next append drops it, and its hold file goes then. */
+  /**
+   * A request of this process that may stand: the next append drops it, and its hold file goes
+   * then.
+   */
   noteUnwanted(id: string): void {
     this.#over.delete(id);
     this.#unwanted.add(id);
@@ -89,12 +101,16 @@ export class PendingTableChanges {
     for (const id of unwanted) this.#unwanted.delete(id);
     const listed = new Set([...requests, ...redos].map(({ id }) => id));
     for (const set of [this.#over, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
-    // Dropped by now, or changed since it was judged. A request that was condemned after this append is still to be dropped.
+    // Dropped by now, or changed since it was judged. A request that was condemned after this
+    // append is still to be dropped.
     const standing = new Map(requests.map((request) => [request.id, this.#options.judgedState(request)]));
     for (const [id, judged] of this.#condemned) if (standing.get(id) !== judged) this.#condemned.delete(id);
   }
 
-  /** Appends in the background until nothing is left to drop, because other processes wait for that. Ends with this process. */
+  /**
+   * Appends in the background until nothing is left to drop, because other processes wait for that.
+   * Ends with this process.
+   */
   async retry(): Promise<void> {
     if (this.#isRetrying) return;
     this.#isRetrying = true;

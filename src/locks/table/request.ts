@@ -1,5 +1,5 @@
-// The state of the lock table: an ordered list of requests, and the committed redos. Each record of its rolling chain has all
-// of it.
+// The state of the lock table: an ordered list of requests, and the committed redos. Each record of
+// its rolling chain has all of it.
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { isId } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
@@ -22,13 +22,18 @@ export interface TableRequest extends Claimant {
   /** How often it was passed on within its process before it was transferred. */
   readonly turn?: number;
   readonly within?: string;
-  /** Upgrade announcement: the extent that its holder waits for. Two that wait for each other are a deadlock. */
+  /**
+   * Upgrade announcement: the extent that its holder waits for. Two that wait for each other are a
+   * deadlock.
+   */
   readonly wants?: LockExtent;
   /** Set while it waits for a receiver. */
   readonly transfer?: Transfer;
 }
 
-/** A request is passed on less often than this within its process, each time with a higher fence. */
+/**
+ * A request is passed on less often than this within its process, each time with a higher fence.
+ */
 const turnsMax = 65_536;
 
 /** The fence of the hold that a request gives after `turn` passes within its process. */
@@ -72,7 +77,9 @@ export const tableKind: RecordKind<TableState> = {
   },
 };
 
-/** Throws when a request or redo that `before` does not have could not be read back from the disk. */
+/**
+ * Throws when a request or redo that `before` does not have could not be read back from the disk.
+ */
 export function checkTable(made: TableState, before: TableState): void {
   const known = new Set<unknown>([...before.requests, ...before.redos]);
   for (const request of made.requests) if (!known.has(request)) requestOf(JSON.parse(JSON.stringify(request)));
@@ -108,7 +115,10 @@ function transferOf(value: unknown): Transfer {
   return { secretHash: hashOf(secretHash), expiresMs: countOf(expiresMs) };
 }
 
-/** Checked because it becomes part of a path: a record that was edited by hand must not lead out of the ground. */
+/**
+ * Checked because it becomes part of a path: a record that was edited by hand must not lead out of
+ * the ground.
+ */
 function hashOf(value: unknown): string {
   const hash = textOf(value);
   if (!/^[0-9a-f]{32}$/.test(hash)) throw new TypeError("not the hash of a secret");

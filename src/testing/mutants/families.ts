@@ -29,7 +29,9 @@ function spoiledParents(spoil: (parent: Grant) => void): Partial<HoldVerbs> {
   };
 }
 
-/** Only claims that the parent covers wait in the queue of its family; others are left to the table. */
+/**
+ * Only claims that the parent covers wait in the queue of its family; others are left to the table.
+ */
 class QueueOfTheCovered extends LocalQueue {
   readonly #parent: Grant;
 

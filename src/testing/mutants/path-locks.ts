@@ -50,7 +50,10 @@ class JudgementWithoutRecord extends LockTable {
   }
 }
 
-/** A waiter judges one blocker at a time: the silence of the next one counts from when that one is over. */
+/**
+ * A waiter judges one blocker at a time: the silence of the next one counts from when that one is
+ * over.
+ */
 class JudgingOneByOne extends LockTable {
   override async judge<R extends TableRequest>(requests: readonly R[], options: Judging): Promise<R[]> {
     if (options.once) return await super.judge(requests, options);
@@ -65,14 +68,20 @@ class NobodyBlocks extends LockTable {
   }
 }
 
-/** Asks for a hold file by a link alone, also on a share: the client links from the remembered file, which is a slot by now. */
+/**
+ * Asks for a hold file by a link alone, also on a share: the client links from the remembered file,
+ * which is a slot by now.
+ */
 class AskingByLinkAlone extends LockTable {
   override async isOver(id: string): Promise<boolean> {
     return !(await canLinkFrom(this.ground.staging, this.holds.pathOf(id))) && (await super.isOver(id));
   }
 }
 
-/** Never looks at the hold files of its own requests: it passes a hold on without a look whether it still stands. */
+/**
+ * Never looks at the hold files of its own requests: it passes a hold on without a look whether it
+ * still stands.
+ */
 class BlindToItsOwn extends LockTable {
   override async isOver(id: string): Promise<boolean> {
     return !id.startsWith((await this.ground.life()).holder.id) && (await super.isOver(id));
@@ -126,7 +135,10 @@ class FileBeforeRedo extends LockTable {
   }
 }
 
-/** U1: widens the request where it stands, if the requests that hold allow it. Requests that only wait are not asked. */
+/**
+ * U1: widens the request where it stands, if the requests that hold allow it. Requests that only
+ * wait are not asked.
+ */
 const upgradeInPlace: Partial<HoldVerbs> = {
   upgrade: async ({ table }, grant, change) => {
     const to = new CallArguments("upgrade").change("to", change);
@@ -181,7 +193,10 @@ const closingInSilence = spoiledGrants((grant) => {
   grant.warn = () => undefined;
 });
 
-/** Looks once whether the hold is offered, and takes it then, also when another process has received it meanwhile. */
+/**
+ * Looks once whether the hold is offered, and takes it then, also when another process has received
+ * it meanwhile.
+ */
 const receiveWithoutLookingAgain: Partial<HoldVerbs> = {
   receive: async (locks, token) => {
     const { table } = locks;
@@ -209,7 +224,10 @@ function refused({ asked, fence }: Grant): Error {
 
 const third = "broken: a commit that is not carried out, a breaker and a third";
 const together = /are inside together/;
-/** A hold with a lower fence than an earlier one was let in beside or after a holder that excludes it. */
+/**
+ * A hold with a lower fence than an earlier one was let in beside or after a holder that excludes
+ * it.
+ */
 const togetherOrLate = /are inside together|fence \d+ came after fence \d+/;
 const lost = /was acknowledged, and the log is|was refused, and happened all the same/;
 

@@ -1,5 +1,5 @@
-// Path locks by lock files beside what they lock, as OpenViking has them. Each step that lets two holders in can be switched on by
-// itself.
+// Path locks by lock files beside what they lock, as OpenViking has them. Each step that lets two
+// holders in can be switched on by itself.
 import type { LockMode } from "../../common.ts";
 import { parentOf, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { areInConflict } from "../../locks/table/conflict.ts";
@@ -11,8 +11,8 @@ import { expireMs, lockRooms, seedLockScenarios, type FileLocks } from "../scena
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
 /**
- * How each step of the protocol is done. The last value of each is sound; the others are what the protocol says, or what one of
- * its two implementations does.
+ * How each step of the protocol is done. The last value of each is sound; the others are what the
+ * protocol says, or what one of its two implementations does.
  */
 export interface SeedSteps {
   readonly publish: "write" | "link";
@@ -21,7 +21,10 @@ export interface SeedSteps {
   readonly removal: "by name" | "by guard";
   readonly refresh: "empty and write" | "read and overwrite" | "through the file that was made";
   readonly release: "read and unlink" | "by guard";
-  /** Where the lock file of a directory is: beside it or in it, by a stat of what is there; in it; or apart from the tree. */
+  /**
+   * Where the lock file of a directory is: beside it or in it, by a stat of what is there; in it;
+   * or apart from the tree.
+   */
   readonly place: "by stat" | "inside" | "apart";
   readonly age: "by clock" | "by stamps";
 }
@@ -51,7 +54,9 @@ export class SeedPathLocks implements FileLocks {
   readonly #clock: Clock;
   readonly #steps: SeedSteps;
   #count = 0;
-  /** The lock that is held, and the open file that was made for it, whatever takes its name later. */
+  /**
+   * The lock that is held, and the open file that was made for it, whatever takes its name later.
+   */
   #mine: Found | undefined;
   #made: DiskFile | undefined;
 
@@ -93,8 +98,8 @@ export class SeedPathLocks implements FileLocks {
         break;
       case "through the file that was made":
         await this.#made?.write(0, token);
-        // After the write: the process with the guard looks at the age again when it has the guard, so one of the two sees the
-        // other.
+        // After the write: the process with the guard looks at the age again when it has the guard,
+        // so one of the two sees the other.
         if (await this.#disk.canOpen(guardOf(mine))) return false;
     }
     return await this.#isMine(mine);
@@ -127,7 +132,10 @@ export class SeedPathLocks implements FileLocks {
     return found;
   }
 
-  /** The lock's own file, those of the trees above, and for a tree all that are in it (one level is enough here). */
+  /**
+   * The lock's own file, those of the trees above, and for a tree all that are in it (one level is
+   * enough here).
+   */
   async #spots({ file, path, mode }: Found): Promise<Pick<Found, "file" | "path">[]> {
     if (this.#steps.place === "apart") {
       const names = await this.#disk.list(lockRooms.locks);
@@ -178,7 +186,10 @@ export class SeedPathLocks implements FileLocks {
     return true;
   }
 
-  /** Only the process that makes this name, which belongs to one lock and never to another, removes the file of the lock. */
+  /**
+   * Only the process that makes this name, which belongs to one lock and never to another, removes
+   * the file of the lock.
+   */
   async #winGuard(lock: Found): Promise<boolean> {
     try {
       await this.#disk.createFile(guardOf(lock), new Uint8Array(), { sync: false });

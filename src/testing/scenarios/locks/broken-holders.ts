@@ -1,5 +1,5 @@
-// Scenarios of redo: a holder has staged a change, and its lock is broken, or it sleeps past its lease, while it commits. What it
-// was told must be what happened.
+// Scenarios of redo: a holder has staged a change, and its lock is broken, or it sleeps past its
+// lease, while it commits. What it was told must be what happened.
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
@@ -71,7 +71,10 @@ function committer(
   });
 }
 
-/** A process that can apply nothing of what was committed: its commit ends with the append, and fewer moments are tried. */
+/**
+ * A process that can apply nothing of what was committed: its commit ends with the append, and
+ * fewer moments are tried.
+ */
 function unable({ TableClass = LockTable, ...options }: LockScenarioOptions): LockScenarioOptions {
   class Unable extends TableClass {
     protected override async apply(): Promise<void> {
@@ -137,7 +140,10 @@ async function holderIn(table: LockTable) {
   return { layout: table.ground.layout, id: request?.holder ?? "" };
 }
 
-/** An actor that was told that it committed is in the log, and one that was told that it did not is not. */
+/**
+ * An actor that was told that it committed is in the log, and one that was told that it did not is
+ * not.
+ */
 async function logTells(ports: Ports, facts: readonly Fact[]): Promise<void> {
   await openLocks(ports);
   const log = (await readText(ports.disk, "log"))?.trim().split(" ") ?? [];

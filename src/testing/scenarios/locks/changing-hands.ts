@@ -1,4 +1,5 @@
-// Scenarios of holds that change: upgraded, downgraded, passed on within a process, transferred, or closed under their caller.
+// Scenarios of holds that change: upgraded, downgraded, passed on within a process, transferred, or
+// closed under their caller.
 import type { PathHold } from "../../../locks/path/path-hold.ts";
 import type { TablePathLocks } from "../../../locks/path/service.ts";
 import {
@@ -27,7 +28,8 @@ const expiresMs = 1_000_000;
 
 async function handOver({ ports }: ActorContext, hold: PathHold): Promise<void> {
   const token = await hold.transfer({ expiresMs });
-  // Synced, because that is one step more: the giver may be killed when others can already read the token.
+  // Synced, because that is one step more: the giver may be killed when others can already read the
+  // token.
   await ports.disk.createFile(tokenFile, Buffer.from(token), { sync: true });
 }
 
@@ -150,7 +152,10 @@ function downgradeInDoubt(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** A process that closes its locks while a caller works under one of them, and another process that waits for it. */
+/**
+ * A process that closes its locks while a caller works under one of them, and another process that
+ * waits for it.
+ */
 function closedUnderAHold(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "hands: locks that are closed under a hold, and a waiter",

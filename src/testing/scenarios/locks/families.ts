@@ -16,7 +16,10 @@ export function familyScenarios(options: LockScenarioOptions = {}): Scenario[] {
   return [twoWithinOne(options), fencesOfAFamily(options)];
 }
 
-/** Two callers of one process within one hold: what one wants is covered, what the other wants only in part. */
+/**
+ * Two callers of one process within one hold: what one wants is covered, what the other wants only
+ * in part.
+ */
 function twoWithinOne(options: LockScenarioOptions): Scenario {
   const wanted: readonly (readonly string[])[] = [["a/b"], ["a/b", "z"]];
   return lockScenario({
@@ -62,7 +65,10 @@ function fencesNeverFall(facts: readonly Fact[]): void {
       mustHold(fence >= before.fence, `fence ${fence} came after fence ${before.fence}`);
 }
 
-/** A process works under a hold, then under a hold within it that reaches beyond it, then under the first again. */
+/**
+ * A process works under a hold, then under a hold within it that reaches beyond it, then under the
+ * first again.
+ */
 function fencesOfAFamily(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "hands: a hold within another, and a process that waits for that",

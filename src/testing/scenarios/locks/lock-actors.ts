@@ -1,4 +1,5 @@
-// The processes of lock scenarios: what they open, how they visit what they lock, and what must hold of every visit.
+// The processes of lock scenarios: what they open, how they visit what they lock, and what must
+// hold of every visit.
 import { Ground } from "../../../durable/liveness/ground.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import type { Claim } from "../../../locks/table/claim.ts";
@@ -55,7 +56,8 @@ export function locker(
 /** Inside for one step, at which others can come in if nothing keeps them out. */
 export async function visit({ ports, note }: ActorContext, hold: PathHold, work?: () => Promise<void>): Promise<void> {
   note("enter", { claims: hold.requests, fence: hold.fence } satisfies Visit);
-  // A name that is not there: else the step would be taken at once, and no other could come in meanwhile.
+  // A name that is not there: else the step would be taken at once, and no other could come in
+  // meanwhile.
   await (work?.() ?? ports.disk.canOpen(`${root}/inside`));
   note("leave");
 }
@@ -108,7 +110,8 @@ export function insiders(facts: readonly Fact[]): Map<string, Visit> {
   const inside = new Map<string, Visit>();
   for (const { actor: name, what, value } of facts) {
     if (what === "enter") inside.set(name, value as Visit);
-    // Stopped: it may sleep past its lease, and then others come in. What it commits after that is refused.
+    // Stopped: it may sleep past its lease, and then others come in. What it commits after that is
+    // refused.
     else if (["leave", "killed", "stopped", "evicted"].includes(what))
       inside.delete(what === "evicted" ? String(value) : name);
   }
@@ -130,8 +133,9 @@ export function neverTogether(facts: readonly Fact[]): void {
 }
 
 /**
- * Only its maker knows a hold file until it is linked, a staged file until it is committed, and a file in a temp directory for
- * ever. Where no heart beats and no actor sweeps, the files of the holders do not change.
+ * Only its maker knows a hold file until it is linked, a staged file until it is committed, and a
+ * file in a temp directory for ever. Where no heart beats and no actor sweeps, the files of the
+ * holders do not change.
  */
 function isUnseen(operation: string, path: string, holdersChange: boolean): boolean {
   if (!holdersChange && path.startsWith(`${ground}/holders/`)) return true;
@@ -142,7 +146,10 @@ function isUnseen(operation: string, path: string, holdersChange: boolean): bool
 interface Surroundings {
   /** Hearts beat, and change what is in their files. */
   readonly hearts: boolean;
-  /** An actor may sleep past its lease: then it begins a new session, and removes the record of the old one. */
+  /**
+   * An actor may sleep past its lease: then it begins a new session, and removes the record of the
+   * old one.
+   */
   readonly sleeps: boolean;
   readonly isCollected: boolean;
 }
@@ -173,7 +180,10 @@ export function lockScenario(
   };
 }
 
-/** Tries again and again, each time after the lease of a sleeper; with its hold it is inside for a step. */
+/**
+ * Tries again and again, each time after the lease of a sleeper; with its hold it is inside for a
+ * step.
+ */
 export function patient(
   wanted: readonly (string | LockRequest)[],
   options: LockScenarioOptions,

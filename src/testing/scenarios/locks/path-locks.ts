@@ -1,4 +1,5 @@
-// Scenarios of path locks: two and three processes that conflict in every way the table of modes knows, wait for each other, widen, hand over and break.
+// Scenarios of path locks: two and three processes that conflict in every way the table of modes
+// knows, wait for each other, widen, hand over and break.
 import type { AcquireManyOptions, LockRequest } from "../../../locks/path/path-locks.ts";
 import { mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../explorer/scenario.ts";
 import {
@@ -47,7 +48,10 @@ function upgradeAgainstWaiter(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** No actor leaves in good faith after another came in: its release, or its own deadline, must have told it. */
+/**
+ * No actor leaves in good faith after another came in: its release, or its own deadline, must have
+ * told it.
+ */
 function sleepersAreTold(facts: readonly Fact[]): void {
   const gaveUp = facts.some(({ what }) => what === "gave up");
   mustHold(!gaveUp, "a sleeper blocked the others for ever");
@@ -77,7 +81,9 @@ function refusedForSomebody(facts: readonly Fact[]): void {
 /** Long beside the pauses between two looks of a waiter. */
 const silentLeaseMs = 10 * shortLeaseMs;
 
-/** Holds `path`, says nothing more for longer than all leases together, and goes on if it still may. */
+/**
+ * Holds `path`, says nothing more for longer than all leases together, and goes on if it still may.
+ */
 function silent(path: string, options: LockScenarioOptions): Actor {
   return holding(path, { ...options, leaseMs: silentLeaseMs }, async (context, hold) => {
     await context.ports.clock.sleep(10 * silentLeaseMs);

@@ -1,5 +1,5 @@
-// Scenarios of lock files beside what they lock: two or three processes with one try each, of which no two may be inside
-// together.
+// Scenarios of lock files beside what they lock: two or three processes with one try each, of which
+// no two may be inside together.
 import type { LockMode } from "../../../common.ts";
 import { removeTree } from "../../../durable/publish/directory.ts";
 import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";
@@ -19,7 +19,10 @@ export type OpenFileLocks = (context: ActorContext) => FileLocks;
 /** A lock that was not refreshed for so long may be taken over. */
 export const expireMs = 300_000;
 
-/** Where a protocol may keep what it wants, besides the tree `/a` and a temp directory for each actor. */
+/**
+ * Where a protocol may keep what it wants, besides the tree `/a` and a temp directory for each
+ * actor.
+ */
 export const lockRooms = { locks: "/locks", guards: "/guards" } as const;
 
 /** All of the scenarios are about these two: a lock on one of them excludes the other. */
@@ -37,7 +40,9 @@ function neverTogether(facts: readonly Fact[]): void {
 }
 
 export function seedLockScenarios(open: OpenFileLocks): Scenario[] {
-  /** Tries once; with `late`, after everything that is there when the scenario begins has expired. */
+  /**
+   * Tries once; with `late`, after everything that is there when the scenario begins has expired.
+   */
   const trying = (path: string, mode: LockMode, { late = false } = {}): Actor => ({
     run: async (context) => {
       if (late) await context.ports.clock.sleep(expireMs + 1);

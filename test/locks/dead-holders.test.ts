@@ -62,9 +62,9 @@ describe("a waiter for a tree", () => {
     await child.end("SIGKILL");
     looks = 0;
     let hold: PathHold | undefined;
-    // Its own request, and one that drops the fifty.
+    // One append for its own request, and one that drops the fifty.
     expect(await appendsDuring(locks, async () => (hold = await locks.acquire("a", untilDead)))).toBe(2);
-    // One that finds the process dead, and one at all others in the way, of which there are none.
+    // One look finds the process dead, and one is at all other blockers, of which there are none.
     expect(looks).toBeLessThanOrEqual(2);
     await hold?.release();
   });

@@ -10,7 +10,7 @@ import { LocksWorld, withDisk } from "./locks-world.ts";
 let world: LocksWorld;
 let a: TablePathLocks;
 let b: TablePathLocks;
-/** So many of the looks of `a` that would tell that its slot counts fail. */
+/** How many of the looks of `a` fail that would tell that its slot counts. */
 let failures: number;
 /** Whether `a` cannot make any file. */
 let isFull: boolean;
@@ -38,7 +38,7 @@ afterEach(() => world.end());
 const listedModes = async (): Promise<string[]> =>
   (await b.table.read()).state.requests.flatMap(({ claims }) => claims.map(({ mode }) => mode));
 
-/** Fails as if the answer to an append were lost, before or after that was made. */
+/** Fails as if the answer to an append were lost, before or after the append was made. */
 function loseAnswers(locks: TablePathLocks, { isMade, times }: { readonly isMade: boolean; readonly times: number }) {
   const { table } = locks;
   const append = table.append.bind(table);
@@ -71,7 +71,7 @@ for (const isMade of [true, false])
     expect(hold.requests).toMatchObject([{ path: "a", mode: "exact" }]);
     expect(below.signal.aborted).toBe(true);
     expect(await listedModes()).toEqual([isMade ? "exact" : "tree"]);
-    // The watch makes the list say the same.
+    // The monitor corrects the table.
     const other = await b.acquire("a/b", { timeoutMs: 20_000 });
     await hold.assertHeld();
     await other.release();

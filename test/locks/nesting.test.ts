@@ -16,7 +16,7 @@ import { LocksWorld } from "./locks-world.ts";
 let world: LocksWorld;
 let a: TablePathLocks;
 let b: TablePathLocks;
-/** Whether what `a` wants to rename to d/f is in use. */
+/** Whether the file that `a` renames to d/f is in use. */
 let isBusy: boolean;
 
 beforeEach(async () => {
@@ -128,7 +128,7 @@ it("a commit during a downgrade is done before it, or refused", async () => {
   }
 });
 
-/** What a hold that was told of its end has to show for it. */
+/** What a hold shows that was told of its end. */
 function expectLost(hold: PathHold): void {
   expect(hold.signal.aborted).toBe(true);
   expect(hold.signal.reason).toMatchObject({ code: "LOCK_LOST" });

@@ -105,7 +105,7 @@ describe("a ground of path locks", () => {
     const lease = await leases.acquire("/consumers/mailer");
     expect((await locks.list()).map(({ path }) => path).sort()).toEqual(["", "/consumers/mailer"]);
     expect(await leases.tryAcquire("/consumers/mailer")).toBeUndefined();
-    // Nor does what breaks the one reach the other.
+    // Nor does a break of the one reach the other.
     expect((await locks.break("")).map(({ path }) => path)).toEqual([""]);
     await lease.assertHeld();
     await whole.release();

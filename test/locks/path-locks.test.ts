@@ -200,7 +200,7 @@ describe("waiting", () => {
           await held.release();
         }),
       );
-      // In the list before the next one comes.
+      // In the table before the next one comes.
       while ((await a.list()).flatMap(({ waiting }) => waiting).length <= index) await sleep(5);
     }
     await hold.release();

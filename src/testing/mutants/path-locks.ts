@@ -273,7 +273,7 @@ export const pathLockMutants: readonly Mutant[] = [
       pathLockScenarios({ TableClass: AskingByLinkAlone }),
       "locks: a waiter whose client remembers the hold file",
     ),
-    breaks: /refused for a holder that had let go/,
+    breaks: /refused for a holder that had released/,
   },
   {
     name: "locks: waiter that judges by itself (L3m)",

@@ -1,5 +1,5 @@
-// Scenarios of path locks: two and three processes that conflict in every way the table of modes
-// knows, wait for each other, widen, hand over and break.
+// Scenarios of path locks: two and three processes that conflict in every way of the conflict table,
+// wait for each other, upgrade, transfer and break.
 import type { AcquireManyOptions, LockRequest } from "../../../locks/path/path-locks.ts";
 import { mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../explorer/scenario.ts";
 import {
@@ -34,7 +34,7 @@ function upgradeAgainstWaiter(options: LockScenarioOptions): Scenario {
     name: "locks: upgrade against a waiter",
     size: "medium",
     about:
-      "One widens a file to the tree above it, while another waits for a file in that tree that a third is about to release.",
+      "One upgrades a path to its tree, while another waits for a file in that tree that a third is about to release.",
     actors: {
       ada: holding("a", options, async (context, hold) => {
         await orTold(context, async () => {
@@ -57,7 +57,7 @@ function sleepersAreTold(facts: readonly Fact[]): void {
   mustHold(!gaveUp, "a sleeper blocked the others for ever");
 }
 
-/** Asks twice, and says when it begins to ask. */
+/** Asks twice, and notes when it begins to ask. */
 function asker(path: string, options: LockScenarioOptions): Actor {
   return locker(options, async (context, locks) => {
     for (let attempt = 0; attempt < 2; attempt++) {
@@ -71,14 +71,14 @@ function asker(path: string, options: LockScenarioOptions): Actor {
 }
 
 /** A caller that asks after the release is not refused. */
-function refusedForSomebody(facts: readonly Fact[]): void {
+function noneIsRefusedLate(facts: readonly Fact[]): void {
   const order = facts.map(({ what }) => what);
   const asked = order.lastIndexOf("asks");
   const isLate = order.includes("let go") && order.indexOf("let go") < asked;
-  mustHold(!(isLate && order.lastIndexOf("refused") > asked), "one was refused for a holder that had let go");
+  mustHold(!(isLate && order.lastIndexOf("refused") > asked), "a caller was refused for a holder that had released");
 }
 
-/** Long beside the pauses between two looks of a waiter. */
+/** Much longer than the pauses between two polls of a waiter. */
 const silentLeaseMs = 10 * shortLeaseMs;
 
 /**
@@ -94,7 +94,7 @@ function silent(path: string, options: LockScenarioOptions): Actor {
   });
 }
 
-/** Waits for `wanted`, and tells for how many leases of those in its way it did. */
+/** Waits for `wanted`, and notes for how many leases of its blockers it did. */
 function leaseCounter(wanted: readonly LockRequest[], options: LockScenarioOptions): Actor {
   return locker(options, async (context, locks) => {
     const { clock } = context.ports;
@@ -111,7 +111,7 @@ const tree = (path: string): LockRequest => ({ path, mode: "tree" });
 const shared = (path: string): LockRequest => ({ path, shared: true });
 const hints = { quirks: { watch: "any time" }, troubles: { hint: 1 } } as const;
 
-/** With a table that rolls these have more states than a medium scenario may have. */
+/** With a rolling table these have more states than a medium scenario may have. */
 const largeWhenRolling: readonly string[] = ["locks: two upgrades against each other"];
 
 /** The same while the table rolls with every append and a collector deletes old epochs. */
@@ -180,7 +180,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     lockScenario({
       name: "locks: two wait for one",
       size: "medium",
-      about: "One holds, two stand in line behind it in the order of their requests.",
+      about: "One holds, and two wait behind it in the order of their requests.",
       ...hints,
       actors: { ada: of(["a"], waiting), bob: of(["a"], waiting), cleo: of(["a"], waiting) },
     }),
@@ -241,7 +241,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     { ...upgradeAgainstWaiter(options), ...hints, name: "locks: upgrade against a waiter, with hints" },
     lockScenario({
       name: "locks: two upgrades against each other",
-      about: "Two readers want to become writers: one of them is told that both would wait for ever.",
+      about: "Two readers upgrade to writers: one of them gets DEADLOCK, because both would wait for ever.",
       actors: { ada: upgrader(options), bob: upgrader(options) },
       check: (facts) => {
         neverTogether(facts);
@@ -265,7 +265,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     lockScenario({
       name: "locks: a transfer against a crash",
       size: "medium",
-      about: "One hands its hold over, another takes it or not, a third wants it; each may be killed.",
+      about: "One transfers its hold, another receives it or not, a third wants it; each may be killed.",
       killsMax: 1,
       mortal: ["ada", "bob"],
       actors: {
@@ -295,7 +295,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     lockScenario({
       name: "locks: a waiter whose client remembers the hold file",
       about:
-        "Another machine has let go; the file that it removed lives on as a slot, and can still be opened and linked from.",
+        "Another machine has released; the file that it removed lives on as a slot, and can still be opened and linked from.",
       volume: share,
       profile: "share",
       quirks: { fileHandles: true },
@@ -312,7 +312,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
       },
       check: (facts) => {
         neverTogether(facts);
-        refusedForSomebody(facts);
+        noneIsRefusedLate(facts);
       },
     }),
     lockScenario({

@@ -135,7 +135,7 @@ describe("a release that meets a failing disk", () => {
     const hold = await here.acquire("x");
     Object.assign(broken, { unlink: hold.id, table: true });
     await expect(hold.release()).rejects.toMatchObject({ code: "IO_ERROR" });
-    // It was given up: said again, it does nothing more.
+    // It was given up: a second release does nothing.
     await hold.release();
     Object.assign(broken, { unlink: "", table: false });
     await (await b.acquire("x", { timeoutMs: 10_000 })).release();
@@ -166,7 +166,7 @@ describe("a release that meets a failing disk", () => {
   });
 });
 
-/** Holds the next link into the table back until it is let go. */
+/** Holds back the next link into the table until it is told to go on. */
 function atTheTable(): { readonly tamper: (ports: Ports) => Ports; stop(): Stopped } {
   let next: { readonly arrive: () => void; readonly go: Promise<void> } | undefined;
   const tamper = withDisk((real) => ({

@@ -109,7 +109,7 @@ it("a hold goes on when its transfer has failed, however long that took", async 
     changedDisk(ports.disk, (real) => ({
       createFile: async (path, bytes, options) => {
         if (!path.endsWith(".transfer")) return await real.createFile(path, bytes, options);
-        // Time passes: longer than a round of the watch.
+        // Time passes: longer than a round of the monitor.
         await sleep(2200);
         throw diskError("EIO", "create", path);
       },
@@ -137,7 +137,7 @@ describe("idleMs", () => {
     await lost;
     behindMs = 0;
     const other = await locks.acquire("y", { idleMs: 60_000 });
-    // Less than what would end the life.
+    // Less than what would end the session.
     behindMs = -100_000;
     const short = await locks.acquire("z", { idleMs: 100 });
     await new Promise((resolve) => short.signal.addEventListener("abort", resolve));

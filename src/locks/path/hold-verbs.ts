@@ -31,11 +31,7 @@ export interface LocksContext {
  * variants.
  */
 export interface HoldVerbs {
-  acquire(
-    locks: LocksContext,
-    requests: readonly LockRequest[],
-    options: AcquireManyOptions & Waiting,
-  ): Promise<PathHold>;
+  acquire(locks: LocksContext, requests: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold>;
   receive(locks: LocksContext, token: string, options: Cancel): Promise<PathHold>;
   check(locks: LocksContext, grant: Grant): Promise<void>;
   upgrade(locks: LocksContext, grant: Grant, to: LockChange, options: Waiting): Promise<void>;

@@ -10,8 +10,7 @@ import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { coversEach, pathsOf, widestExtent, withExtent, type LockExtent } from "../table/claim.ts";
 import { conflictingOf, conflictsWith, overtakenBy } from "../table/conflict.ts";
-import { lockTimeout } from "../table/describe.ts";
-import { deadlock } from "../table/enqueue.ts";
+import { deadlock, lockTimeout } from "../table/describe.ts";
 import type { LockTable } from "../table/lock-table.ts";
 import { replaceRequest, withoutAnnouncement, type TableRequest, type TableState } from "../table/request.ts";
 import { CallArguments } from "./arguments.ts";
@@ -141,7 +140,7 @@ async function tryToAppendWider(
     if (closed.length > 0) {
       const path = pathsOf(grant.asked);
       const message = `${path} cannot be upgraded, because a request in the way waits for this hold. Release it and ask for the wider lock instead.`;
-      throw await deadlock(table, path, closed, message);
+      throw await deadlock(table.ground, path, closed, message);
     }
     if (living.length > 0) return living;
   }

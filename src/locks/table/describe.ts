@@ -57,7 +57,18 @@ export async function lockTimeout(
   return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
 }
 
-export async function holderOf(ground: Ground, { holder: id, sinceMs }: TableRequest): Promise<HolderInfo> {
+/** DEADLOCK with the holders of `requests`. */
+export async function deadlock(
+  ground: Ground,
+  path: string,
+  requests: readonly TableRequest[],
+  message: string,
+): Promise<Error> {
+  const cycle = await Promise.all(requests.map((request) => holderOf(ground, request)));
+  return holdfastError("DEADLOCK", message, { path, cycle });
+}
+
+async function holderOf(ground: Ground, { holder: id, sinceMs }: TableRequest): Promise<HolderInfo> {
   // A holder that has ended leaves nothing but what its request says.
   return (await ground.findHolder(id)) ?? holderInfo(new Date(sinceMs), { id, state: "dead" });
 }

@@ -5,7 +5,7 @@ import { holdfastError } from "../../errors.ts";
 import { pathsOf } from "./claim.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { blockersOf, conflictsWith, findDeadlock, overtakenBy } from "./conflict.ts";
-import { holderOf } from "./describe.ts";
+import { deadlock } from "./describe.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { TableRequest, TableState } from "./request.ts";
 
@@ -155,7 +155,7 @@ async function throwIfDeadlock(table: LockTable, requests: readonly TableRequest
   if ((await table.judge(requests, { once: true })).length < requests.length) return;
   const path = pathsOf(requests.at(-1)?.claims ?? []);
   const message = `Waiting would never end: the holder of what is asked for waits for ${path}, which this hold is within. Release this hold and acquire both at once.`;
-  throw await deadlock(table, path, requests, message);
+  throw await deadlock(table.ground, path, requests, message);
 }
 
 /** DEADLOCK, unless one of `overtaken` is over: then the caller tries again. */
@@ -168,18 +168,7 @@ async function throwIfOvertaking(
   const path = pathsOf(claims);
   const waited = pathsOf(overtaken.flatMap((request) => request.claims));
   const message = `${path} cannot be locked within this hold, which covers a part of it: another process waits for ${waited}, and has a fence that comes after this hold. Ask only for what this hold does not cover, or release it and acquire all at once.`;
-  throw await deadlock(table, path, overtaken, message);
-}
-
-/** DEADLOCK with the holders of `requests`. */
-export async function deadlock(
-  table: LockTable,
-  path: string,
-  requests: readonly TableRequest[],
-  message: string,
-): Promise<Error> {
-  const cycle = await Promise.all(requests.map((request) => holderOf(table.ground, request)));
-  return holdfastError("DEADLOCK", message, { path, cycle });
+  throw await deadlock(table.ground, path, overtaken, message);
 }
 
 function droppedError({ claims, fence }: TableRequest): Error {

@@ -3,6 +3,7 @@
 import type { BlockingLock } from "../../common.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
+import { holderInfo } from "../liveness/holder-record.ts";
 import { packageVersion } from "../../format/version.ts";
 import { isKnownBoot, type Host } from "../../ports/host.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -63,7 +64,7 @@ export async function findGateHolder({ disk, host }: Ports, path: string): Promi
   const isOfOurTable = bootId === host.bootId && isKnownBoot(bootId) && processSpace === host.processSpace;
   if (isOfOurTable && host.processState(pid, startMark) === "dead") return undefined;
   const startedAt = new Date(note.startedAtMs);
-  const holder = { id: "", host: note.host, pid, startedAt, lastSeenAt: since, version, state: "alive" } as const;
+  const holder = holderInfo(since, { host: note.host, pid, startedAt, version });
   return { path, mode: "exact", shared: false, holder, since };
 
   async function readNote(): Promise<{ note: GateHolder; since: Date } | undefined> {

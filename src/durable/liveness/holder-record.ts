@@ -1,4 +1,5 @@
 // The record of a holder, and the names of all files that belong to it.
+import type { HolderInfo } from "../../common.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 
@@ -75,4 +76,9 @@ export class GroundLayout {
   temp(id: string): string {
     return `${this.temps}/${id}`;
   }
+}
+
+/** A holder of which only some facts are known. An unknown text is empty, and an unknown time is `since`. */
+export function holderInfo(since: Date, known: Partial<HolderInfo>): HolderInfo {
+  return { id: "", host: "", pid: 0, startedAt: since, lastSeenAt: since, version: "", state: "alive", ...known };
 }

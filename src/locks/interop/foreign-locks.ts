@@ -1,6 +1,7 @@
 // Lock files of the `.ovlock` kind as they are found on the disk: whose they are, whether they still count, and which of them stands in the way.
 import type { BlockingLock, LockMode } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
+import { holderInfo } from "../../durable/liveness/holder-record.ts";
 import { withServerClock } from "../../durable/liveness/server-age.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -97,7 +98,7 @@ export class ForeignLocks {
     const path = asked.map((claim) => claim.path || ".").join(", ");
     // A time may be so far ahead that no date has it.
     const since = new Date(Number.isNaN(new Date(timeMs).getTime()) ? this.#ground.ports.clock.wallMs() : timeMs);
-    const holder = { id, host: "", pid: 0, startedAt: since, lastSeenAt: since, version: "", state: "alive" } as const;
+    const holder = holderInfo(since, { id });
     const below = this.#tree.root === "/" ? "/" : `${this.#tree.root}/`;
     const shown = file.startsWith(below) ? file.slice(below.length) : file;
     const blocker: BlockingLock = { path: shown, mode, shared: false, holder, since };

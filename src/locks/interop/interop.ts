@@ -1,6 +1,6 @@
 // The mirror: what this process holds, shown to foreign programs as lock files of the `.ovlock` kind, and theirs respected. Never the truth: that is the lock table.
 import type { Waiting } from "../../common.ts";
-import type { AcquireWait } from "../path/acquire.ts";
+import type { AcquireWait } from "../path/path-locks.ts";
 import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { randomName } from "../../format/id.ts";
@@ -56,7 +56,7 @@ export class Interop {
     checkTimeout(timeoutMs);
     signal?.throwIfAborted();
     grant.mustHold();
-    if (!this.#files.grants.includes(grant)) grant.onOver.push(() => void this.hide(grant));
+    if (!this.#files.grants.includes(grant)) grant.whenOver(() => void this.hide(grant));
     const before = this.#files.begin(grant);
     this.#refreshWhileShown();
     const leftMs = leftMsOf(clock, { startMs, timeoutMs });

@@ -8,15 +8,13 @@ import { randomName } from "../../format/id.ts";
 import { isWithin } from "../../format/path-key.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
-import type { Claim } from "../table/claim.ts";
-import { covers } from "../table/conflict.ts";
+import { covers, type Claim } from "../table/claim.ts";
 import type { Grant } from "../path/grant.ts";
 import type { Keys, Located } from "../naming/lock-key.ts";
 import type { LockTable } from "../table/lock-table.ts";
 import { doneDirectory, emptyTrash, isInGround, redoDirectory, targetOf } from "./apply.ts";
 import { checkSteps, type Kind } from "./preflight.ts";
 import type { Redo, RedoStep } from "./record.ts";
-import { findOwn, loseIt } from "../path/upgrade.ts";
 
 /** Open drafts, by the hold whose request they would be committed under: they end with it. */
 const openDrafts = new WeakMap<Grant, Set<RedoDraft>>();
@@ -47,7 +45,7 @@ export class RedoDraft {
     this.#table = table;
     this.#keys = keys;
     this.#grant = grant;
-    this.#id = `${grant.life.holder.id}.${randomName(table.ground.ports.random.bytes(16))}`;
+    this.#id = `${grant.session.holder.id}.${randomName(table.ground.ports.random.bytes(16))}`;
     this.#directory = redoDirectory(table.place, this.#id);
   }
 
@@ -99,7 +97,7 @@ export class RedoDraft {
    * could never be done.
    */
   async commit(): Promise<void> {
-    await this.#grant.during(() => this.#commit());
+    await this.#grant.work.during(() => this.#commit());
   }
 
   /** Nothing of it happens. */
@@ -134,13 +132,13 @@ export class RedoDraft {
     await syncNames(this.#disk, this.#directory);
     grant.mustHold();
     // Before it is tried: if the answer is lost, the hold must not end before it is known.
-    grant.redos.set(redo.id, redo);
+    grant.work.noteRedo(redo);
     let entry;
     let beyond: Claim | undefined;
     try {
       entry = await this.#table.append(
         ({ requests, redos }) => {
-          const mine = findOwn(requests, grant);
+          const mine = grant.findRequest(requests);
           // It may have been downgraded since the steps were prepared, and others may be where it does not reach any more.
           const reached = [mine?.claims ?? redo.claims, redo.claims];
           beyond = this.#needs.find((need) => reached.some((claims) => claims.every((claim) => !covers(claim, need))));
@@ -150,12 +148,12 @@ export class RedoDraft {
         { id: redo.id, sync: true },
       );
     } catch (error) {
-      if (isKnownToHaveFailed(error)) grant.redos.delete(redo.id);
+      if (isKnownToHaveFailed(error)) grant.work.forgetRedo(redo.id);
       throw error;
     }
     if (entry !== undefined) return;
-    grant.redos.delete(redo.id);
-    throw beyond === undefined ? loseIt(grant) : notCovered(beyond);
+    grant.work.forgetRedo(redo.id);
+    throw beyond === undefined ? grant.loseAsDropped() : notCovered(beyond);
   }
 
   /** A step is found by its place among all, and some that were begun may have failed. */
@@ -262,10 +260,10 @@ function isKnownToHaveFailed(error: unknown): boolean {
 
 /** Completes what was committed under a hold, and what perhaps was, so that the hold may end or become narrower. RESOURCE_BUSY. */
 export async function settleRedos(table: LockTable, grant: Grant): Promise<void> {
-  if (grant.redos.size === 0) return;
+  if (grant.work.redos.size === 0) return;
   // Our own append tells the newest list: what is not in it was never committed, or is done.
   const entry = await table.append((list) => list);
-  for (const redo of [...grant.redos.values()])
+  for (const redo of [...grant.work.redos.values()])
     if (entry?.state.redos.some(({ id }) => id === redo.id)) await completeOwn(table, grant, redo);
     else await forget(table, grant, redo, [redoDirectory(table.place, redo.id), doneDirectory(table.place, redo.id)]);
 }
@@ -282,7 +280,7 @@ async function completeOwn(table: LockTable, grant: Grant, redo: Redo): Promise<
 }
 
 async function forget(table: LockTable, grant: Grant, { id }: Redo, remains: readonly string[]): Promise<void> {
-  grant.redos.delete(id);
+  grant.work.forgetRedo(id);
   const { disk } = table.ground.ports;
   try {
     for (const path of remains) await removeTree(disk, path);

@@ -1,5 +1,6 @@
 // Who stands in the way of a semaphore, told to the one who waited in vain.
 import type { BlockingLock } from "../../common.ts";
+import { holderInfo } from "../../durable/liveness/holder-record.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { LockRecord } from "./lock-file.ts";
@@ -38,15 +39,8 @@ function describeHolder({ pid, host, timestamp, tag }: LockRecord): string {
 /** What a lock file does not tell is empty, or the one time that it does tell. */
 function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingLock {
   const since = sinceOf(record.timestamp);
-  const holder = {
-    id: record.token ?? "",
-    host: record.host ?? "",
-    pid: record.pid,
-    startedAt: since,
-    lastSeenAt: since,
-    version: "",
-    state: findFate(ports, record) ?? "alive",
-  } as const;
+  const { token: id = "", host = "", pid } = record;
+  const holder = holderInfo(since, { id, host, pid, state: findFate(ports, record) ?? "alive" });
   const lock = { path, mode: "exact", shared: false, holder, since } as const;
   return record.tag === undefined ? lock : { ...lock, tag: record.tag };
 }

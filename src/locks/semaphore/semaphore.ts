@@ -18,7 +18,7 @@ import { RetryPause } from "./patience.ts";
 import type { OwnHold, LocalLock, InProcessLocks } from "./in-process.ts";
 import type { Taken } from "./observe.ts";
 import { sweepTemps } from "./temp.ts";
-import { workUnder } from "../path/work-under.ts";
+import { workUnder } from "../path/path-hold.ts";
 
 export interface SemaphoreStatus {
   /** Something is there, stale or not. */

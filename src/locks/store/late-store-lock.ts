@@ -2,7 +2,7 @@
 import type { Waiting } from "../../common.ts";
 import type { GateKind } from "../../durable/gate/gate-record.ts";
 import type { StoreHold, StoreLock } from "./store-lock.ts";
-import { workUnder } from "../path/work-under.ts";
+import { workUnder } from "../path/path-hold.ts";
 
 export function createLateStoreLock(path: string, gate: GateKind, open: () => Promise<StoreLock>): StoreLock {
   let opening: Promise<StoreLock> | undefined;

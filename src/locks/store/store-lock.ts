@@ -15,9 +15,8 @@ import {
 import { checkExpectedStore } from "../../durable/publish/record-file.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { PathHold } from "../path/path-hold.ts";
+import { workUnder, type PathHold } from "../path/path-hold.ts";
 import { TablePathLocks } from "../path/service.ts";
-import { workUnder } from "../path/work-under.ts";
 
 /** Of the one lock in the table. */
 const lockKey = ".store.lock";

@@ -1,13 +1,17 @@
-// Known-wrong answers to a committer that was overtaken: each says LOCK_LOST for a commit that happened, and the caller does it again.
+// Known-wrong answers to a committer that was overtaken: each says LOCK_LOST for a commit that
+// happened, and the caller repeats it.
 import type { RollingEntry } from "../../durable/chain/rolling-chain.ts";
 import { LockTable } from "../../locks/table/lock-table.ts";
-import type { Table } from "../../locks/table/request.ts";
+import type { TableState } from "../../locks/table/request.ts";
 import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-/** A1: a commit counts if the newest list has it. By then others may have completed it and left it out. */
+/**
+ * A1: a commit counts if the newest table has it. By then others may have completed it and left it
+ * out.
+ */
 class CommitFoundInTheHead extends LockTable {
-  override async append(...args: Parameters<LockTable["append"]>): Promise<RollingEntry<Table> | undefined> {
+  override async append(...args: Parameters<LockTable["append"]>): Promise<RollingEntry<TableState> | undefined> {
     const entry = await super.append(...args);
     const id = args[1]?.id;
     if (entry === undefined || id === undefined) return entry;
@@ -16,7 +20,7 @@ class CommitFoundInTheHead extends LockTable {
   }
 }
 
-/** A2m: whose epoch was collected has lost. */
+/** A2m: a commit whose epoch was collected has failed. */
 class CollectedMeansLost extends LockTable {
   protected override async counts(): Promise<boolean> {
     return false;
@@ -27,7 +31,7 @@ const refused = /was refused, and happened all the same/;
 
 export const commitAnswerMutants: readonly Mutant[] = [
   {
-    name: "commit counts if the newest list has it (A1)",
+    name: "commit counts if the newest table has it (A1)",
     about: "The next holder has completed the commit and left it out before its author looks.",
     scenario: scenarioNamed(
       brokenHolderScenarios({ TableClass: CommitFoundInTheHead }),
@@ -37,7 +41,7 @@ export const commitAnswerMutants: readonly Mutant[] = [
   },
   {
     name: "commit refused because its epoch is collected (A2m)",
-    about: "Everybody after it has built on it, but its author finds `open` gone and gives up.",
+    about: "All later appends build on it, but its author finds `open` gone and gives up.",
     scenario: scenarioNamed(
       brokenHolderScenarios({ TableClass: CollectedMeansLost }),
       "broken: a committer, rolling and collection",

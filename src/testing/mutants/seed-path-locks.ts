@@ -1,4 +1,5 @@
-// The path locks of the seed: lock files beside what they lock, as OpenViking has them. Every step that lets two holders in can be switched on by itself.
+// Path locks by lock files beside what they lock, as OpenViking has them. Each step that lets two
+// holders in can be switched on by itself.
 import type { LockMode } from "../../common.ts";
 import { parentOf, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { areInConflict } from "../../locks/table/conflict.ts";
@@ -9,22 +10,28 @@ import type { ActorContext } from "../explorer/scenario.ts";
 import { expireMs, lockRooms, seedLockScenarios, type FileLocks } from "../scenarios/locks/seed-locks.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-/** How each step of the protocol is done. The last of each is sound; the others are what the seed says, or what one of its two implementations does. */
+/**
+ * How each step of the protocol is done. The last value of each is sound; the others are what the
+ * protocol says, or what one of its two implementations does.
+ */
 export interface SeedSteps {
   readonly publish: "write" | "link";
-  /** Whom a conflict that is found after the lock file was made sends away. */
-  readonly conflict: "the later one" | "whoever finds it";
+  /** Which process gives way in a conflict that is found after the lock file was made. */
+  readonly conflict: "the later one" | "the one that finds it";
   readonly removal: "by name" | "by guard";
   readonly refresh: "empty and write" | "read and overwrite" | "through the file that was made";
   readonly release: "read and unlink" | "by guard";
-  /** Where the lock of a directory lies: beside it or in it, as the seed asks what is there; in it; or apart from the tree. */
+  /**
+   * Where the lock file of a directory is: beside it or in it, by a stat of what is there; in it;
+   * or apart from the tree.
+   */
   readonly place: "by stat" | "inside" | "apart";
   readonly age: "by clock" | "by stamps";
 }
 
 export const soundSteps: SeedSteps = {
   publish: "link",
-  conflict: "whoever finds it",
+  conflict: "the one that finds it",
   removal: "by guard",
   refresh: "through the file that was made",
   release: "by guard",
@@ -47,7 +54,9 @@ export class SeedPathLocks implements FileLocks {
   readonly #clock: Clock;
   readonly #steps: SeedSteps;
   #count = 0;
-  /** What is held, and the very file that was made for it: whatever takes its name later, this stays the one. */
+  /**
+   * The lock that is held, and the open file that was made for it, whatever takes its name later.
+   */
   #mine: Found | undefined;
   #made: DiskFile | undefined;
 
@@ -78,7 +87,7 @@ export class SeedPathLocks implements FileLocks {
     const token = tokenOf({ ...mine, sinceMs: this.#clock.wallMs() });
     switch (this.#steps.refresh) {
       case "empty and write":
-        // The disk port cannot truncate; to everybody who reads it, a file of blanks is as empty.
+        // The disk port cannot truncate; to a reader a file of blanks is as empty.
         await this.#made?.write(0, Buffer.alloc(token.length, " "));
         await this.#made?.write(0, token);
         break;
@@ -89,7 +98,8 @@ export class SeedPathLocks implements FileLocks {
         break;
       case "through the file that was made":
         await this.#made?.write(0, token);
-        // After the write: whoever has the guard looks at the age again after he has got it, so one of us sees the other.
+        // After the write: the process with the guard looks at the age again when it has the guard,
+        // so one of the two sees the other.
         if (await this.#disk.canOpen(guardOf(mine))) return false;
     }
     return await this.#isMine(mine);
@@ -122,7 +132,10 @@ export class SeedPathLocks implements FileLocks {
     return found;
   }
 
-  /** The lock's own file, those of the trees above, and for a tree all that are in it (one level is enough here). */
+  /**
+   * The lock's own file, those of the trees above, and for a tree all that are in it (one level is
+   * enough here).
+   */
   async #spots({ file, path, mode }: Found): Promise<Pick<Found, "file" | "path">[]> {
     if (this.#steps.place === "apart") {
       const names = await this.#disk.list(lockRooms.locks);
@@ -138,7 +151,7 @@ export class SeedPathLocks implements FileLocks {
     return spots;
   }
 
-  /** An empty file is no lock: somebody has made it and not come further. */
+  /** An empty file is no lock: its maker has come no further. */
   async #find(spot: Pick<Found, "file" | "path">): Promise<Found | undefined> {
     const bytes = await orAbsent(this.#disk.readFile(spot.file, 1000));
     const text = Buffer.from(bytes ?? []).toString();
@@ -173,7 +186,10 @@ export class SeedPathLocks implements FileLocks {
     return true;
   }
 
-  /** Whoever makes this name, which is there for one lock and never for another, is the only one who removes its file. */
+  /**
+   * Only the process that makes this name, which belongs to one lock and never to another, removes
+   * the file of the lock.
+   */
   async #winGuard(lock: Found): Promise<boolean> {
     try {
       await this.#disk.createFile(guardOf(lock), new Uint8Array(), { sync: false });
@@ -203,7 +219,7 @@ export class SeedPathLocks implements FileLocks {
   }
 
   #sendsAway(other: Found, mine: Found): boolean {
-    if (this.#steps.conflict === "whoever finds it") return true;
+    if (this.#steps.conflict === "the one that finds it") return true;
     return other.sinceMs < mine.sinceMs || (other.sinceMs === mine.sinceMs && other.id < mine.id);
   }
 }
@@ -244,7 +260,7 @@ export const seedPathLockMutants: readonly Mutant[] = [
   ),
   mutant(
     "the earlier time stamp wins",
-    "A time stamp is taken before the lock can be seen, so whoever has the earlier one may come last.",
+    "A time stamp is taken before the lock can be seen, so the process with the earlier one may come last.",
     { conflict: "the later one" },
     "a tree and a file in it",
   ),
@@ -256,19 +272,19 @@ export const seedPathLockMutants: readonly Mutant[] = [
   ),
   mutant(
     "refresh by truncate and write",
-    "Whoever reads in between finds an empty file, which is no lock.",
+    "A process that reads in between finds an empty file, which is no lock.",
     { refresh: "empty and write" },
     "a newcomer looks during a refresh",
   ),
   mutant(
     "refresh by read and overwrite",
-    "Somebody takes over between the two, and finds his lock replaced.",
+    "Another process takes over between the two, and its lock is replaced.",
     { refresh: "read and overwrite" },
     "an expired holder refreshes beside a taker",
   ),
   mutant(
     "release by read and unlink",
-    "Somebody takes over between the two; it is his lock that goes, and a third one enters.",
+    "Another process takes over between the two; its lock is removed, and a third one enters.",
     { release: "read and unlink" },
     "an expired holder lets go beside a taker and a third",
   ),

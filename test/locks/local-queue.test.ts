@@ -1,5 +1,7 @@
-// Passing a hold on within a process: fast for its callers, fair to other processes.
+// The queue of a process: a hold is passed on fast to its callers and fairly to other processes, and a
+// caller waits no longer than it asked for.
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { keep } from "./keep.ts";
 import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
@@ -8,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.end());
 
-it("lets one in at a time, with fences that grow, and lets other processes in between", async () => {
+it("passing a hold on admits one caller at a time, with fences that grow, and other processes in between", async () => {
   const all = [await world.open(), await world.open()];
   const entered: { readonly who: number; readonly fence: number }[] = [];
   let inside = 0;
@@ -26,7 +28,7 @@ it("lets one in at a time, with fences that grow, and lets other processes in be
   );
   expect(entered).toHaveLength(600);
   expect(entered.map(({ fence }) => fence)).toEqual([...entered].map(({ fence }) => fence).sort((a, b) => a - b));
-  // Both wait from the beginning, so no run of one of them is longer than what it may pass on.
+  // Both wait from the beginning, so neither is admitted more often in a row than it may pass on.
   let run = 0;
   let longest = 0;
   for (const [index, { who }] of entered.slice(0, 300).entries()) {
@@ -37,7 +39,7 @@ it("lets one in at a time, with fences that grow, and lets other processes in be
   expect(longest).toBeLessThanOrEqual(128);
 });
 
-it("is not done with a hold that somebody broke, nor with one that was changed", async () => {
+it("a hold that was broken or changed is not passed on", async () => {
   const [a, b] = [await world.open(), await world.open()];
   const first = await a.acquire("x");
   const second = a.acquire("x", { timeoutMs: 10_000 });
@@ -52,4 +54,16 @@ it("is not done with a hold that somebody broke, nor with one that was changed",
   await held.release();
   expect((await third).requests).toMatchObject([{ path: "x", mode: "exact" }]);
   expect(await b.tryAcquire("x/below")).not.toBe(undefined);
+});
+
+it("a caller that waited behind another one of its process is told how long it waited in all", async () => {
+  const [a, b] = [await world.open(), await world.open()];
+  await keep(a.acquire("x"));
+  const begin = performance.now();
+  const first = b.acquire("x", { timeoutMs: 250 }).catch((error: unknown) => error);
+  const second = b.acquire("x", { timeoutMs: 400 }).catch((error: unknown) => error);
+  expect(await first).toMatchObject({ code: "LOCK_TIMEOUT", waitedMs: 250 });
+  expect(await second).toMatchObject({ code: "LOCK_TIMEOUT", waitedMs: 400, blockedBy: [{ path: "x" }] });
+  expect(performance.now() - begin).toBeGreaterThanOrEqual(395);
+  expect(performance.now() - begin).toBeLessThan(5000);
 });

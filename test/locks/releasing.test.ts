@@ -1,4 +1,5 @@
-// The end of a hold: it ends once, whatever is said twice or fails on the way, and nobody else's hold ends with it.
+// The end of a hold: it ends once, also when it is released twice or the disk fails, and no other
+// hold ends with it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
@@ -23,12 +24,12 @@ function withDisk(change: (disk: Disk) => Partial<Disk>): (ports: Ports) => Port
   return (ports) => ({ ...ports, disk: changedDisk(ports.disk, change) });
 }
 
-/** For it no time passes, so that it passes on what it holds however slow this machine is. */
+/** No time passes for it, so that it passes holds on also on a slow machine. */
 function timeless(ports: Ports): Ports {
   return { ...ports, clock: { ...ports.clock, monotonicMs: () => 0 } };
 }
 
-/** Until a caller that asks for what its process holds stands in line for it. */
+/** Until a caller waits in the queue of its process. */
 async function inLine(): Promise<void> {
   await until(() => world.waiting > 0);
 }
@@ -39,7 +40,7 @@ async function othersHaveLooked(path = "x"): Promise<void> {
 }
 
 describe("a hold that is released twice", () => {
-  it("does not end that of the next caller of its process, who has its request by then", async () => {
+  it("does not end the hold of the next caller of its process, which has its request by then", async () => {
     const first = await a.acquire("x");
     const waiting = a.acquire("x", { timeoutMs: 10_000 });
     await inLine();
@@ -64,7 +65,7 @@ describe("a hold that is released twice", () => {
 });
 
 describe("a hold that was transferred", () => {
-  it("is not released by the end of its scope, neither before nor after somebody has received it", async () => {
+  it("is not released by the end of its scope, neither before nor after it is received", async () => {
     const token = await a.withLock("x", (hold) => hold.transfer());
     expect(await b.tryAcquire("x")).toBe(undefined);
     const received = await b.receive(token);
@@ -95,7 +96,7 @@ describe("a hold that was transferred", () => {
 });
 
 describe("a release that meets a failing disk", () => {
-  it("does not pass the hold on when it cannot be seen whether it stands: it releases it", async () => {
+  it("releases the request instead of passing it on when its hold file cannot be looked at", async () => {
     let failing = "";
     const tamper = withDisk((real) => ({
       canOpen: async (path) => {
@@ -117,7 +118,7 @@ describe("a release that meets a failing disk", () => {
     await (await b.acquire("x")).release();
   });
 
-  it("is made again until it is done, though nobody asks for it again", async () => {
+  it("is repeated until it succeeds, without another call", async () => {
     const broken = { unlink: "", table: false };
     const here = await world.open({
       tamper: withDisk((real) => ({
@@ -134,13 +135,13 @@ describe("a release that meets a failing disk", () => {
     const hold = await here.acquire("x");
     Object.assign(broken, { unlink: hold.id, table: true });
     await expect(hold.release()).rejects.toMatchObject({ code: "IO_ERROR" });
-    // It was given up: said again, it does nothing more.
+    // It was given up: a second release does nothing.
     await hold.release();
     Object.assign(broken, { unlink: "", table: false });
     await (await b.acquire("x", { timeoutMs: 10_000 })).release();
   });
 
-  it("is made again also when what was committed could not be completed", async () => {
+  it("is repeated also when a committed redo could not be completed", async () => {
     let isBusy = false;
     const here = await world.open({
       tamper: withDisk((real) => ({
@@ -165,7 +166,7 @@ describe("a release that meets a failing disk", () => {
   });
 });
 
-/** Holds the next link into the table back until it is let go. */
+/** Holds back the next link into the table until it is told to go on. */
 function atTheTable(): { readonly tamper: (ports: Ports) => Ports; stop(): Stopped } {
   let next: { readonly arrive: () => void; readonly go: Promise<void> } | undefined;
   const tamper = withDisk((real) => ({
@@ -194,7 +195,7 @@ interface Stopped {
 }
 
 describe("what is under way when its hold is released", () => {
-  it("a commit is done before the next caller of the process has it", async () => {
+  it("a commit is done before the next caller of the process gets the hold", async () => {
     const table = atTheTable();
     const here = await world.open({ tamper: (ports) => timeless(table.tamper(ports)) });
     const { disk } = here.table.ground.ports;
@@ -221,7 +222,7 @@ describe("what is under way when its hold is released", () => {
     await second.release();
   });
 
-  it("a downgrade does not become that of the next caller", async () => {
+  it("a downgrade does not change the hold of the next caller", async () => {
     const table = atTheTable();
     const here = await world.open({ tamper: (ports) => timeless(table.tamper(ports)) });
     const hold = await here.acquire("x");
@@ -239,7 +240,7 @@ describe("what is under way when its hold is released", () => {
     await second.release();
   });
 
-  it("an upgrade that waits ends, and what it waits for is not that of the next caller", async () => {
+  it("a waiting upgrade ends, and its announcement does not go to the next caller", async () => {
     const hold = await a.acquire("x", { shared: true });
     const reader = await b.acquire("x", { shared: true });
     const upgrade = hold.upgrade({ shared: false }, { timeoutMs: 60_000 });
@@ -250,7 +251,7 @@ describe("what is under way when its hold is released", () => {
     await reader.release();
   });
 
-  it("nothing new is begun under it", async () => {
+  it("no new work begins under it", async () => {
     const table = atTheTable();
     const here = await world.open({ tamper: table.tamper });
     const hold = await here.acquire("x");

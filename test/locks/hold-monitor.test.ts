@@ -1,4 +1,5 @@
-// The watch over the holds of a process: when one is told that it is over, and what is left of one that is.
+// The monitor of the holds of a process: when a hold learns that it is over, and what is left of it
+// then.
 import { getEventListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
@@ -16,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => world.end());
 
 describe("the signal of a hold", () => {
-  it("tells whoever asks after a sleep past the lease, before any timer has fired", async () => {
+  it("is aborted for a caller that looks at it after a sleep past the lease, before any timer has fired", async () => {
     let lateMs = 0;
     const tamper = (ports: Ports): Ports => ({
       ...ports,
@@ -30,7 +31,7 @@ describe("the signal of a hold", () => {
     expect(hold.signal.reason).toMatchObject({ code: "LOCK_LOST" });
   });
 
-  it("aborts as soon as the life of its process is over", async () => {
+  it("aborts as soon as the session of its process is over", async () => {
     const heart = {
       start: () => {
         throw new Error("It does not beat.");
@@ -85,7 +86,7 @@ describe("a hold that ends without its owner aborts its signal", () => {
     for (const { signal } of holds) expect(signal.reason).toMatchObject({ code: "LOCK_LOST" });
   });
 
-  it("also for whoever asks for it after the locks were closed", async () => {
+  it("also when the signal is first asked for after the locks were closed", async () => {
     const locks = await world.open();
     const hold = await locks.acquire("x");
     await locks.close();
@@ -93,7 +94,7 @@ describe("a hold that ends without its owner aborts its signal", () => {
     await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 
-  it("but not one that its owner has released before", async () => {
+  it("but not when its owner released it before", async () => {
     const locks = await world.open();
     const hold = await locks.acquire("x");
     const { signal } = hold;
@@ -103,12 +104,12 @@ describe("a hold that ends without its owner aborts its signal", () => {
   });
 });
 
-it("goes on when a transfer has failed, however long that took", async () => {
+it("a hold goes on when its transfer has failed, however long that took", async () => {
   const disk = (ports: Ports): Ports["disk"] =>
     changedDisk(ports.disk, (real) => ({
       createFile: async (path, bytes, options) => {
         if (!path.endsWith(".transfer")) return await real.createFile(path, bytes, options);
-        // Time passes: longer than a round of the watch.
+        // Time passes: longer than a round of the monitor.
         await sleep(2200);
         throw diskError("EIO", "create", path);
       },
@@ -123,7 +124,7 @@ it("goes on when a transfer has failed, however long that took", async () => {
 });
 
 describe("idleMs", () => {
-  it("does not depend on the clock on the wall", async () => {
+  it("does not depend on the wall clock", async () => {
     let behindMs = 0;
     const tamper = (ports: Ports): Ports => ({
       ...ports,
@@ -136,7 +137,7 @@ describe("idleMs", () => {
     await lost;
     behindMs = 0;
     const other = await locks.acquire("y", { idleMs: 60_000 });
-    // Less than what would end the life.
+    // Less than what would end the session.
     behindMs = -100_000;
     const short = await locks.acquire("z", { idleMs: 100 });
     await new Promise((resolve) => short.signal.addEventListener("abort", resolve));

@@ -34,6 +34,8 @@ export interface Hold extends AsyncDisposable {
 /** A process as others see it. `id` is never used again. */
 export interface HolderInfo {
   readonly id: string;
+  /** As it was given to `openStore`; absent when none was. */
+  readonly name?: string;
   readonly host: string;
   readonly pid: number;
   readonly startedAt: Date;

@@ -13,6 +13,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
+import { openStore } from "../../src/index.ts";
 import { findLockRoot, openPathLocks } from "../../src/locks/index.ts";
 import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
 import { holdfast, HoldfastProcess, type StartOptions } from "./holdfast-process.ts";
@@ -226,16 +227,38 @@ describe.skipIf(process.platform === "win32")(
 );
 
 describe("the root of the locks of a path", () => {
-  test("is a directory that is a store, also before anything was locked there; nothing is made", async () => {
-    const root = makeScratch();
+  test("is the tree of files of a store, also before anything was locked there; nothing is made", async () => {
+    const store = makeScratch();
+    const root = join(store, "files");
     expect(await findLockRoot(join(root, "a"))).toBe(undefined);
-    writeFileSync(join(root, "holdfast.json"), "{}");
+    await (await openStore(store)).close();
+    const before = readdirSync(store);
     expect(await findLockRoot(join(root, "a", "b"))).toEqual({ root, path: "a/b", hasLocks: false });
-    expect(await findLockRoot(root)).toEqual({ root, path: "", hasLocks: false });
-    expect(readdirSync(root)).toEqual(["holdfast.json"]);
-    await (await openPathLocks(root)).close();
+    for (const path of [store, root]) expect(await findLockRoot(path)).toEqual({ root, path: "", hasLocks: false });
+    expect(await findLockRoot(join(store, "events", "main"))).toBe(undefined);
+    expect(readdirSync(store)).toEqual(before);
+    await (await openPathLocks(store)).close();
     expect(await findLockRoot(join(root, "a"))).toEqual({ root, path: "a", hasLocks: true });
-    await expect(findLockRoot(join(root, "holdfast.json", "x"))).rejects.toMatchObject({ errno: "ENOTDIR" });
+    await expect(findLockRoot(join(store, "holdfast.json", "x"))).rejects.toMatchObject({ errno: "ENOTDIR" });
+  });
+
+  test("is that tree also for `run`, which finds the store above a path, or is told of it", async () => {
+    const directory = makeScratch();
+    await using store = await openStore(directory);
+    await using hold = await (await store.locks()).acquire("stock/report.csv");
+    const busy = ["-n", "--", process.execPath, "-e", ""];
+    for (const args of [
+      ["--lock", join(directory, "files", "stock", "report.csv")],
+      ["--store", directory, "--lock", "stock/report.csv"],
+      ["--store", join(directory, "files"), "--lock", "stock", "--tree"],
+    ])
+      expect(await holdfast(["run", ...args, ...busy])).toMatchObject({ exitCode: 75 });
+    const listed = await holdfast(["locks", "list", directory, "--json"]);
+    expect(JSON.parse(listed.stdout)).toMatchObject({ locks: [{ path: "stock/report.csv", fence: hold.fence }] });
+    expect(await holdfast(["locks", "break", directory, "stock/report.csv"])).toMatchObject({ exitCode: 0 });
+    expect(await holdfast(["run", "--store", directory, "--lock", "stock/report.csv", ...busy])).toMatchObject({
+      exitCode: 0,
+    });
   });
 });
 

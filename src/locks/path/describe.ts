@@ -37,7 +37,11 @@ export function lockTimeout(asked: readonly Claim[], waitedMs: number, blockedBy
   const by =
     first === undefined
       ? ""
-      : `: ${first.path || "the root"} is locked (${first.mode}${first.shared ? ", shared" : ""}) by process ${first.holder.pid} on ${first.holder.host} since ${first.since.toISOString()}${first.tag === undefined ? "" : ` (${first.tag})`}`;
+      : `: ${first.path || "the root"} is locked (${first.mode}${first.shared ? ", shared" : ""}) by ${nameOf(first.holder)} since ${first.since.toISOString()}${first.tag === undefined ? "" : ` (${first.tag})`}`;
   const message = `${path} could not be locked within ${waitedMs} ms (option timeoutMs)${by}.`;
   return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
+}
+
+function nameOf({ name, pid, host }: HolderInfo): string {
+  return `process ${pid} on ${host}${name === undefined ? "" : ` (${name})`}`;
 }

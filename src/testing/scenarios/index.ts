@@ -14,6 +14,7 @@ import { publishScenarios } from "./durable/publish.ts";
 import { redoScenarios } from "./locks/redo.ts";
 import { rollingChainScenarios } from "./durable/rolling-chain.ts";
 import { semaphoreScenarios } from "./locks/semaphore.ts";
+import { storeScenarios } from "./store/making.ts";
 import { staleRedoScenarios } from "./locks/stale-redo.ts";
 import { twoBootsScenarios } from "./durable/two-boots.ts";
 import { unsyncedEventScenarios } from "./events/unsynced-events.ts";
@@ -38,6 +39,7 @@ const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario
     brokenHolderScenarios,
   ],
   events: [eventScenarios, unsyncedEventScenarios, eventConsumerScenarios],
+  store: [storeScenarios],
 };
 
 export interface ListedScenario {

@@ -12,7 +12,7 @@ import { MemorySubjectKeys } from "./erasure/memory-keys.ts";
 import type { EventStore, EventStoreOptions } from "./model/event-store.ts";
 import { givenOn, type Given } from "./decide/given.ts";
 import { followLinks } from "../locks/naming/follow-path.ts";
-import { locatePart, type PartLocation } from "../part/location.ts";
+import { listParts, locatePart, type PartLocation } from "../part/location.ts";
 import { logPart } from "./log/format/log-record.ts";
 import { LogEventStore } from "./log-store.ts";
 import { itemsOf, type Query } from "./model/query.ts";
@@ -136,6 +136,13 @@ export async function locateEvents(
   const path = directoryOf(location);
   const { disk } = await openNodePorts(path);
   return await locatePart(disk, logPart, path, log);
+}
+
+/** The directories of all logs of the store at `location`; of a log's own directory, that one. Makes nothing. */
+export async function listEventLogs(location: string | URL): Promise<string[]> {
+  const path = directoryOf(location);
+  const { disk } = await openNodePorts(path);
+  return await listParts(disk, logPart, path);
 }
 
 /** As `verify` of a store, also of a log that is too damaged to be opened. NOT_A_STORE. */

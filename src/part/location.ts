@@ -1,6 +1,7 @@
 // Where a part is: in a directory of its own, or under its name in a store.
 import { posix } from "node:path";
-import { isStore, StoreLayout, type PartRoom } from "../durable/store/store-record.ts";
+import { isStore, isThere, StoreLayout, type PartRoom } from "../durable/store/store-record.ts";
+import { hasErrno } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 
 /** What a room of a store has in it. */
@@ -28,8 +29,27 @@ export async function locatePart(disk: Disk, kind: PartKind, path: string, name:
   return { directory, isInStore, isThere: await hasPart(disk, kind, directory) };
 }
 
+/** The directories of the parts in the store at `path`; `path` itself where a part is there. Makes nothing. */
+export async function listParts(disk: Disk, kind: PartKind, path: string): Promise<string[]> {
+  if (!(await isStore(disk, path))) return (await hasPart(disk, kind, path)) ? [path] : [];
+  const room = `${path}/${kind.room}`;
+  const found: string[] = [];
+  for (const name of (await namesIn(disk, room)).sort())
+    if (await hasPart(disk, kind, `${room}/${name}`)) found.push(`${room}/${name}`);
+  return found;
+}
+
+async function namesIn(disk: Disk, directory: string): Promise<string[]> {
+  try {
+    return await disk.list(directory);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) return [];
+    throw error;
+  }
+}
+
 async function hasPart(disk: Disk, { traces }: PartKind, directory: string): Promise<boolean> {
-  for (const name of traces) if (await disk.canOpen(`${directory}/${name}`)) return true;
+  for (const name of traces) if (await isThere(disk, `${directory}/${name}`)) return true;
   return false;
 }
 

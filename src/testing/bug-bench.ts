@@ -14,6 +14,7 @@ import { redoMutants } from "./mutants/redo.ts";
 import { rollingChainMutants } from "./mutants/rolling-chain.ts";
 import { seedPathLockMutants } from "./mutants/seed-path-locks.ts";
 import { semaphoreMutants } from "./mutants/semaphore.ts";
+import { storeMutants } from "./mutants/store.ts";
 
 export const mutants: readonly Mutant[] = [
   ...publishMutants,
@@ -29,6 +30,7 @@ export const mutants: readonly Mutant[] = [
   ...seedPathLockMutants,
   ...eventMutants,
   ...eventConsumerMutants,
+  ...storeMutants,
 ];
 
 export interface BenchResult {

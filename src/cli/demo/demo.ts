@@ -1,9 +1,8 @@
 // The demo as a whole: workstations on one folder, trouble for a while, and an audit by somebody who took no part.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError } from "../../index.ts";
-import { openPlace } from "./place.ts";
-import type { Findings, Place, Receipt } from "./station.ts";
-import { stationKinds } from "./station-kinds.ts";
+import { openPlace, type Findings, type Place, type Receipt } from "./station.ts";
+import { stationKinds } from "./workstation.ts";
 import { TemporaryFolder } from "./temporary-folder.ts";
 import { Trouble } from "./trouble.ts";
 import { Waker } from "./waker.ts";

@@ -1,6 +1,5 @@
 // The audit of the shelves: from the journals of all workstations, whether any two conflicting locks were ever held at once.
-import { readNoted } from "./noted.ts";
-import type { Findings, Place, Receipt } from "./station.ts";
+import { readNoted, type Findings, type Place, type Receipt } from "./station.ts";
 
 const journalBytesMax = 100_000_000;
 const shelfBytesMax = 100;

@@ -1,11 +1,20 @@
 // What a workstation of the demo does: a kind of work whose every acknowledged piece can be looked for afterwards.
-import type { Disk, Ground } from "../../durable/index.ts";
+import { directoryOf, openGround, type Disk, type Ground } from "../../durable/index.ts";
+import { isHoldfastError } from "../../index.ts";
 
 /** The shared folder, as one process sees it. */
 export interface Place {
   readonly directory: string;
   readonly disk: Disk;
   readonly ground: Ground;
+}
+
+/** Makes the folder if it is not there. `name` is shown to other processes. INVALID_PATH for what names no folder. */
+export async function openPlace(location: string, name: string): Promise<Place> {
+  // As the library writes it: absolute, with forward slashes on every platform.
+  const directory = directoryOf(location);
+  const ground = await openGround(`${directory}/ground`, { name });
+  return { directory, disk: ground.ports.disk, ground };
 }
 
 /** One process at work. */
@@ -41,7 +50,7 @@ export interface Station {
   close(): Promise<void>;
 }
 
-/** One kind of work, in a file of its own; station-kinds.ts lists them. */
+/** One kind of work, in a file of its own; workstation.ts lists them. */
 export interface StationKind {
   readonly name: string;
   /** What its workstations do, in a sentence. */
@@ -66,4 +75,16 @@ export interface Findings {
   readonly disorder: readonly string[];
   /** What else the audit has shown, when nothing is wrong. */
   readonly shown: string;
+}
+
+/** What `read` gives; undefined when it cannot be read: then `disorder` says so, and the audit goes on. */
+export async function readNoted<T>(disorder: string[], read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    // What the library says of a failed look names the file.
+    if (!isHoldfastError(error)) throw error;
+    disorder.push(error.message);
+    return undefined;
+  }
 }

@@ -9,8 +9,16 @@ import {
   type SequencedEvent,
 } from "../../events/index.ts";
 import { isHoldfastError } from "../../index.ts";
-import { readNoted } from "./noted.ts";
-import type { Clerk, Findings, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
+import {
+  readNoted,
+  type Clerk,
+  type Findings,
+  type Place,
+  type Receipt,
+  type Station,
+  type StationKind,
+  type WorkOptions,
+} from "./station.ts";
 
 type Stocked = NewEvent<"Stocked", { sku: string; count: number }>;
 type Sold = NewEvent<"Sold", { sku: string; till: string }>;

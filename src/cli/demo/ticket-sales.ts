@@ -2,8 +2,16 @@
 import { Chain, ensureDirectory, replace, type RecordKind } from "../../durable/index.ts";
 import { isHoldfastError } from "../../index.ts";
 import { openStoreLock, type StoreLock } from "../../locks/index.ts";
-import { readNoted } from "./noted.ts";
-import type { Clerk, Findings, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
+import {
+  readNoted,
+  type Clerk,
+  type Findings,
+  type Place,
+  type Receipt,
+  type Station,
+  type StationKind,
+  type WorkOptions,
+} from "./station.ts";
 
 interface Sale extends Clerk {
   readonly sequence: number;

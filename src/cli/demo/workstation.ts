@@ -1,9 +1,21 @@
 // One workstation at work: it does piece after piece until it is told to stop, and gives a receipt for each.
 import { randomBytes } from "node:crypto";
 import { isHoldfastError } from "../../index.ts";
-import { openPlace } from "./place.ts";
-import type { Clerk, Place, Receipt, Station, WorkOptions } from "./station.ts";
-import { stationKinds } from "./station-kinds.ts";
+import { shelfWork } from "./shelf-work.ts";
+import {
+  openPlace,
+  type Clerk,
+  type Place,
+  type Receipt,
+  type Station,
+  type StationKind,
+  type WorkOptions,
+} from "./station.ts";
+import { stockSales } from "./stock-sales.ts";
+import { ticketSales } from "./ticket-sales.ts";
+
+/** The kinds of work that the demo shows. A new one is a file and a line here; each workstation does them in turn. */
+export const stationKinds: readonly StationKind[] = [ticketSales, stockSales, shelfWork];
 
 export interface WorkstationOptions {
   readonly directory: string;

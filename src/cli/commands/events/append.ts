@@ -5,18 +5,8 @@ import { HoldfastError, isHoldfastError } from "../../../index.ts";
 import { parseDuration } from "../../duration.ts";
 import type { Run } from "../../run.ts";
 import { badInput, inInput, inputLines, LineWriter, type LineRange } from "./lines.ts";
-import {
-  collect,
-  damaged,
-  logDirectoryOf,
-  parseCount,
-  parseJson,
-  parseQuery,
-  verb,
-  withEvents,
-  wrongUsage,
-  type LogFlags,
-} from "./log.ts";
+import { collect, damaged, parseCount, parseJson, parseQuery, withEvents, type LogFlags, logNoun } from "./log.ts";
+import { partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
 
 interface AppendFlags extends LogFlags {
   readonly type?: string;
@@ -43,7 +33,7 @@ export const timeoutOption = (): Option =>
     .default(5_000, "5s");
 
 export function registerAppend(events: Command, run: Run): void {
-  const command = verb(events, "append", {
+  const command = partVerb(events, logNoun, "append", {
     summary: "append events",
     description:
       "Appends the event that the options describe, or those that come in on stdin: a line of NDJSON {type, data, tags?, metadata?, id?} is one append, and so is a line with a list of such, which is there as a whole or not at all. Says {first, last, repeated} of each when it is durable. The first that fails ends it; those that were told are there. Events with an id can be appended again: what is there already is not added twice. Makes the log if there is none.",
@@ -81,7 +71,7 @@ export function registerAppend(events: Command, run: Run): void {
   });
   command.action(async (directory: string, flags: AppendFlags) => {
     checkFlags(flags, command);
-    const path = await logDirectoryOf(directory, flags, command, run);
+    const path = await partDirectoryOf(logNoun, directory, flags, command, run);
     const { mode, timeout: lockTimeoutMs } = flags;
     await withEvents(path, { mode, lockTimeoutMs }, (store) => appendAll(store, flags, run));
   });

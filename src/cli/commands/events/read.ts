@@ -8,17 +8,15 @@ import { LineWriter } from "./lines.ts";
 import {
   collect,
   damaged,
-  failed,
-  findLogDirectory,
   nothingThere,
   parseCount,
   parseQuery,
   upToOption,
-  verb,
   withEvents,
-  wrongUsage,
   type LogFlags,
+  logNoun,
 } from "./log.ts";
+import { failed, findPartDirectory, partVerb, wrongUsage } from "../../part-verb.ts";
 
 interface QueryFlags extends LogFlags {
   readonly type?: readonly string[];
@@ -48,7 +46,7 @@ const queryOptions = (): Option[] => [
 const exits = { failed, wrongUsage, nothingToDo: nothingThere, verificationFailed: damaged };
 
 export function registerRead(events: Command, run: Run): void {
-  const command = verb(events, "read", {
+  const command = partVerb(events, logNoun, "read", {
     summary: "print events",
     description:
       "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when nobody reads any more. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
@@ -67,7 +65,7 @@ export function registerRead(events: Command, run: Run): void {
   });
   command.action(async (directory: string, flags: ReadFlags) => {
     const query = queryOf(flags, command);
-    const path = await findLogDirectory(directory, flags, command, run);
+    const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
     const { after, upTo, limit, backwards } = flags;
     await print(readAnyway(path, query, { after, upTo, limit, backwards, signal: run.signal }), run);
@@ -75,7 +73,7 @@ export function registerRead(events: Command, run: Run): void {
 }
 
 export function registerTail(events: Command, run: Run): void {
-  const command = verb(events, "tail", {
+  const command = partVerb(events, logNoun, "tail", {
     summary: "print events as they come",
     description:
       "Prints the events that come from now on, or from a position on, as NDJSON, until it is told to end (Ctrl-C, SIGTERM), or until its reader has gone (`| head -2`; without GNU tail on this machine that shows only with the next event).",
@@ -93,7 +91,7 @@ export function registerTail(events: Command, run: Run): void {
   });
   command.action(async (directory: string, flags: TailFlags) => {
     const query = queryOf(flags, command);
-    const path = await findLogDirectory(directory, flags, command, run);
+    const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
     await withEvents(path, {}, async (store) => {
       const after = flags.after === "head" ? await store.head() : flags.after;
@@ -110,14 +108,14 @@ export function registerTail(events: Command, run: Run): void {
 }
 
 export function registerHead(events: Command, run: Run): void {
-  const command = verb(events, "head", {
+  const command = partVerb(events, logNoun, "head", {
     summary: "print the position of the last event",
     description: "Prints the position of the last event; 0 when there is none.",
     examples: ["holdfast events head /mnt/shop/events"],
     exits: { done: "printed", ...exits },
   });
   command.action(async (directory: string, flags: LogFlags) => {
-    const path = await findLogDirectory(directory, flags, command, run);
+    const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
     const position = await withEvents(path, {}, (store) => store.head());
     run.output.result({ directory: path, position }, () => String(position));

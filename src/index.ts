@@ -30,10 +30,11 @@ export type { Store, StoreEventsOptions, StoreLocksOptions, StoreOptions } from 
 export { packageVersion as version } from "./format/version.ts";
 
 /**
- * Opens the store at `location`, making it if it is not there: a directory, a `file:` URL, or "memory:" for a
- * new one in memory. NOT_A_STORE and WRONG_STORE as the options ask; INVALID_PATH for a directory that is an
- * event log or has path locks of its own; NO_PERMISSION and UNSUPPORTED_DISK before anything is written.
- * Where nothing can be written, a store that is there opens for reading.
+ * Opens the store at `location`, making it if it is not there: a directory, a `file:` URL, or
+ * "memory:" for a new one in memory. NOT_A_STORE and WRONG_STORE as the options ask; INVALID_PATH
+ * for a directory that is an event log or has path locks of its own; NO_PERMISSION and
+ * UNSUPPORTED_DISK before anything is written. Where nothing can be written, a store that is there
+ * opens for reading.
  */
 export async function openStore(location: string | URL, options: StoreOptions = {}): Promise<Store> {
   // Loaded when it is asked for, as the doctor is: many programs use one part alone.
@@ -42,9 +43,10 @@ export async function openStore(location: string | URL, options: StoreOptions = 
 }
 
 /**
- * What the file system of `directory` can be trusted with. Makes and removes a directory of its own in
- * there, and touches nothing else. Rejects with INVALID_PATH, NO_PERMISSION or DISK_FULL when nothing
- * could be examined; a file system that Holdfast must not be used on is an answer, not an error.
+ * What the file system of `directory` can be trusted with. Makes and removes a directory of its own
+ * in there, and touches nothing else. Rejects with INVALID_PATH, NO_PERMISSION or DISK_FULL when
+ * nothing could be examined; a file system that Holdfast must not be used on is an answer, not an
+ * error.
  */
 export async function doctor(directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
   const { doctor: examine } = await import("./doctor/index.ts");

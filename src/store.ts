@@ -1,4 +1,5 @@
-// A store: one directory with all parts in it, and one ground, one holder and one heartbeat for all of them.
+// A store: one directory with all parts in it, and one ground, one holder and one heartbeat for all
+// of them.
 import type { HolderInfo, NewEvent } from "./common.ts";
 import { findCapabilities, type Capabilities } from "./doctor/capabilities.ts";
 import { Ground } from "./durable/liveness/ground.ts";
@@ -25,7 +26,10 @@ import { nodeMemoryBase, openNodePorts } from "./ports/node/ports.ts";
 import type { Ports } from "./ports/ports.ts";
 
 export interface StoreOptions {
-  /** Make it if it is not there. Default true; false guards against a share that is not mounted (NOT_A_STORE). */
+  /**
+   * Make it if it is not there. Default true; false guards against a share that is not mounted
+   * (NOT_A_STORE).
+   */
   create?: boolean | undefined;
   /** The id that `holdfast.json` must have: WRONG_STORE otherwise. */
   id?: string | undefined;
@@ -43,8 +47,9 @@ export type StoreLocksOptions = Omit<PathLocksOptions, "leaseMs" | "create" | "i
 export type StoreEventsOptions<E extends NewEvent = NewEvent> = Omit<EventStoreOptions<E>, "leaseMs">;
 
 /**
- * Parts open on first use and are shared: the same arguments give the same object. `close()` drains and
- * closes them all. A part that a caller closes is closed for all who share it; the next call opens it anew.
+ * Parts open on first use and are shared: the same arguments give the same object. `close()` drains
+ * and closes them all. A part that a caller closes is closed for all who share it; the next call
+ * opens it anew.
  */
 export interface Store extends AsyncDisposable {
   readonly location: string;
@@ -96,8 +101,9 @@ function memoryPorts(): Ports {
 }
 
 /**
- * The store in `directory`, made if it is not there: directories and ground first, `holdfast.json` last, so
- * that a directory that has the record has all of it. Any number of processes may make it at once.
+ * The store in `directory`, made if it is not there: directories and ground first, `holdfast.json`
+ * last, so that a directory that has the record has all of it. Any number of processes may make it
+ * at once.
  */
 export async function createStore(
   ports: Ports,
@@ -130,11 +136,14 @@ export async function createStore(
   }
 }
 
-/** INVALID_PATH for a directory that is a part of its own: its users would not find it in a store. */
+/**
+ * INVALID_PATH for a directory that is a part of its own: its users would not find it in a store.
+ */
 async function mustBeFree(disk: Disk, path: string): Promise<void> {
   for (const [trace, what] of [
     ["log.json", "an event log"],
     [".holdfast/names.json", "path locks"],
+    ["files/.holdfast/names.json", "path locks on its folder files"],
   ] as const) {
     if (!(await isThere(disk, `${path}/${trace}`))) continue;
     const message = `${path} has ${what} of its own (${trace}), so no store was made there. Choose another directory.`;
@@ -203,7 +212,8 @@ class DirectoryStore implements Store {
       return await TablePathLocks.open(this.#ground, { ...options, root });
     } catch (error) {
       if (!isUnwritable(error)) throw error;
-      // Who holds what can be listed also where nothing can be written. Whatever else fails, this one says why.
+      // Who holds what can be listed also where nothing can be written. Whatever else fails, this
+      // one says why.
       return await TablePathLocks.open(this.#ground, { ...options, root, toLook: true }).catch(() => {
         throw error;
       });

@@ -1,4 +1,5 @@
-// What the verbs of all parts have in common: which part is meant, and what is said when it is not there.
+// What the verbs of all parts have in common: which part is meant, and what is said when it is not
+// there.
 import { Option, type Command } from "commander";
 import type { VerifyOptions, VerifyReport } from "../index.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -54,7 +55,10 @@ export function partVerb(
   return endHelp(command, end);
 }
 
-/** The directory of the part; undefined, with the exit code for it, where there is none: to open it would make one. */
+/**
+ * The directory of the part; undefined, with the exit code for it, where there is none: to open it
+ * would make one.
+ */
 export async function findPartDirectory(
   noun: PartNoun,
   directory: string,
@@ -73,7 +77,10 @@ export async function findPartDirectory(
   return undefined;
 }
 
-/** Whether the part is there or not. One that is about to be made is announced: the path may be mistyped. */
+/**
+ * Whether the part is there or not. One that is about to be made is announced: the path may be
+ * mistyped.
+ */
 export async function partDirectoryOf(
   noun: PartNoun,
   directory: string,

@@ -4,12 +4,18 @@ import { isThere, StoreLayout } from "../durable/store/store-record.ts";
 import { checkLocation } from "./checks/location.ts";
 import { checkMountOptions } from "./checks/mount-options.ts";
 
-/** What a store can be trusted with, found when it was opened. `doctor` tests more, and takes longer. */
+/**
+ * What a store can be trusted with, found when it was opened. `doctor` tests more, and takes
+ * longer.
+ */
 export interface Capabilities {
   /** Other machines may use the store too, or it is not known that they cannot. */
   readonly network: boolean;
   readonly hardLinks: boolean;
-  /** Processes exclude each other by locks of the operating system, which a killed process gives up at once. */
+  /**
+   * Processes exclude each other by locks of the operating system, which a killed process gives up
+   * at once.
+   */
   readonly osLocks: boolean;
   readonly directorySync: boolean;
   /** A process that waits is woken by a change; otherwise it looks again and again. */
@@ -28,7 +34,10 @@ export interface FoundAtOpen {
   readonly isWritable: boolean;
 }
 
-/** Of a store that is there: making one takes hard links and a sync of its directory, and is refused without. */
+/**
+ * Of a store that is there: making one takes hard links and a sync of its directory, and is refused
+ * without.
+ */
 export async function findCapabilities(
   { disk }: Pick<Ports, "disk">,
   { directory, hasOsLock, isWritable }: FoundAtOpen,

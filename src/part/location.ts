@@ -29,7 +29,10 @@ export async function locatePart(disk: Disk, kind: PartKind, path: string, name:
   return { directory, isInStore, isThere: await hasPart(disk, kind, directory) };
 }
 
-/** The directories of the parts in the store at `path`; `path` itself where a part is there. Makes nothing. */
+/**
+ * The directories of the parts in the store at `path`; `path` itself where a part is there. Makes
+ * nothing.
+ */
 export async function listParts(disk: Disk, kind: PartKind, path: string): Promise<string[]> {
   if (!(await isStore(disk, path))) return (await hasPart(disk, kind, path)) ? [path] : [];
   const room = `${path}/${kind.room}`;

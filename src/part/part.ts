@@ -1,8 +1,8 @@
 // How a part is opened, alone or from a store: which ground it has, and how a process joins it.
 //
-// The first record of a part names its ground by a path relative to the part. A process that opens the
-// part alone follows it, so that it meets the same holders as a process that opened the store. A part
-// without such a path has a ground of its own, in `.holdfast`.
+// The first record of a part names its ground by a path relative to the part. A process that opens
+// the part alone follows it, so that it meets the same holders as a process that opened the store.
+// A part without such a path has a ground of its own, in `.holdfast`.
 import { posix } from "node:path";
 import { parentOf } from "../durable/publish/directory.ts";
 import { Ground } from "../durable/liveness/ground.ts";
@@ -27,7 +27,10 @@ export function decodeGround(ground: unknown): Pick<PartRecord, "ground"> {
   return ground === undefined ? {} : { ground: textOf(ground) };
 }
 
-/** Where a part is to be opened. Symbolic links in `directory` are followed: its name in the ground depends on it. */
+/**
+ * Where a part is to be opened. Symbolic links in `directory` are followed: its name in the ground
+ * depends on it.
+ */
 export interface PartPlace {
   readonly ports: Ports;
   readonly directory: string;
@@ -37,7 +40,9 @@ export interface PartPlace {
 
 export interface JoinOptions {
   readonly leaseMs?: number | undefined;
-  /** The record of the part; undefined before the part is made, or when the record cannot be read. */
+  /**
+   * The record of the part; undefined before the part is made, or when the record cannot be read.
+   */
   readonly known?: PartRecord | undefined;
   /** Whether the part can be read without joining its ground. Default: when its record is known. */
   readonly isReadable?: boolean | undefined;
@@ -52,9 +57,9 @@ export interface JoinedGround {
 }
 
 /**
- * Joins the ground of a part. Where nothing can be written, a part that is readable gets a ground that
- * is joined by the first write; NO_PERMISSION for any other. NOT_A_STORE for a part that was copied out
- * of its store.
+ * Joins the ground of a part. Where nothing can be written, a part that is readable gets a ground
+ * that is joined by the first write; NO_PERMISSION for any other. NOT_A_STORE for a part that was
+ * copied out of its store.
  */
 export async function joinGround(kind: PartKind, place: PartPlace, options: JoinOptions): Promise<JoinedGround> {
   const { leaseMs, known, isReadable = known !== undefined, prepare } = options;
@@ -65,7 +70,8 @@ export async function joinGround(kind: PartKind, place: PartPlace, options: Join
     shared?.layout.directory === path
       ? [async () => shared, async () => shared]
       : [
-          // Where the store is gone, a ground made here would be one that no other process looks for.
+          // Where the store is gone, a ground made here would be one that no other process looks
+          // for.
           async () =>
             await Ground.open(ports, path, { leaseMs, create: isOwn || (await isStore(ports.disk, parentOf(path))) }),
           async () => await Ground.look(ports, path, { leaseMs }),
@@ -114,7 +120,10 @@ async function mustNotBeStore(disk: Disk, { what, room }: PartKind, path: string
   throw holdfastError("INVALID_PATH", message, { path });
 }
 
-/** What `join` gives, or `look` where nothing can be written. Without a `look`, NO_PERMISSION says what to do. */
+/**
+ * What `join` gives, or `look` where nothing can be written. Without a `look`, NO_PERMISSION says
+ * what to do.
+ */
 export async function joinOrLook<T>(
   { what }: Pick<PartKind, "what">,
   directory: string,

@@ -44,7 +44,10 @@ export class SharedParts {
     if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#location} was closed.`, {});
   }
 
-  /** Closes all parts, and then what they stand on. Rejects with the first failure, after everything was closed. */
+  /**
+   * Closes all parts, and then what they stand on. Rejects with the first failure, after everything
+   * was closed.
+   */
   async close(closeGround: () => Promise<void>): Promise<void> {
     await (this.#closing ??= this.#close(closeGround));
   }

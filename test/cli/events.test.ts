@@ -1,4 +1,5 @@
-// `holdfast events`: NDJSON in and out, through pipes and as a process, with exit codes that a script can rely on.
+// `holdfast events`: NDJSON in and out, through pipes and as a process, with exit codes that a
+// script can rely on.
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -594,7 +595,8 @@ describe("as processes in a pipe", () => {
     const tail = new HoldfastProcess(["events", "tail", directory, "--after", "0", "--json"]);
     await tail.hear();
     tail.stopListening();
-    // Time passes: so that the pipe is closed by then. If it is not, the next write finds it closed.
+    // Time passes: so that the pipe is closed by then. If it is not, the next write finds it
+    // closed.
     await sleep(50);
     await store.append({ type: "A", data: 1 });
     expect(await tail.ended).toMatchObject({ exitCode: 0, signal: null, stderr: "" });

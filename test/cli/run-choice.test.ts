@@ -104,8 +104,8 @@ describe("the lock that is taken is that of", () => {
   });
 });
 
-describe("whoever took the semaphore file before there was a store", () => {
-  test("keeps out who comes after it was made, by whatever way, until he ends", async () => {
+describe("a process that took the semaphore file before there was a store", () => {
+  test("keeps out every later process, by whatever way it comes, until it ends", async () => {
     const root = makeScratch();
     const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
     expect(await holder.hear()).toBe("in");
@@ -117,16 +117,16 @@ describe("whoever took the semaphore file before there was a store", () => {
       expect({ exitCode, stdout }).toEqual({ exitCode: 75, stdout: "" });
       expect(stderr).toMatch(/import\.lock is held by process \d+/);
     }
-    const waiting = new HoldfastProcess(["run", ...late, "--", "echo", "after him"]);
+    const waiting = new HoldfastProcess(["run", ...late, "--", "echo", "after it"]);
     await using locks = await openPathLocks(root);
     await vi.waitFor(async () => expect(await locks.list()).toMatchObject([{ path: "import" }]), patience);
     holder.endInput();
     expect(await holder.ended).toMatchObject({ exitCode: 0 });
-    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: "after him\n", stderr: "" });
+    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: "after it\n", stderr: "" });
     expect(existsSync(join(root, "import.lock"))).toBe(false);
   });
 
-  test("keeps nobody out when he is dead", async () => {
+  test("keeps no process out when it is dead", async () => {
     const root = makeScratch();
     const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
     expect(await holder.hear()).toBe("in");
@@ -147,7 +147,7 @@ describe("whoever took the semaphore file before there was a store", () => {
     expect(readFileSync(join(root, "yarn.lock"), "utf8")).toBe("# yarn lockfile v1\n");
   });
 
-  test.skipIf(process.platform === "win32")("keeps out whoever may not even read his file", async () => {
+  test.skipIf(process.platform === "win32")("keeps out a user that may not even read its file", async () => {
     const root = makeScratch();
     chmodSync(root, 0o777);
     writeFileSync(join(root, "import.lock"), `pid=${process.pid}\ntimestamp=1000000000\n`, { mode: 0 });
@@ -156,11 +156,11 @@ describe("whoever took the semaphore file before there was a store", () => {
     const streams = { stdout: { write: () => undefined }, stderr: { write: (text: string) => (stderr += text) } };
     const args = ["run", "--store", root, "--lock", "import", "--timeout", "150ms", "true"];
     expect(await asOrdinaryUser(() => runCommandLine(args, streams, new AbortController().signal))).toBe(75);
-    expect(stderr).toMatch(/import\.lock may be the semaphore file of somebody who is at work/);
+    expect(stderr).toMatch(/import\.lock may be the semaphore file of a process that is at work/);
     expect(existsSync(join(root, "import.lock"))).toBe(true);
   });
 
-  test("asks the store when it was made while he waited for the file", async () => {
+  test("asks the store when that was made while it waited for the file", async () => {
     const root = makeScratch();
     const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
     expect(await holder.hear()).toBe("in");
@@ -244,7 +244,7 @@ describe("the root of the locks of a path", () => {
 
   test("is that tree also for `run`, which finds the store above a path, or is told of it", async () => {
     const directory = makeScratch();
-    await using store = await openStore(directory);
+    await using store = await openStore(directory, { name: "till 3" });
     await using hold = await (await store.locks()).acquire("stock/report.csv");
     const busy = ["-n", "--", process.execPath, "-e", ""];
     for (const args of [
@@ -253,6 +253,7 @@ describe("the root of the locks of a path", () => {
       ["--store", join(directory, "files"), "--lock", "stock", "--tree"],
     ])
       expect(await holdfast(["run", ...args, ...busy])).toMatchObject({ exitCode: 75 });
+    expect((await holdfast(["locks", "list", directory])).stdout).toContain("(till 3)");
     const listed = await holdfast(["locks", "list", directory, "--json"]);
     expect(JSON.parse(listed.stdout)).toMatchObject({ locks: [{ path: "stock/report.csv", fence: hold.fence }] });
     expect(await holdfast(["locks", "break", directory, "stock/report.csv"])).toMatchObject({ exitCode: 0 });

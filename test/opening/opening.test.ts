@@ -1,5 +1,5 @@
-// What every `open…` has in common: it refuses a place that is not there or not the one that is meant,
-// and an option that it does not have.
+// What every `open…` has in common: it refuses a place that is not there or not the one that is
+// meant, and an option that it does not have.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

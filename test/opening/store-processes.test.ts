@@ -9,7 +9,10 @@ import { makeScratch } from "../ports/scratch.ts";
 const main = new URL("../../dist/index.js", import.meta.url).href;
 const events = new URL("../../dist/events/index.js", import.meta.url).href;
 
-/** A process that opens what `program` says, tells its first line, and closes it when it is told anything. */
+/**
+ * A process that opens what `program` says, tells its first line, and closes it when it is told
+ * anything.
+ */
 function start(program: string, directory: string): Child {
   return startChild(
     `

@@ -1,4 +1,5 @@
-// A store: one directory, one ground and one holder for all parts, which are opened on first use and shared.
+// A store: one directory, one ground and one holder for all parts, which are opened on first use
+// and shared.
 import {
   cpSync,
   existsSync,
@@ -235,10 +236,11 @@ describe("openStore", () => {
   });
 
   test("refuses a directory that is a part of its own, and a part refuses a store", async () => {
-    const [log, locks, writer] = [makeScratch(), makeScratch(), makeScratch()];
+    const [log, locks, tree, writer] = [makeScratch(), makeScratch(), makeScratch(), makeScratch()];
     await (await openEvents(log)).close();
     await (await openPathLocks(locks)).close();
-    for (const directory of [log, locks]) {
+    await (await openPathLocks(join(tree, "files"))).close();
+    for (const directory of [log, locks, tree]) {
       const before = readdirSync(directory);
       await expect(openStore(directory)).rejects.toMatchObject({ code: "INVALID_PATH", path: directory });
       expect(readdirSync(directory)).toEqual(before);

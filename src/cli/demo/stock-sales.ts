@@ -1,4 +1,5 @@
-// Stock sales: every till sells from the same few articles. What is left is known only from the events, and a sale is appended on condition that nobody sold meanwhile.
+// Stock sales: every till sells from the same few articles. What is left is known only from the
+// events. A sale is appended on condition that no other till has sold meanwhile.
 import {
   decide,
   modelsOf,

@@ -1,4 +1,5 @@
-// The command `holdfast events append`: events from the command line or from stdin, one append after the other.
+// The command `holdfast events append`: events from the command line or from stdin, one append
+// after the other.
 import { Option, type Command } from "commander";
 import type { Appended, AppendOptions, EventStore, LogMode, NewEvent, Query } from "../../../events/index.ts";
 import { HoldfastError, isHoldfastError } from "../../../index.ts";
@@ -119,7 +120,8 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
     else {
       lines = { first: gathered.length === 0 ? number : lines.first, last: number };
       gathered.push(value as NewEvent);
-      // At once: whoever types, or waits for the answer, sends no more before it.
+      // At once: a person who types, or a program that waits for the answer, sends no more before
+      // it.
       if (size === 1) {
         yield { lines, events: gathered };
         gathered = [];
@@ -129,7 +131,10 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
   if (gathered.length > 0) yield { lines, events: gathered };
 }
 
-/** `position` and `time` are those of another log, or of an earlier place, and tell nothing here: what was read can be appended. */
+/**
+ * `position` and `time` are those of another log, or of an earlier place, and tell nothing here:
+ * what was read can be appended.
+ */
 const fields = new Set(["type", "data", "tags", "metadata", "id", "position", "time"]);
 
 function parseLine(number: number, text: string): unknown {
@@ -147,7 +152,10 @@ function parseLine(number: number, text: string): unknown {
   return value;
 }
 
-/** `lines` are those of the input that the events came from, if they did: whoever sent thousands wants to know which. */
+/**
+ * `lines` are those of the input that the events came from, if they did: of thousands, a user wants
+ * to know which.
+ */
 async function append(
   store: EventStore,
   events: NewEvent | readonly NewEvent[],

@@ -1,4 +1,5 @@
-// What all verbs of `holdfast events` have in common: the log as a part of a store, and what is written for queries.
+// What all verbs of `holdfast events` have in common: the log as a part of a store, and what is
+// written for queries.
 import { InvalidArgumentError, Option } from "commander";
 import {
   listEventLogs,

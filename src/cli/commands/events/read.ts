@@ -1,4 +1,5 @@
-// The commands `holdfast events read`, `tail` and `head`: what is in a log, what comes, and how far it goes.
+// The commands `holdfast events read`, `tail` and `head`: what is in a log, what comes, and how far
+// it goes.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { openEvents, salvageEvents, type Query, type ReadOptions, type SequencedEvent } from "../../../events/index.ts";
 import { HoldfastError } from "../../../index.ts";
@@ -49,7 +50,7 @@ export function registerRead(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "read", {
     summary: "print events",
     description:
-      "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when nobody reads any more. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
+      "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when its reader has gone. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
     options: [
       ...queryOptions(),
       new Option("--after <position>", "begin behind this position").argParser(parseCount),
@@ -61,7 +62,7 @@ export function registerRead(events: Command, run: Run): void {
       "holdfast events read /mnt/shop/events --type Sold --tag sku:1",
       "holdfast events read /mnt/shop/events --backwards --limit 10 | jq .data",
     ],
-    exits: { done: "all printed, also when nothing matches, or when nobody reads any more", ...exits },
+    exits: { done: "all printed, also when nothing matches, or when its reader has gone", ...exits },
   });
   command.action(async (directory: string, flags: ReadFlags) => {
     const query = queryOf(flags, command);
@@ -87,7 +88,7 @@ export function registerTail(events: Command, run: Run): void {
       "holdfast events tail /mnt/shop/events --type Sold",
       "holdfast events tail /mnt/shop/events --after 0 | jq .type",
     ],
-    exits: { done: "it was told to end, or nobody reads any more", ...exits },
+    exits: { done: "it was told to end, or its reader has gone", ...exits },
   });
   command.action(async (directory: string, flags: TailFlags) => {
     const query = queryOf(flags, command);
@@ -122,7 +123,10 @@ export function registerHead(events: Command, run: Run): void {
   });
 }
 
-/** Goes on without opening the log where that is too damaged for it, if there is a position up to which it is to be whole. */
+/**
+ * Goes on without opening the log where that is too damaged for it, if there is a position up to
+ * which it is to be whole.
+ */
 async function* readAnyway(path: string, query: Query, options: ReadOptions): AsyncGenerator<SequencedEvent, void> {
   let last: number | undefined;
   let left = options.limit ?? Infinity;

@@ -1,4 +1,5 @@
-// The commands `holdfast events export` and `import`: a whole log through a pipe, and into another log.
+// The commands `holdfast events export` and `import`: a whole log through a pipe, and into another
+// log.
 import type { Command } from "commander";
 import { exportEvents, importEvents, type Imported, type LogMode } from "../../../events/index.ts";
 import type { Run } from "../../run.ts";
@@ -28,7 +29,7 @@ export function registerExport(events: Command, run: Run): void {
       "holdfast events export /var/lib/shop/events | holdfast events import /mnt/shop/events",
     ],
     exits: {
-      done: "all printed, or nobody reads any more",
+      done: "all printed, or its reader has gone",
       failed,
       wrongUsage,
       nothingToDo: nothingThere,
@@ -56,7 +57,7 @@ export function registerImport(events: Command, run: Run): void {
   const command = partVerb(events, logNoun, "import", {
     summary: "bring an export into a log",
     description:
-      "Reads an export on stdin into a log that is empty, or has the beginning of it: positions, ids, times and conditions stay what they were. Running it again adds nothing, or goes on where it was interrupted. It is refused where the log has something else. Nobody can append meanwhile. This is also the way from a log of one machine (local) to one on a share. Makes the log if there is none.",
+      "Reads an export on stdin into a log that is empty, or has the beginning of it: positions, ids, times and conditions stay what they were. Running it again adds nothing, or goes on where it was interrupted. It is refused where the log has something else. No process can append meanwhile. This is also the way from a log of one machine (local) to one on a share. Makes the log if there is none.",
     options: [timeoutOption(), modeOption()],
     examples: [
       "holdfast events import /mnt/shop/events < shop.ndjson",

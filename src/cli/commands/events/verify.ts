@@ -1,4 +1,5 @@
-// The commands `holdfast events verify` and `rebuild`: is the log what it should be, and its indexes made anew.
+// The commands `holdfast events verify` and `rebuild`: is the log what it should be, and its
+// indexes made anew.
 import type { Command } from "commander";
 import { rebuildEventIndexes } from "../../../events/index.ts";
 import { failed, findPartDirectory, partVerb, wrongUsage } from "../../part-verb.ts";

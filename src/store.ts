@@ -1,6 +1,6 @@
 // A store: one directory with all parts in it, and one ground, one holder and one heartbeat for all
 // of them.
-import type { HolderInfo, NewEvent } from "./common.ts";
+import type { HolderInfo, NewEvent, OpenOptions } from "./common.ts";
 import { findCapabilities, type Capabilities } from "./doctor/capabilities.ts";
 import { Ground } from "./durable/liveness/ground.ts";
 import { ensureDirectory } from "./durable/publish/directory.ts";
@@ -25,14 +25,8 @@ import { directoryOf } from "./ports/node/location.ts";
 import { nodeMemoryBase, openNodePorts } from "./ports/node/ports.ts";
 import type { Ports } from "./ports/ports.ts";
 
-export interface StoreOptions {
-  /**
-   * Make it if it is not there. Default true; false guards against a share that is not mounted
-   * (NOT_A_STORE).
-   */
-  create?: boolean | undefined;
-  /** The id that `holdfast.json` must have: WRONG_STORE otherwise. */
-  id?: string | undefined;
+/** `id` is that of `holdfast.json`. */
+export interface StoreOptions extends OpenOptions {
   /** One lease for this process in this store. Default 30_000. */
   leaseMs?: number | undefined;
   /** For every lock that a part waits for. Default 5_000. */

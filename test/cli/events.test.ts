@@ -595,8 +595,7 @@ describe("as processes in a pipe", () => {
     const tail = new HoldfastProcess(["events", "tail", directory, "--after", "0", "--json"]);
     await tail.hear();
     tail.stopListening();
-    // Time passes: so that the pipe is closed by then. If it is not, the next write finds it
-    // closed.
+    // Time passes: so that the pipe is closed by then. If not, the next write finds it closed.
     await sleep(50);
     await store.append({ type: "A", data: 1 });
     expect(await tail.ended).toMatchObject({ exitCode: 0, signal: null, stderr: "" });

@@ -4,13 +4,16 @@ import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { createMemoryHost } from "../ports/memory/host.ts";
 import { createMemoryPorts } from "../ports/memory/ports.ts";
 import { nodeMemoryBase, openNodePorts } from "../ports/node/ports.ts";
+import type { Ports } from "../ports/ports.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { createCodec } from "./erasure/erasure-codec.ts";
 import { DirectorySubjectKeys } from "./erasure/directory-keys.ts";
 import { MemorySubjectKeys } from "./erasure/memory-keys.ts";
 import type { EventStore, EventStoreOptions, SubjectKeys } from "./model/event-store.ts";
 import { givenOn, type Given } from "./decide/given.ts";
-import { locate, type EventsLocation } from "../part/location.ts";
+import { followLinks } from "../locks/naming/follow-path.ts";
+import { listParts, locatePart, type PartLocation } from "../part/location.ts";
+import { logPart } from "./log/format/log-record.ts";
 import { LogEventStore } from "./log-store.ts";
 import { itemsOf, type Query } from "./model/query.ts";
 import type { RebuildOptions, Rebuilt } from "./verify/rebuild.ts";
@@ -30,7 +33,7 @@ export type {
   VerifyReport,
 } from "../common.ts";
 export type {
-  EventsLocation,
+  PartLocation as EventsLocation,
   ExportOptions,
   Imported,
   ImportOptions,
@@ -84,8 +87,7 @@ export async function openEvents<E extends NewEvent = NewEvent>(
 ): Promise<EventStore<E>> {
   checkOptions("openEvents", options, eventStoreOptions);
   if (directory === "memory:") return await memoryStore(options).open();
-  const path = directoryOf(directory);
-  const ports = await openNodePorts(path);
+  const { ports, path } = await openPlace(directory);
   return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options) }, options).open();
 }
 
@@ -126,10 +128,17 @@ export function memorySubjectKeys(): SubjectKeys {
 export async function locateEvents(
   location: string | URL,
   { log = "main" }: { log?: string | undefined } = {},
-): Promise<EventsLocation> {
+): Promise<PartLocation> {
   const path = directoryOf(location);
   const { disk } = await openNodePorts(path);
-  return await locate(disk, path, log);
+  return await locatePart(disk, logPart, path, log);
+}
+
+/** The directories of all logs of the store at `location`; of a log's own directory, that one. Makes nothing. */
+export async function listEventLogs(location: string | URL): Promise<string[]> {
+  const path = directoryOf(location);
+  const { disk } = await openNodePorts(path);
+  return await listParts(disk, logPart, path);
 }
 
 /** As `verify` of a store, also of a log that is too damaged to be opened. NOT_A_STORE. */
@@ -172,6 +181,13 @@ export async function rebuildEventIndexes(directory: string | URL, options: Rebu
 }
 
 async function upkeepOf(directory: string | URL): Promise<Upkeep> {
-  const path = directoryOf(directory);
-  return new Upkeep(await openNodePorts(path), path);
+  const { ports, path } = await openPlace(directory);
+  return new Upkeep(ports, path);
+}
+
+/** Symbolic links are followed: what a log is called in the ground of its store depends on its path. */
+async function openPlace(directory: string | URL): Promise<{ readonly ports: Ports; readonly path: string }> {
+  const given = directoryOf(directory);
+  const ports = await openNodePorts(given);
+  return { ports, path: (await followLinks(ports.disk, given)).path };
 }

@@ -1,6 +1,6 @@
 // A log that is open: its parts, put together.
 import { ensureDirectory } from "../durable/publish/directory.ts";
-import { Ground } from "../durable/liveness/ground.ts";
+import type { Ground } from "../durable/liveness/ground.ts";
 import { checkExpectedStore } from "../durable/publish/record-file.ts";
 import { findGateKind, lockPathOf } from "../durable/gate/gate-record.ts";
 import { createLateStoreLock } from "../locks/store/late-store-lock.ts";
@@ -12,9 +12,9 @@ import type { EventCodec } from "./model/codec.ts";
 import type { EventStoreOptions } from "./model/event-store.ts";
 import { EventReader } from "./log/read/event-reader.ts";
 import { LogGrowth } from "./log/read/growth.ts";
-import { joinOrLook } from "./log/open-permission.ts";
+import { joinGround, joinOrLook, recordedGround } from "../part/part.ts";
 import { LocalPublisher } from "./log/publish/local-publisher.ts";
-import { checkMode, decideLog, type LogRecord } from "./log/format/log-record.ts";
+import { checkMode, decideLog, logPart, type LogRecord } from "./log/format/log-record.ts";
 import { findWholeLog, mustBeNew } from "./log/lost-log.ts";
 import { LogFiles } from "./log/log-files.ts";
 import type { Publisher } from "./log/publish/publisher.ts";
@@ -25,6 +25,8 @@ import { LogView } from "./log/read/view.ts";
 export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> {
   /** For tests that want many segments. */
   readonly segmentBytesMax?: number | undefined;
+  /** Of the store that opens the log. Default: the log is opened alone. */
+  readonly ground?: Ground | undefined;
 }
 
 /** Together as long as a turn with the gate. */
@@ -67,21 +69,29 @@ export class OpenedLog {
     const known = await findWholeLog(ports.disk, directory);
     checkExpectedStore({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
-    const groundPath = `${directory}/.holdfast`;
-    const join = async (): Promise<Ground> => {
-      await ensureDirectory(ports.disk, `${directory}/segments`);
-      return await Ground.open(ports, groundPath, { leaseMs });
+    const { ground, ownsGround } = await joinGround(
+      logPart,
+      { ports, directory, ground: options.ground },
+      { known, leaseMs, prepare: () => ensureDirectory(ports.disk, `${directory}/segments`) },
+    );
+    const leave = async (): Promise<void> => {
+      await lock?.close();
+      if (ownsGround) await ground.close();
     };
-    const look = known && (() => Ground.openUnjoined(ports, groundPath, { leaseMs }));
-    const ground = await joinOrLook(directory, join, look);
     let lock: StoreLock | undefined;
     try {
-      const openLock = (): Promise<StoreLock> => createStoreLock(ports, directory, { timeoutMs, leaseMs });
-      lock = await joinOrLook(directory, openLock, known && (() => openLate(ports, directory, openLock)));
+      const inStore = recordedGround(directory, ground).ground === undefined ? {} : { ground };
+      const openLock = (): Promise<StoreLock> => createStoreLock(ports, directory, { timeoutMs, leaseMs, ...inStore });
+      lock = await joinOrLook(logPart, directory, openLock, known && (() => openLate(ports, directory, openLock)));
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
+      if (record.ground !== recordedGround(directory, ground).ground) {
+        // Another process has made the log meanwhile, with another ground: follow its record.
+        await leave();
+        return await OpenedLog.open(ports, directory, codec, options);
+      }
       const isSynced = durability !== "none" || record.mode === "share";
-      const place = new LogFiles(ground, directory, record.id, { isSynced, segmentBytesMax });
+      const place = new LogFiles(ground, directory, record.id, { isSynced, segmentBytesMax, ownsGround });
       const publisher = record.mode === "local" ? await openLocal(place, lock) : await SharePublisher.open(place);
       const log = new OpenedLog(place, publisher, lock, codec);
       try {
@@ -96,8 +106,7 @@ export class OpenedLog {
       await ground.sweep().catch(() => undefined);
       return log;
     } catch (error) {
-      await lock?.close();
-      await ground.close();
+      await leave();
       throw error;
     }
   }
@@ -123,7 +132,7 @@ export class OpenedLog {
     await this.reader.close();
     await this.publisher.close();
     await this.lock.close();
-    await this.place.ground.close();
+    if (this.place.ownsGround) await this.place.ground.close();
   }
 }
 
@@ -138,7 +147,7 @@ function checkChoice(options: LogOptions, name: "mode" | "durability", choices: 
 /** For a log that can only be read now. */
 async function openLate(ports: Ports, directory: string, open: () => Promise<StoreLock>): Promise<StoreLock> {
   const gate = (await findGateKind(ports, directory)) ?? "os";
-  return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(directory, open, undefined));
+  return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(logPart, directory, open, undefined));
 }
 
 async function openLocal(place: LogFiles, lock: StoreLock): Promise<LocalPublisher> {
@@ -156,7 +165,11 @@ async function decide(ground: Ground, directory: string, lock: StoreLock, { mode
   const { clock, random, disk } = ground.ports;
   const id = makeId(clock.wallMs(), random.bytes(16));
   // An OS lock is a fence where one kernel serves all; anywhere else the chain has to be.
-  const proposal: LogRecord = { id, mode: mode ?? (lock.gate === "os" ? "local" : "share") };
+  const proposal: LogRecord = {
+    id,
+    mode: mode ?? (lock.gate === "os" ? "local" : "share"),
+    ...recordedGround(directory, ground),
+  };
   checkMode(proposal, directory, disk.volume);
   return await decideLog(ground.staging, directory, proposal);
 }

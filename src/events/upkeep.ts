@@ -3,7 +3,8 @@ import type { SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { Ports } from "../ports/ports.ts";
 import { plainCodec } from "./model/codec.ts";
-import { locate } from "../part/location.ts";
+import { locatePart } from "../part/location.ts";
+import { logPart } from "./log/format/log-record.ts";
 import { OpenedLog, type LogOptions } from "./opened-log.ts";
 import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./verify/rebuild.ts";
 import type { Items } from "./model/query.ts";
@@ -86,7 +87,7 @@ export class Upkeep {
 
   async #mustBeThere(): Promise<void> {
     const path = this.#directory;
-    if ((await locate(this.#ports.disk, path, "main")).isThere) return;
+    if ((await locatePart(this.#ports.disk, logPart, path, "main")).isThere) return;
     throw holdfastError("NOT_A_STORE", `There is no event log in ${path}. Is the share mounted?`, { path });
   }
 }

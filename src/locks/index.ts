@@ -7,7 +7,7 @@ import { isUnwritable } from "../ports/disk-error.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import { followLinks, type FollowedPath } from "./naming/follow-path.ts";
-import { findRoot, hasTable, type LockRoot } from "./naming/lock-root.ts";
+import { findLockPlace, findRoot, hasLocks, type LockRoot } from "./naming/lock-root.ts";
 import { checkLockPath } from "./semaphore/path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { InProcessLocks } from "./semaphore/in-process.ts";
@@ -81,16 +81,20 @@ const pathLocksOptions: OptionNames<PathLocksOptions> = {
   id: true,
 };
 
-/** Locks on the paths below `root`, whether anything is there or not. They live in `.holdfast` in that directory, outside of what they protect. */
+/**
+ * Locks on the paths below `root`, whether anything is there or not. They live in `.holdfast` in that
+ * directory. For a store they are the locks of the store: on the paths below its `files/`, in its ground.
+ */
 export async function openPathLocks(root: string | URL, options: PathLocksOptions = {}): Promise<PathLocks> {
   checkOptions("openPathLocks", options, pathLocksOptions);
   const { leaseMs = 300_000, create, id, ...more } = options;
   const path = directoryOf(root);
   const ports = await openNodePorts(path);
-  if (create !== false && id === undefined) await ensureDirectory(ports.disk, path);
-  const ground = await Ground.open(ports, `${path}/.holdfast`, { leaseMs, create, id });
+  const place = await findLockPlace(ports.disk, path);
+  if (create !== false && id === undefined) await ensureDirectory(ports.disk, place.root);
+  const ground = await Ground.open(ports, place.ground, { leaseMs, create, id });
   try {
-    return await TablePathLocks.open(ground, { ...more, root: path, ownsGround: true });
+    return await TablePathLocks.open(ground, { ...more, root: place.root, ownsGround: true });
   } catch (error) {
     await ground.close();
     throw error;
@@ -107,14 +111,15 @@ export async function listPathLocks(
 ): Promise<HeldLock[]> {
   const path = directoryOf(root);
   const ports = await openNodePorts(path);
-  if (!(await hasTable(ports.disk, path))) return [];
+  const place = await findLockPlace(ports.disk, path);
+  if (!(await hasLocks(ports.disk, place))) return [];
   try {
     await using locks = await openPathLocks(path);
     return await locks.list(options);
   } catch (error) {
     if (!isUnwritable(error)) throw error;
-    const ground = await Ground.openUnjoined(ports, `${path}/.holdfast`);
-    await using locks = await TablePathLocks.open(ground, { root: path, toLook: true, ownsGround: true });
+    const ground = await Ground.openUnjoined(ports, place.ground);
+    await using locks = await TablePathLocks.open(ground, { root: place.root, toLook: true, ownsGround: true });
     return await locks.list(options);
   }
 }

@@ -15,6 +15,7 @@ import { rollingChainMutants } from "./mutants/rolling-chain.ts";
 import { seedPathLockMutants } from "./mutants/seed-path-locks.ts";
 import { semaphoreMutants } from "./mutants/semaphore.ts";
 import { sharedSyncMutants } from "./mutants/shared-sync.ts";
+import { storeMutants } from "./mutants/store.ts";
 
 export const mutants: readonly Mutant[] = [
   ...publishMutants,
@@ -31,6 +32,7 @@ export const mutants: readonly Mutant[] = [
   ...seedPathLockMutants,
   ...eventMutants,
   ...eventConsumerMutants,
+  ...storeMutants,
 ];
 
 export interface BenchResult {

@@ -1,4 +1,5 @@
-// What stands behind stdin and stdout: a full disk, a directory, a reader who goes away. What was not printed must not look printed.
+// What stands behind stdin and stdout: a full disk, a directory, a reader who goes away. What was
+// not printed must not look printed.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";

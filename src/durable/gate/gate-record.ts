@@ -15,16 +15,22 @@ import type { Staging } from "../publish/staging.ts";
  */
 export type GateKind = "os" | "table";
 
-interface GateRecord {
+export interface GateRecord {
   readonly id: string;
   readonly gate: GateKind;
+  /** Of the ground whose table has the lock, relative to the directory. Absent: the gate has its own. */
+  readonly ground?: string;
 }
 
 const gateRecordKind: RecordKind<GateRecord> = {
   kind: "gate",
   decode: (value) => {
-    const { id, gate } = objectOf(value);
-    return { id: textOf(id), gate: wordOf(gate, ["os", "table"]) };
+    const { id, gate, ground } = objectOf(value);
+    return {
+      id: textOf(id),
+      gate: wordOf(gate, ["os", "table"]),
+      ...(ground === undefined ? {} : { ground: textOf(ground) }),
+    };
   },
 };
 
@@ -46,7 +52,7 @@ export async function openOsGate(ports: Ports, directory: string): Promise<Gate>
  * that one is opened by `openStoreLock` of "holdfast/locks".
  */
 export async function openGate(ports: Ports, staging: Staging, directory: string): Promise<Gate> {
-  if ((await decideGate(ports, staging, directory)) === "os") return await openOsGate(ports, directory);
+  if ((await decideGate(ports, staging, directory)).gate === "os") return await openOsGate(ports, directory);
   const why = "is guarded by the lock table, because its file system is not known to be local; use openStoreLock";
   throw unusable(directory, "a gate between machines", why);
 }
@@ -62,15 +68,20 @@ export async function findGateKind(ports: Ports, directory: string): Promise<Gat
 }
 
 /**
- * The recorded kind; decides it when there is none: `os` only where the file system is known to be
- * local.
+ * The record; decides it when there is none: `os` only where the file system is known to be local.
+ * `ground` is what a new record says of the ground.
  */
-export async function decideGate(ports: Ports, staging: Staging, directory: string): Promise<GateKind> {
-  const recorded = await findGateKind(ports, directory);
+export async function decideGate(
+  ports: Ports,
+  staging: Staging,
+  directory: string,
+  ground: Pick<GateRecord, "ground"> = {},
+): Promise<GateRecord> {
+  const recorded = await findGate(ports, directory);
   if (recorded !== undefined) return recorded;
   const id = makeId(ports.clock.wallMs(), ports.random.bytes(16));
   const gate: GateKind = (await hasTrustworthyOsLocks(ports, directory)) ? "os" : "table";
-  return (await decideRecord(staging, gateRecordKind, recordOf(directory), { id, gate })).gate;
+  return await decideRecord(staging, gateRecordKind, recordOf(directory), { id, gate, ...ground });
 }
 
 /**

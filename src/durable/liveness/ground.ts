@@ -170,9 +170,10 @@ export class Ground implements AsyncDisposable {
   }
 
   async #describe(holder: HolderRecord, state: HolderState): Promise<HolderInfo> {
-    const { id, host, pid, version } = holder;
+    const { id, name, host, pid, version } = holder;
+    const named = name === "" ? {} : { name };
     const lastSeenAt = new Date(await this.judge.lastSeenMs(holder));
-    return { id, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt };
+    return { id, ...named, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt };
   }
 
   /**

@@ -11,6 +11,8 @@ export interface LogPlaceOptions {
   /** False: acknowledged before it is on the disk, at the user's own wish. */
   readonly isSynced: boolean;
   readonly segmentBytesMax?: number | undefined;
+  /** Whether the ground is closed with the log. Default true; false in a store. */
+  readonly ownsGround?: boolean | undefined;
 }
 
 export class LogFiles {
@@ -19,6 +21,7 @@ export class LogFiles {
   readonly logId: string;
   readonly isSynced: boolean;
   readonly segmentBytesMax: number;
+  readonly ownsGround: boolean;
   readonly continuity: Continuity;
   /** The number of the last segment that was begun here. */
   #made = 0;
@@ -28,6 +31,7 @@ export class LogFiles {
     this.directory = directory;
     this.logId = logId;
     this.continuity = new Continuity(directory);
+    this.ownsGround = options.ownsGround ?? true;
     this.isSynced = options.isSynced;
     this.segmentBytesMax = options.segmentBytesMax ?? segmentBytesMax;
   }

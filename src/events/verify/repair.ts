@@ -5,6 +5,7 @@ import { isHoldfastError } from "../../errors.ts";
 import type { LogMode } from "../model/event-store.ts";
 import { copyOf } from "../log/format/copied-lines.ts";
 import { LocalPublisher } from "../log/publish/local-publisher.ts";
+import { recordedGround } from "../../part/part.ts";
 import { decideLog, findLog } from "../log/format/log-record.ts";
 import { LogFiles } from "../log/log-files.ts";
 import { readHeader, segmentPath, type OpenedHeader } from "../log/format/segment.ts";
@@ -52,7 +53,7 @@ async function identify(place: LogFiles, mode: LogMode): Promise<LogFiles | unde
   if (known === undefined) {
     // It may exist and be unreadable.
     await moveAside(place, `${directory}/log.json`);
-    await decideLog(staging, directory, { id, mode });
+    await decideLog(staging, directory, { id, mode, ...recordedGround(directory, place.ground) });
   }
   const { isSynced, segmentBytesMax } = place;
   return new LogFiles(ground, directory, id, { isSynced, segmentBytesMax });

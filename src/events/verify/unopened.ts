@@ -1,12 +1,11 @@
 // A log that is not opened, because it may be too damaged for that.
-import { Ground } from "../../durable/liveness/ground.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { LogMode } from "../model/event-store.ts";
-import { joinOrLook } from "../log/open-permission.ts";
-import { findLog, type LogRecord } from "../log/format/log-record.ts";
+import { findLog, logPart, type LogRecord } from "../log/format/log-record.ts";
 import { LogFiles } from "../log/log-files.ts";
 import { readHeader } from "../log/format/segment.ts";
 import { Findings } from "../../part/findings.ts";
+import { joinGround } from "../../part/part.ts";
 import { segmentsThere } from "./published.ts";
 
 export interface UnopenedLog {
@@ -17,13 +16,11 @@ export interface UnopenedLog {
 }
 
 export async function findUnopened(ports: Ports, directory: string): Promise<UnopenedLog> {
-  const path = `${directory}/.holdfast`;
-  const join = (): Promise<Ground> => Ground.open(ports, path);
-  const ground = await joinOrLook(directory, join, () => Ground.openUnjoined(ports, path));
+  // A record that cannot be read is reported by `verify`.
+  const record = await unlessDamaged(() => findLog(ports.disk, directory));
+  const { ground, ownsGround } = await joinGround(logPart, { ports, directory }, { known: record, isReadable: true });
   try {
-    // A record that cannot be read is reported by `verify`.
-    const record = await unlessDamaged(() => findLog(ports.disk, directory));
-    const placed = (id: string): LogFiles => new LogFiles(ground, directory, id, { isSynced: true });
+    const placed = (id: string): LogFiles => new LogFiles(ground, directory, id, { isSynced: true, ownsGround });
     const place = placed(record?.id ?? (await findId(placed(""))) ?? "");
     return { place, mode: await modeOf(place, record), close: () => ground.close() };
   } catch (error) {

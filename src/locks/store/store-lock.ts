@@ -1,25 +1,23 @@
 // The store lock: one writer at a time in a directory, among all processes that open it there. How it excludes is recorded in the directory.
+import { posix } from "node:path";
 import type { BlockingLock, Hold, OpenOptions, Waiting } from "../../common.ts";
-import { ensureDirectory } from "../../durable/publish/directory.ts";
+import { ensureDirectory, parentOf } from "../../durable/publish/directory.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { findGateHolder } from "../../durable/gate/gate-holder.ts";
 import { Ground } from "../../durable/liveness/ground.ts";
 import {
   decideGate,
   findGate,
-  findGateKind,
   lockPathOf,
   openOsGate,
   type GateKind,
+  type GateRecord,
 } from "../../durable/gate/gate-record.ts";
 import { checkExpectedStore } from "../../durable/publish/record-file.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { workUnder, type PathHold } from "../path/path-hold.ts";
 import { TablePathLocks } from "../path/service.ts";
-
-/** Of the one lock in the table. */
-const lockKey = ".store.lock";
 
 export interface StoreLockOptions extends OpenOptions {
   /** Default 5_000. */
@@ -59,14 +57,19 @@ type Excluder = Pick<StoreLock, "tryAcquire" | "findHolder" | "close"> & {
   readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<StoreHold>;
 };
 
+export interface InGround {
+  /** Of the store whose part `directory` is: a new lock is recorded as one in its table. It stays open. */
+  readonly ground?: Ground | undefined;
+}
+
 export async function createStoreLock(
   ports: Ports,
   directory: string,
-  { timeoutMs = 5000, leaseMs, ...meant }: StoreLockOptions = {},
+  { timeoutMs = 5000, leaseMs, ground, ...meant }: StoreLockOptions & InGround = {},
 ): Promise<StoreLock> {
   checkTimeout(timeoutMs);
   checkExpectedStore({ what: "store lock", path: directory, found: await findGate(ports, directory) }, meant);
-  const { gate, excluder } = await openExcluder(ports, directory, leaseMs);
+  const { gate, excluder } = await openExcluder(ports, directory, { leaseMs, ground });
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();
@@ -85,32 +88,49 @@ export async function createStoreLock(
 async function openExcluder(
   ports: Ports,
   directory: string,
-  leaseMs: number | undefined,
+  { leaseMs, ground: shared }: { readonly leaseMs: number | undefined } & InGround,
 ): Promise<{ gate: GateKind; excluder: Excluder }> {
+  const known = await findGate(ports, directory);
   // Known already, as at every opening but the first: then an OS lock needs nothing else here.
-  if ((await findGateKind(ports, directory)) === "os")
-    return { gate: "os", excluder: await openOsGate(ports, directory) };
+  if (known?.gate === "os") return { gate: "os", excluder: await openOsGate(ports, directory) };
   await ensureDirectory(ports.disk, directory);
-  // Not the ground of the path locks that somebody may have in the same directory: in one table with them, a lock on the whole tree would be in the way.
-  const ground = await Ground.open(ports, groundOf(directory), { leaseMs });
+  const path = known === undefined && shared !== undefined ? shared.layout.directory : groundOf(directory, known);
+  const isShared = shared?.layout.directory === path;
+  // A ground elsewhere is that of a store, which makes it.
+  const ground = isShared ? shared : await Ground.open(ports, path, { leaseMs, create: known?.ground === undefined });
+  const leave = async (): Promise<void> => {
+    if (!isShared) await ground.close();
+  };
   try {
-    const gate = await decideGate(ports, ground.staging, directory);
-    if (gate === "table") return { gate, excluder: await openTableGate(ground, directory) };
-    const excluder = await openOsGate(ports, directory);
-    await ground.close();
-    return { gate, excluder };
+    const record = known ?? (await decideGate(ports, ground.staging, directory, recordedGround(directory, ground)));
+    if (record.gate === "os") {
+      const excluder = await openOsGate(ports, directory);
+      await leave();
+      return { gate: "os", excluder };
+    }
+    if (groundOf(directory, record) === path)
+      return { gate: "table", excluder: await openTableGate(ground, directory, record, { ownsGround: !isShared }) };
   } catch (error) {
-    await ground.close();
+    await leave();
     throw error;
   }
+  // Another process has decided meanwhile, for another ground: follow its record.
+  await leave();
+  return await openExcluder(ports, directory, { leaseMs, ground: shared });
 }
 
-/** One lock in a table that has no other: it holds between machines, and a holder that is silent for its lease loses it. */
-async function openTableGate(ground: Ground, directory: string, { toLook = false } = {}): Promise<Excluder> {
+/** A lock in a table: it holds between machines, and a holder that is silent for its lease loses it. */
+async function openTableGate(
+  ground: Ground,
+  directory: string,
+  record: GateRecord,
+  { toLook = false, ownsGround = true } = {},
+): Promise<Excluder> {
   const path = lockPathOf(directory);
+  const lockKey = keyOf(ground, directory, record);
   // Errors name the path as this machine sees it; in the table its key is the same for all. Nothing of the tree is looked at.
   const keys = { clean: () => path, locate: async () => ({ path, key: lockKey }), keyOf: async () => lockKey };
-  const locks = await TablePathLocks.open(ground, { keys, toLook, ownsGround: true });
+  const locks = await TablePathLocks.open(ground, { keys, toLook, ownsGround });
   return {
     tryAcquire: async () => {
       const hold = await locks.tryAcquire(path);
@@ -139,22 +159,39 @@ function storeHold(hold: PathHold): StoreHold {
   };
 }
 
-function groundOf(directory: string): string {
-  return `${directory}/.holdfast/gate`;
+/**
+ * Not the ground of the path locks that a user may have in the same directory: in one table with them, a
+ * lock on the whole tree would be in the way. A store has one ground, and the lock a name in it.
+ */
+function groundOf(directory: string, record: GateRecord | undefined): string {
+  return record?.ground === undefined ? `${directory}/.holdfast/gate` : posix.join(directory, record.ground);
+}
+
+function recordedGround(directory: string, { layout }: Ground): Pick<GateRecord, "ground"> {
+  if (layout.directory === groundOf(directory, undefined)) return {};
+  return { ground: posix.relative(directory, layout.directory) };
+}
+
+/** In a table of its own it is the only lock. In that of a store its key begins with a slash: no file has such a key. */
+function keyOf({ layout }: Ground, directory: string, { ground }: GateRecord): string {
+  if (ground === undefined) return ".store.lock";
+  return `/${posix.relative(parentOf(layout.directory), directory)}/.store.lock`;
 }
 
 /** Who has the store lock of `directory`; undefined where there is none, or its holder is not known. Makes no lock. Also where nothing can be written. */
 export async function findStoreHolder(ports: Ports, directory: string): Promise<BlockingLock | undefined> {
-  const gate = await findGateKind(ports, directory);
-  if (gate === undefined) return undefined;
-  if (gate === "os") return await findGateHolder(ports, lockPathOf(directory));
+  const record = await findGate(ports, directory);
+  if (record === undefined) return undefined;
+  if (record.gate === "os") return await findGateHolder(ports, lockPathOf(directory));
   try {
     await using lock = await createStoreLock(ports, directory);
     return await lock.findHolder();
   } catch (error) {
     if (!isUnwritable(error)) throw error;
   }
-  const table = await openTableGate(await Ground.openUnjoined(ports, groundOf(directory)), directory, { toLook: true });
+  const table = await openTableGate(await Ground.openUnjoined(ports, groundOf(directory, record)), directory, record, {
+    toLook: true,
+  });
   try {
     return await table.findHolder();
   } finally {

@@ -80,5 +80,7 @@ function describeClaim({ sinceMs, tag }: TableRequest, claim: Claim, holder: Hol
 function describeBlocker({ path, mode, shared, holder, since, tag }: BlockingLock): string {
   const extent = `${mode}${shared ? ", shared" : ""}`;
   const why = tag === undefined ? "" : ` (${tag})`;
-  return `${path || "the root"} is locked (${extent}) by process ${holder.pid} on ${holder.host} since ${since.toISOString()}${why}`;
+  const name = holder.name === undefined ? "" : ` (${holder.name})`;
+  const by = `process ${holder.pid} on ${holder.host}${name}`;
+  return `${path || "the root"} is locked (${extent}) by ${by} since ${since.toISOString()}${why}`;
 }

@@ -15,6 +15,7 @@ import { redoScenarios } from "./locks/redo.ts";
 import { rollingChainScenarios } from "./durable/rolling-chain.ts";
 import { semaphoreScenarios } from "./locks/semaphore.ts";
 import { sharedSyncScenarios } from "./durable/shared-sync.ts";
+import { storeScenarios } from "./store/making.ts";
 import { staleRedoScenarios } from "./locks/stale-redo.ts";
 import { twoBootsScenarios } from "./durable/two-boots.ts";
 import { unsyncedEventScenarios } from "./events/unsynced-events.ts";
@@ -40,6 +41,7 @@ const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario
     brokenHolderScenarios,
   ],
   events: [eventScenarios, unsyncedEventScenarios, eventConsumerScenarios],
+  store: [storeScenarios],
 };
 
 export interface ListedScenario {

@@ -5,20 +5,24 @@ import { holdfastError } from "../../../errors.ts";
 import { objectOf, textOf, wordOf } from "../../../format/decoding.ts";
 import type { RecordKind } from "../../../format/record.ts";
 import type { Disk } from "../../../ports/disk.ts";
+import type { PartKind } from "../../../part/location.ts";
+import { decodeGround, type PartRecord } from "../../../part/part.ts";
 import type { LogMode } from "../../model/event-store.ts";
 
-export interface LogRecord {
-  readonly id: string;
+export interface LogRecord extends PartRecord {
   readonly mode: LogMode;
 }
 
 const logKind: RecordKind<LogRecord> = {
   kind: "log",
   decode: (value) => {
-    const { id, mode } = objectOf(value);
-    return { id: textOf(id), mode: wordOf(mode, ["local", "share"]) };
+    const { id, mode, ground } = objectOf(value);
+    return { id: textOf(id), mode: wordOf(mode, ["local", "share"]), ...decodeGround(ground) };
   },
 };
+
+/** A log whose record was lost is still there by its segments. */
+export const logPart: PartKind = { what: "event log", room: "events", traces: ["log.json", "segments"] };
 
 function recordPath(directory: string): string {
   return `${directory}/log.json`;

@@ -81,7 +81,7 @@ const eventStoreOptions: OptionNames<EventStoreOptions> = {
   id: true,
 };
 
-/** Opens the log in `directory`, making it if it is not there. `memory:` is a new one each time, as `memoryEvents`. */
+/** Opens the log in `directory`; makes it if there is none. `memory:` is a new log each time, as `memoryEvents`. */
 export async function openEvents<E extends NewEvent = NewEvent>(
   directory: string | URL,
   options: EventStoreOptions<E> = {},
@@ -93,7 +93,7 @@ export async function openEvents<E extends NewEvent = NewEvent>(
   return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options) }, options).open();
 }
 
-/** The same contract and the same code, in memory, for tests. */
+/** The same contract and the same code in memory, for tests. */
 export function memoryEvents<E extends NewEvent = NewEvent>(
   options: Pick<EventStoreOptions<E>, "schemas" | "keys"> = {},
 ): EventStore<E> {
@@ -107,7 +107,7 @@ function memoryStore<E extends NewEvent>(options: EventStoreOptions<E>): LogEven
   return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options) }, options);
 }
 
-/** Given, when, then: what has happened before; on a store of your own when it needs schemas: `given([…], memoryEvents({ schemas }))`. */
+/** Given these events, when, then. With schemas, pass a store: `given([…], memoryEvents({ schemas }))`. */
 export function given<E extends NewEvent = NewEvent>(
   events: readonly E[] = [],
   store: EventStore<E> = memoryEvents<E>(),
@@ -115,7 +115,7 @@ export function given<E extends NewEvent = NewEvent>(
   return givenOn(events, store);
 }
 
-/** Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes it if it is not there; there is nothing to close. */
+/** Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes it if need be; needs no close. */
 export async function openSubjectKeys(directory: string | URL): Promise<SubjectKeys> {
   const path = directoryOf(directory);
   return await DirectorySubjectKeys.open(await openNodePorts(path), path);
@@ -126,7 +126,7 @@ export function memorySubjectKeys(): SubjectKeys {
   return new MemorySubjectKeys(nodeMemoryBase.random);
 }
 
-/** Where the log is that `location` means: its own directory, or a store that has it under the name `log` (default "main"). Makes nothing. */
+/** The log that `location` means: a directory of its own, or a store with a log named `log` (default "main"). Makes nothing. */
 export async function locateEvents(
   location: string | URL,
   { log = "main" }: { log?: string | undefined } = {},
@@ -136,12 +136,15 @@ export async function locateEvents(
   return await locate(disk, path, log);
 }
 
-/** As `verify` of a store, also of a log that is too damaged to be opened. NOT_A_STORE. */
+/** As `verify` of a store; also for a log that is too damaged to be opened. NOT_A_STORE. */
 export async function verifyEvents(directory: string | URL, options: VerifyOptions = {}): Promise<VerifyReport> {
   return await (await upkeepOf(directory)).verify(options);
 }
 
-/** The whole log as NDJSON, in chunks of whole lines, with a record before and one after them; with `upTo` also of one that is damaged behind it. NOT_A_STORE, CORRUPT. */
+/**
+ * The whole log as NDJSON, in chunks of whole lines, with a record before and one after them. With `upTo` also for a log
+ * that is damaged behind that position. NOT_A_STORE, CORRUPT.
+ */
 export async function* exportEvents(
   directory: string | URL,
   options: ExportOptions = {},
@@ -149,7 +152,10 @@ export async function* exportEvents(
   yield* (await upkeepOf(directory)).export(options);
 }
 
-/** As `read` of a store, of a log that is too damaged to be opened, up to a position before the damage: `verifyEvents` tells which one. NOT_A_STORE, CORRUPT. */
+/**
+ * As `read` of a store, for a log that is too damaged to be opened, up to a position before the damage, which
+ * `verifyEvents` reports. NOT_A_STORE, CORRUPT.
+ */
 export async function* salvageEvents(
   directory: string | URL,
   query: Query,
@@ -159,8 +165,9 @@ export async function* salvageEvents(
 }
 
 /**
- * Brings an export into a log that is empty or has the beginning of it, with the same positions, ids and times. Repeating it adds nothing. LOG_REWOUND where the log
- * differs, CORRUPT for an export that is not whole: what came before that stays.
+ * Imports an export into a log that is empty or has a beginning of it, with the same positions, ids and times. A repeated
+ * import adds nothing. LOG_REWOUND where the log differs; CORRUPT for an export that is not whole: lines before that
+ * point stay imported.
  */
 export async function importEvents(
   directory: string | URL,
@@ -170,7 +177,7 @@ export async function importEvents(
   return await (await upkeepOf(directory)).import(chunks, options);
 }
 
-/** Makes all index files anew; the old ones are kept in `aside/`. NOT_A_STORE, CORRUPT. */
+/** Makes all index files again; the old ones are kept in `aside/`. NOT_A_STORE, CORRUPT. */
 export async function rebuildEventIndexes(directory: string | URL, options: RebuildOptions = {}): Promise<Rebuilt> {
   return await (await upkeepOf(directory)).rebuild(options);
 }

@@ -1,9 +1,9 @@
 // What is read of a line from its bytes is what JSON would say is in it, whatever that is.
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { keysOf } from "../../src/events/index/key-hash.ts";
+import { keysOf } from "../../src/events/index/keys/key-hash.ts";
 import { encodeContent, encodeLine, type EventHead, type LineContent } from "../../src/events/log/format/line.ts";
-import { readLine, type ReadLine } from "../../src/events/log/format/line-keys.ts";
+import { readLine, type ReadLine } from "../../src/events/log/read/line-keys.ts";
 
 function read(content: LineContent, first = 7): ReadLine {
   const { text } = encodeLine(encodeContent(content), first, "2026-11-16T08:00:00.000Z", 0);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import { encodeContent } from "../../src/events/log/format/line.ts";
-import { OpenedLog } from "../../src/events/opened-log.ts";
+import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";

@@ -6,7 +6,7 @@ import { createCodec } from "../../src/events/model/create-codec.ts";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { memoryEvents } from "../../src/events/index.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import type { LogOptions } from "../../src/events/opened-log.ts";
+import type { LogOptions } from "../../src/events/open/opened-log.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { nfs, World } from "../durable/world.ts";

@@ -1,11 +1,11 @@
 // Another machine has written although we have the gate: between machines it can be lost, and what counts must not rest on it.
 import { tmpdir } from "node:os";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { AppendRequest } from "../../src/events/append/call.ts";
+import type { AppendRequest } from "../../src/events/append/call-queue.ts";
 import type { Items } from "../../src/events/model/query.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
-import { OpenedLog } from "../../src/events/opened-log.ts";
+import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import { importInto } from "../../src/events/transfer/import.ts";
 import type { IncomingLine } from "../../src/events/transfer/incoming.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
@@ -43,9 +43,9 @@ async function* linesOf(count: number): AsyncGenerator<IncomingLine> {
 function beforeTenure(log: OpenedLog, number: number, meanwhile: () => Promise<void>): void {
   const begin = log.publisher.begin.bind(log.publisher);
   let times = 0;
-  vi.spyOn(log.publisher, "begin").mockImplementation(async (gate) => {
+  vi.spyOn(log.publisher, "begin").mockImplementation(async (gate, seen) => {
     if (++times === number) await meanwhile();
-    return await begin(gate);
+    return await begin(gate, seen);
   });
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import { OpenedLog } from "../../src/events/opened-log.ts";
+import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";

@@ -1,6 +1,6 @@
 // How long a decision is tried again after a conflict, and what it waits for in between.
 import type { Cancel } from "../../common.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import type { Query } from "../model/query.ts";
 import { lineKeysOf, lineOf, type DecisionQueue } from "./local-queue.ts";
 

@@ -3,7 +3,7 @@ import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import { fileNameOf } from "../../format/name.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../model/event-store.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 import { ProgressWaiters } from "./progress-waiters.ts";
 import type { Checkpoint } from "./checkpoint.ts";

@@ -3,7 +3,7 @@ import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import { TablePathLocks } from "../../locks/path/service.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 
 export interface Stoppable {
   stop(): Promise<void>;

@@ -1,6 +1,6 @@
 // Waiting until a piece of work has come to a position, whichever process does it: by looking, ever more rarely, and at once when it is done here.
 import type { Cancel } from "../../common.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { unbegun, type Checkpoint } from "./checkpoint.ts";
 import { rewound } from "./checkpoints.ts";
 import type { Following } from "./following.ts";

@@ -1,7 +1,7 @@
 // A subscription: all matching events from a position on, in order, each once, and then those that come.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 
 export interface SubscribeOptions extends Cancel {

@@ -4,7 +4,7 @@ import { Deadline } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { EventStore } from "../model/event-store.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import type { Query } from "../model/query.ts";
 import type { LeasedWork } from "./tenure.ts";
 import type { Following } from "./following.ts";

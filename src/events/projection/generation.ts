@@ -4,7 +4,7 @@ import { fileNameOf, findSlotNumber, slotName } from "../../format/name.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { Checkpoints } from "../follow/checkpoints.ts";
 import { followingOf, type Following } from "../follow/following.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 
 /** Where a projection lies, and what it hangs on. */
 export class ProjectionFiles {

@@ -6,7 +6,7 @@ import { ProgressWaiters } from "../follow/progress-waiters.ts";
 import { Loop, type Failure, type LoopOptions, type LoopSignals } from "../follow/loop.ts";
 import { waitUntilProcessed } from "../follow/progress.ts";
 import type { EventSource } from "../follow/work-through.ts";
-import { accessOf } from "../log-access.ts";
+import { accessOf } from "../log/log-access.ts";
 import { Catalog } from "./catalog.ts";
 import { checkDefinition, type Projection, type ProjectionDefinition, type RebuildOptions } from "./definition.ts";
 import type { Document } from "./document.ts";

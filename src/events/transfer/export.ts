@@ -2,7 +2,7 @@
 import type { Cancel } from "../../common.ts";
 import { encodeLine } from "../log/format/line.ts";
 import { hexOf } from "../log/format/tip.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 import { encodeEnd, encodeStart } from "./export-record.ts";
 import { storedLines, type StoredLine } from "./stored-lines.ts";
 
@@ -20,7 +20,7 @@ export interface ExportOptions extends TransferOptions {
 export async function* exportLog(log: OpenedLog, options: TransferOptions): AsyncGenerator<string, void> {
   options.signal?.throwIfAborted();
   const tip = await log.advance();
-  yield* exportLines(log.place.logId, tip.position, storedLines(log, tip), options);
+  yield* exportLines(log.files.logId, tip.position, storedLines(log, tip), options);
 }
 
 /** Those lines, which end with `position`, as an export of the log `id`. */

@@ -3,7 +3,7 @@ import { contentOf, decodeHead } from "../log/format/line.ts";
 import { scanPublished } from "../log/read/scan.ts";
 import { readHeader } from "../log/format/segment.ts";
 import type { Tip } from "../log/format/tip.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 
 export interface StoredLine {
   readonly first: number;
@@ -15,7 +15,7 @@ export interface StoredLine {
 
 /** Up to `tip`, which the view of the log has reached. In chunks: a promise for each line would cost more than the line. */
 export async function* storedLines(log: OpenedLog, tip: Tip): AsyncGenerator<readonly StoredLine[], void> {
-  const { disk, directory } = log.place;
+  const { disk, directory } = log.files;
   const sealed = log.view.segments.filter(({ number }) => number < tip.segment);
   const last = tip.segment === 0 ? [] : [{ number: tip.segment, length: tip.length }];
   for (const { number, length } of [...sealed, ...last]) {

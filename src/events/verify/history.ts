@@ -3,8 +3,8 @@
 // It grows with the log: 220 bytes of memory for an event with two tags, of which one is its own (measured).
 import { isHoldfastError } from "../../errors.ts";
 import { ActiveIndex } from "../index/memory/active-index.ts";
-import type { LinePlace } from "../index/indexed-line.ts";
-import { keysOf } from "../index/key-hash.ts";
+import type { LineAddress } from "../index/keys/indexed-line.ts";
+import { keysOf } from "../index/keys/key-hash.ts";
 import type { LineReader } from "../log/read/line-reader.ts";
 import type { EventHead, Line, StoredCondition } from "../log/format/line.ts";
 import { Retags } from "../log/read/retags.ts";
@@ -31,7 +31,7 @@ export class History {
   }
 
   /** What the history says against `line`, which is then part of it. */
-  async add(place: LinePlace, line: Line): Promise<Objection[]> {
+  async add(place: LineAddress, line: Line): Promise<Objection[]> {
     const objections = [...(await this.#judgeCondition(line)), ...(await this.#judgeIds(line)), ...judgeRetag(line)];
     this.#index(place, line);
     // From here on, as for those who appended after it.
@@ -88,13 +88,13 @@ export class History {
   /** Asked for only where an index has found something, so hardly ever. With the tags that were added up to now. */
   async #headAt(position: number): Promise<EventHead> {
     const part = this.#parts.find(({ first, last }) => first <= position && position <= last);
-    const head = part === undefined ? undefined : await this.#read(part.placeOf(position), position);
+    const head = part === undefined ? undefined : await this.#read(part.getLine(position), position);
     // A hole in the history: what was there is not known, and reported elsewhere.
     if (head === undefined) return { type: "", tags: [], id: "" };
     return { ...head, tags: this.#retags.tagsOf(position, head.tags) };
   }
 
-  async #read(place: LinePlace, position: number): Promise<EventHead | undefined> {
+  async #read(place: LineAddress, position: number): Promise<EventHead | undefined> {
     try {
       return (await this.#lines.get(place)).events[position - place.first];
     } catch (error) {
@@ -104,7 +104,7 @@ export class History {
     }
   }
 
-  #index(place: LinePlace, { first, events }: Line): void {
+  #index(place: LineAddress, { first, events }: Line): void {
     let part = this.#parts.at(-1);
     // Positions that were there before: reported by whoever compares them, and nothing to be found by.
     if (part !== undefined && first <= part.last) return;

@@ -6,7 +6,7 @@ import { mustContinue } from "../log/read/continuation.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import { isRoomFrom } from "../log/publish/preallocation.ts";
 import { segmentPath } from "../log/format/segment.ts";
-import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
+import { TenureChain, type Tenures } from "../log/publish/tenure-chain.ts";
 import { moveAside } from "./aside.ts";
 import { repairable, type Findings } from "../../part/findings.ts";
 import { segmentsThere, type Published } from "./published.ts";
@@ -67,7 +67,7 @@ export async function reportLeftovers(place: LogFiles, leftovers: Leftovers, fin
 /** Whether its maker may be at work, or may have died over it. */
 async function mayBelong(place: LogFiles, number: number, { tip, tenures }: Published): Promise<boolean> {
   // Asked again: a writer is named before its segment is made.
-  if (tenures !== undefined) return number <= (await (await SharePublisher.openAsItIs(place)).state()).segments;
+  if (tenures !== undefined) return number <= (await (await TenureChain.open(place)).state()).segments;
   // Whose log this is was not known, which was reported.
   if (tip === undefined || place.logId === "") return true;
   try {
@@ -81,7 +81,7 @@ async function mayBelong(place: LogFiles, number: number, { tip, tenures }: Publ
 
 /** Whether nobody was named, nor has been since. */
 async function isIdle(place: LogFiles, { writer, by }: Tenures): Promise<boolean> {
-  return writer === undefined && (await (await SharePublisher.openAsItIs(place)).state()).by === by;
+  return writer === undefined && (await (await TenureChain.open(place)).state()).by === by;
 }
 
 async function reportBeyond(

@@ -2,7 +2,7 @@
 // is whole is written again. Nothing is deleted.
 import { isHoldfastError } from "../../errors.ts";
 import type { LogMode } from "../model/event-store.ts";
-import { copyOf } from "../log/format/copied-lines.ts";
+import { copyOf } from "../log/format/segment.ts";
 import { LocalPublisher } from "../log/publish/local-publisher.ts";
 import { decideLog, findLog } from "../log/format/log-record.ts";
 import { LogFiles } from "../log/log-files.ts";

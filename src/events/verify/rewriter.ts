@@ -1,6 +1,6 @@
 // Writing a damaged log anew from the damage on: what is whole keeps its position, and in the place of what is lost stand events that say so.
 import { makeUuid } from "../../format/uuid.ts";
-import { encodeSegment, type CopiedLine } from "../log/format/copied-lines.ts";
+import { encodeSegment, type CopiedLine } from "../log/format/segment.ts";
 import { encodeContent } from "../log/format/line.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import type { Rewriting } from "../log/publish/publisher.ts";

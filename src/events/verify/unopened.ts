@@ -2,7 +2,7 @@
 import { Ground } from "../../durable/liveness/ground.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { LogMode } from "../model/event-store.ts";
-import { joinOrLook } from "../log/open-permission.ts";
+import { joinOrLook } from "../open/opened-log.ts";
 import { findLog, type LogRecord } from "../log/format/log-record.ts";
 import { LogFiles } from "../log/log-files.ts";
 import { readHeader } from "../log/format/segment.ts";

@@ -7,7 +7,7 @@ import { createStoreLock } from "../../locks/store/store-lock.ts";
 import { checkMode, findLog, type LogRecord } from "../log/format/log-record.ts";
 import { LineReader } from "../log/read/line-reader.ts";
 import type { LogFiles } from "../log/log-files.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 import { Findings, repairable } from "../../part/findings.ts";
 import { History } from "./history.ts";
 import { checkIndexes } from "./index-check.ts";
@@ -22,7 +22,7 @@ import { findWay, type Stop } from "./segment-order.ts";
 
 /** Rejects for what is no damage: no permission, an abort. Damage is reported. */
 export async function verify(log: OpenedLog, options: VerifyOptions): Promise<VerifyReport> {
-  return await verifyPlace(log.place, options, (work) => log.lock.withLock(work, options));
+  return await verifyPlace(log.files, options, (work) => log.lock.withLock(work, options));
 }
 
 /** The same of a log that may be too damaged to be opened. */

@@ -1,7 +1,7 @@
 // What the tests of sealed indexes share: a log, its indexes on a disk, and the comparison of all answers with the log itself.
 import { onTestFinished } from "vitest";
 import { expect } from "vitest";
-import type { IndexedEvent } from "../../../src/events/index/key-hash.ts";
+import type { IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
 import { SealedIndexes } from "../../../src/events/index/sealed-indexes.ts";
 import type { Staging } from "../../../src/durable/publish/staging.ts";
 import type { Items } from "../../../src/events/model/query.ts";
@@ -69,7 +69,7 @@ export async function expectRightAnswers(
       ])
         expect(await listOf(indexes.candidates(items, range, backwards))).toEqual(log.find(items, range, backwards));
   for (let position = 1; position <= last; position++)
-    expect(await indexes.placeOf(position)).toEqual(log.events[position - 1]?.line);
+    expect(await indexes.getLine(position)).toEqual(log.events[position - 1]?.line);
   for (const id of ["id 0", "id 3", "never"])
     expect(await listOf(indexes.idCandidates(id))).toEqual(log.findId(id).filter((position) => position <= last));
 }

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Staging } from "../../../src/durable/publish/staging.ts";
 import { pagesOf } from "../../../src/events/index/file/index-query.ts";
-import { hashItems } from "../../../src/events/index/key-hash.ts";
+import { hashItems } from "../../../src/events/index/keys/key-hash.ts";
 import { SealedIndex } from "../../../src/events/index/file/sealed-index.ts";
 import { imageOf } from "../../../src/events/index/build/segment-image.ts";
-import { UnusableIndex } from "../../../src/events/index/unusable-index.ts";
+import { UnusableIndex } from "../../../src/events/index/file/index-blocks.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import { asNewerFormat } from "../../durable/newer-format.ts";
 import { changedDisk, places, withDisk, type Place } from "../../durable/places.ts";

@@ -77,7 +77,7 @@ describe.each(places)("indexes shared by several processes on %s", (_, make) => 
     const place = await make();
     const log = new ModelLog(segmentsOf(7));
     const reader = indexesOf(place, log);
-    await reader.placeOf(1);
+    await reader.getLine(1);
     const builder = indexesOf(place, log);
     await builder.build();
     await builder.build();

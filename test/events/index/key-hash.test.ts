@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Filter, filterBitsOf } from "../../../src/events/index/file/filter.ts";
-import { hashOf } from "../../../src/events/index/key-hash.ts";
+import { hashOf } from "../../../src/events/index/keys/key-hash.ts";
 
 describe("the hash of a key", () => {
   it("never makes a type, a tag and an id the same key", () => {

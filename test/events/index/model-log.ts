@@ -1,13 +1,18 @@
 // A log that is a list, and the plainest way to ask it: what every index must agree with.
 import * as fc from "fast-check";
-import type { IndexedLine, LinePlace, Range, SealedSegment } from "../../../src/events/index/indexed-line.ts";
-import { keysOf, type IndexedEvent } from "../../../src/events/index/key-hash.ts";
+import type {
+  IndexedLine,
+  LineAddress,
+  PositionRange,
+  SealedSegment,
+} from "../../../src/events/index/keys/indexed-line.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
 import { matches, type Items } from "../../../src/events/model/query.ts";
 import { checksumOf } from "../../../src/format/checksum.ts";
 
 export class ModelLog {
   readonly segments: SealedSegment[] = [];
-  readonly events: { readonly event: IndexedEvent; readonly line: LinePlace }[] = [];
+  readonly events: { readonly event: IndexedEvent; readonly line: LineAddress }[] = [];
   /** Which segments were read, in order. */
   readonly scanned: number[] = [];
   readonly #lines = new Map<number, IndexedLine[]>();
@@ -51,7 +56,7 @@ export class ModelLog {
     yield* this.linesOf(segment.number);
   }.bind(this);
 
-  find(items: Items, { after, upTo }: Range, backwards: boolean): number[] {
+  find(items: Items, { after, upTo }: PositionRange, backwards: boolean): number[] {
     const found = this.events.flatMap(({ event }, index) =>
       index + 1 > after && index + 1 <= upTo && matches(items, event) ? [index + 1] : [],
     );
@@ -89,7 +94,7 @@ export const anyItems: fc.Arbitrary<Items> = fc.array(
 
 export interface Question {
   readonly items: Items;
-  readonly range: Range;
+  readonly range: PositionRange;
   readonly backwards: boolean;
 }
 

@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ActiveIndex } from "../../../src/events/index/memory/active-index.ts";
 import type { FindActive } from "../../../src/events/index/build/segment-image.ts";
-import { keysOf, type IndexedEvent } from "../../../src/events/index/key-hash.ts";
-import type { IndexedLine } from "../../../src/events/index/indexed-line.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
+import type { IndexedLine } from "../../../src/events/index/keys/indexed-line.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { createMemoryDisk } from "../../../src/ports/memory/disk.ts";
 import { nodeRandom } from "../../../src/ports/node/random.ts";
@@ -57,7 +57,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
             if (indexes.excludes(items, range.after))
               expect(log.find(items, { after: range.after, upTo: log.last }, false)).toEqual([]);
           }
-          for (const [at, { line }] of log.events.entries()) expect(await indexes.placeOf(at + 1)).toEqual(line);
+          for (const [at, { line }] of log.events.entries()) expect(await indexes.getLine(at + 1)).toEqual(line);
           for (const id of ["id-1", "id-2", "Sold", "never"])
             expect(await listOf(indexes.idCandidates(id))).toEqual(log.findId(id));
         };
@@ -102,7 +102,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       const log = new ModelLog(segmentsOf(8));
       const indexes = indexesOf(place, log);
       await expect(place.staging.disk.list(`${place.directory}/index`)).rejects.toMatchObject({ errno: "ENOENT" });
-      await indexes.placeOf(7);
+      await indexes.getLine(7);
       expect(log.scanned).toEqual([3]);
       expect(await namesIn(place)).toEqual(["0000000003-0000000003.idx"]);
     });
@@ -234,7 +234,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
           expect(found).toEqual(log.find(items, { after, upTo }, backwards));
         }
     for (const position of [1, 2, 17_999, 18_000, 36_000])
-      expect(await indexes.placeOf(position)).toEqual(log.events[position - 1]?.line);
+      expect(await indexes.getLine(position)).toEqual(log.events[position - 1]?.line);
   });
 
   it("reads neither a huge list nor a long past for a question about a rare tag near the end", async () => {
@@ -316,7 +316,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     expect(await listOf(indexes.candidates([{ types: [], tags: ["x"] }], { after: 0, upTo: Infinity }, false))).toEqual(
       [first + 1],
     );
-    expect(await indexes.placeOf(first + 1)).toEqual({ segment: 9_999_999_999, offset: 9, bytes: 41, first });
+    expect(await indexes.getLine(first + 1)).toEqual({ segment: 9_999_999_999, offset: 9, bytes: 41, first });
     await indexes.close();
   });
 
@@ -324,8 +324,8 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     const log = new ModelLog(segmentsOf(2));
     const indexes = indexesOf(await memoryPlace(), log);
     expect(() => indexes.add({ number: 3, first: 9, last: 9, length: 1, checksum: "00000000" })).toThrow(RangeError);
-    await expect(indexes.placeOf(0)).rejects.toThrow(RangeError);
-    await expect(indexes.placeOf(7)).rejects.toThrow(RangeError);
+    await expect(indexes.getLine(0)).rejects.toThrow(RangeError);
+    await expect(indexes.getLine(7)).rejects.toThrow(RangeError);
     expect(await listOf(indexes.candidates([{ types: [], tags: [] }], { after: 6, upTo: 99 }, false))).toEqual([]);
   });
 
@@ -336,7 +336,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     if (segment === undefined) throw new Error("no segment");
     const short = new SealedIndexes({ ...place, directory: `${place.directory}/index`, logId: "x", scan: log.scan });
     short.add({ ...segment, last: segment.last + 1 });
-    await expect(short.placeOf(1)).rejects.toSatisfy((error) => isHoldfastError(error, "CORRUPT"));
+    await expect(short.getLine(1)).rejects.toSatisfy((error) => isHoldfastError(error, "CORRUPT"));
     const failing = new SealedIndexes({
       ...place,
       directory: `${place.directory}/index`,
@@ -347,7 +347,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       },
     });
     failing.add(segment);
-    await expect(failing.placeOf(1)).rejects.toThrow("the log cannot be read");
+    await expect(failing.getLine(1)).rejects.toThrow("the log cannot be read");
     await expect(place.staging.disk.list(`${place.directory}/index`)).rejects.toMatchObject({ errno: "ENOENT" });
   });
 
@@ -357,7 +357,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     const build = indexes.build();
     await indexes.close();
     await expect(build).rejects.toMatchObject({ code: "CLOSED" });
-    await expect(indexes.placeOf(1)).rejects.toMatchObject({ code: "CLOSED" });
+    await expect(indexes.getLine(1)).rejects.toMatchObject({ code: "CLOSED" });
     expect(await place.staging.disk.list(place.temp)).toEqual([]);
   });
 
@@ -401,11 +401,11 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan: log.scan, pause });
     for (const segment of log.segments) indexes.add(segment);
     // For him alone: it is made without a pause.
-    expect(await indexes.placeOf(1)).toEqual(log.events[0]?.line);
+    expect(await indexes.getLine(1)).toEqual(log.events[0]?.line);
     // What the background has begun is finished for him from its next step on.
     const built = indexes.build();
     await begun.opened;
-    const place = indexes.placeOf(5);
+    const place = indexes.getLine(5);
     goOn.open();
     expect(await place).toEqual(log.events[4]?.line);
     await built;

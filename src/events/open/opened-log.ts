@@ -1,60 +1,61 @@
-// A log that is open: its parts, put together.
-import { ensureDirectory } from "../durable/publish/directory.ts";
-import { Ground } from "../durable/liveness/ground.ts";
-import { mustBeMeant } from "../durable/publish/record-file.ts";
-import { findGateKind, lockPathOf } from "../durable/gate/gate-record.ts";
-import { createLateStoreLock } from "../locks/store/late-store-lock.ts";
-import { createStoreLock, type StoreLock } from "../locks/store/store-lock.ts";
-import { makeId } from "../format/id.ts";
-import type { Ports } from "../ports/ports.ts";
-import { Appender } from "./append/appender.ts";
-import type { EventCodec } from "./model/codec.ts";
-import type { EventStoreOptions } from "./model/event-store.ts";
-import { EventReader } from "./log/read/event-reader.ts";
-import { LogGrowth } from "./log/read/growth.ts";
-import { joinOrLook } from "./log/open-permission.ts";
-import { LocalPublisher } from "./log/publish/local-publisher.ts";
-import { checkMode, decideLog, type LogRecord } from "./log/format/log-record.ts";
-import { findWholeLog, mustBeNew } from "./log/lost-log.ts";
-import { LogFiles } from "./log/log-files.ts";
-import type { Publisher } from "./log/publish/publisher.ts";
-import { SharePublisher } from "./log/publish/share-publisher.ts";
-import type { Tip } from "./log/format/tip.ts";
-import { LogView } from "./log/read/view.ts";
+// An open log: its parts put together, and the order in which a directory is opened.
+import { findGateKind, lockPathOf } from "../../durable/gate/gate-record.ts";
+import { Ground } from "../../durable/liveness/ground.ts";
+import { ensureDirectory } from "../../durable/publish/directory.ts";
+import { mustBeMeant } from "../../durable/publish/record-file.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { makeId } from "../../format/id.ts";
+import { createLateStoreLock } from "../../locks/store/late-store-lock.ts";
+import { createStoreLock, type StoreLock } from "../../locks/store/store-lock.ts";
+import { isUnwritable } from "../../ports/disk-error.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { Appender } from "../append/appender.ts";
+import { checkMode, decideLog, type LogRecord } from "../log/format/log-record.ts";
+import type { Tip } from "../log/format/tip.ts";
+import { LogFiles } from "../log/log-files.ts";
+import { LocalPublisher } from "../log/publish/local-publisher.ts";
+import type { Publisher } from "../log/publish/publisher.ts";
+import { SharePublisher } from "../log/publish/share-publisher.ts";
+import { EventReader } from "../log/read/event-reader.ts";
+import { LogGrowth } from "../log/read/growth.ts";
+import { LogView } from "../log/read/view.ts";
+import type { EventCodec } from "../model/codec.ts";
+import type { EventStoreOptions } from "../model/event-store.ts";
+import { findWholeLog, mustBeNew } from "./lost-log.ts";
 
 export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> {
   /** For tests that want many segments. */
   readonly segmentBytesMax?: number | undefined;
 }
 
-/** Together as long as a turn with the gate. */
+/** Background work waits for the appender at most this long: as long as the appender keeps the gate. */
 const looksMax = 4;
 const lookMs = 5;
 
 export class OpenedLog {
-  readonly place: LogFiles;
+  readonly files: LogFiles;
   readonly publisher: Publisher;
   readonly view: LogView;
   readonly reader: EventReader;
   readonly appender: Appender;
-  readonly hints: LogGrowth;
+  readonly growth: LogGrowth;
   readonly lock: StoreLock;
 
-  /** `AppenderClass`: what appends here, the real one or a known-wrong variant. */
+  /** `AppenderClass`: the real one, or a known-wrong variant. */
   constructor(
-    place: LogFiles,
+    files: LogFiles,
     publisher: Publisher,
     lock: StoreLock,
     codec: EventCodec,
     AppenderClass: typeof Appender = Appender,
   ) {
-    const { ports } = place.ground;
-    this.place = place;
+    const { ports } = files.ground;
+    this.files = files;
     this.publisher = publisher;
     this.lock = lock;
-    this.view = new LogView(place, () => this.#giveWay());
-    this.reader = new EventReader(place, this.view, codec);
-    this.hints = new LogGrowth(ports, place.directory, async () => (await publisher.tip()).position);
+    this.view = new LogView(files, () => this.#giveWay());
+    this.reader = new EventReader(files, this.view, codec);
+    this.growth = new LogGrowth(ports, files.directory, async () => (await publisher.tip()).position);
     this.appender = new AppenderClass({ ports, lock, publisher, view: this.view, reader: this.reader });
   }
 
@@ -63,7 +64,7 @@ export class OpenedLog {
     checkChoice(options, "mode", ["local", "share"]);
     checkChoice(options, "durability", ["fsync", "none"]);
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
-    // Before anything is written: a newer format is refused here, a log that has lost its record, and one that this machine must not touch.
+    // Before anything is written: refuses a newer format, a log without its record, and a log that this machine must not touch.
     const known = await findWholeLog(ports.disk, directory);
     mustBeMeant({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
@@ -81,9 +82,9 @@ export class OpenedLog {
       const record = known ?? (await decide(ground, directory, lock, options));
       checkMode(record, directory, ports.disk.volume);
       const isSynced = durability !== "none" || record.mode === "share";
-      const place = new LogFiles(ground, directory, record.id, { isSynced, segmentBytesMax });
-      const publisher = record.mode === "local" ? await openLocal(place, lock) : await SharePublisher.open(place);
-      const log = new OpenedLog(place, publisher, lock, codec);
+      const files = new LogFiles(ground, directory, record.id, { isSynced, segmentBytesMax });
+      const publisher = record.mode === "local" ? await openLocal(files, lock) : await SharePublisher.open(files);
+      const log = new OpenedLog(files, publisher, lock, codec);
       try {
         const tip = await log.advance();
         if (tip.segment === 0 && known !== undefined && ports.disk.volume.kind === "local")
@@ -92,7 +93,7 @@ export class OpenedLog {
         await log.close();
         throw error;
       }
-      // What dead processes have left in the ground. Whatever stands in the way, as where nothing can be written: the next one who opens it comes by here too.
+      // Removes what dead processes left in the ground. It may fail, as where nothing can be written: the next opening tries again.
       await ground.sweep().catch(() => undefined);
       return log;
     } catch (error) {
@@ -102,29 +103,55 @@ export class OpenedLog {
     }
   }
 
-  /** The published tip, with the view on it. */
+  /** The published tip. The view is there when this resolves. */
   async advance(): Promise<Tip> {
     const tip = await this.publisher.tip();
     await this.view.advance(tip);
     return tip;
   }
 
-  /** For work in the background. Calls to a local disk let nobody else in between, and whoever has the gate is waited for by all: but not for ever. */
+  /** For background work: a call to a local disk blocks, and all writers wait for the holder of the gate. */
   async #giveWay(): Promise<void> {
-    const { clock } = this.place.ground.ports;
+    const { clock } = this.files.ground.ports;
     await clock.sleep(0);
     for (let look = 0; look < looksMax && this.appender.hasGate; look++) await clock.sleep(lookMs);
   }
 
   async close(): Promise<void> {
     await this.appender.drained();
-    this.hints.close();
+    this.growth.close();
     await this.view.close();
     await this.reader.close();
     await this.publisher.close();
     await this.lock.close();
-    await this.place.ground.close();
+    await this.files.ground.close();
   }
+}
+
+/**
+ * An opening joins the ground and opens the gate, and both write beside the log. Reading needs neither: where nothing can
+ * be written (no permission, a read-only mount, a full disk), `look` opens an existing log without them, and the first
+ * write tries them again. Without `look`: NO_PERMISSION tells what to do.
+ */
+export async function joinOrLook<T>(
+  directory: string,
+  join: () => Promise<T>,
+  look: (() => Promise<T>) | undefined,
+): Promise<T> {
+  try {
+    return await join();
+  } catch (error) {
+    if (!isUnwritable(error)) throw error;
+    if (look === undefined) throw explained(directory, error);
+    return await look();
+  }
+}
+
+/** Explains the refusal as a whole, not only the first call that failed. */
+function explained(directory: string, error: unknown): unknown {
+  if (!isHoldfastError(error, "NO_PERMISSION")) return error;
+  const message = `This process may not write to ${directory}: it can read a log there, but neither make one nor append to it. Let this user write there, and to .holdfast, segments and .store.lock in it. Nothing was changed. The first call that failed: ${error.message}.`;
+  return holdfastError("NO_PERMISSION", message, { path: directory }, error);
 }
 
 function checkChoice(options: LogOptions, name: "mode" | "durability", choices: readonly string[]): void {
@@ -141,8 +168,8 @@ async function openLate(ports: Ports, directory: string, open: () => Promise<Sto
   return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(directory, open, undefined));
 }
 
-async function openLocal(place: LogFiles, lock: StoreLock): Promise<LocalPublisher> {
-  const publisher = new LocalPublisher(place);
+async function openLocal(files: LogFiles, lock: StoreLock): Promise<LocalPublisher> {
+  const publisher = new LocalPublisher(files);
   try {
     await publisher.settle(() => lock.tryAcquire());
   } catch (error) {
@@ -155,7 +182,7 @@ async function openLocal(place: LogFiles, lock: StoreLock): Promise<LocalPublish
 async function decide(ground: Ground, directory: string, lock: StoreLock, { mode }: LogOptions): Promise<LogRecord> {
   const { clock, random, disk } = ground.ports;
   const id = makeId(clock.wallMs(), random.bytes(16));
-  // An OS lock is a fence where one kernel serves all; anywhere else the chain has to be.
+  // An OS lock is a fence where one kernel serves all processes; anywhere else the chain is.
   const proposal: LogRecord = { id, mode: mode ?? (lock.gate === "os" ? "local" : "share") };
   checkMode(proposal, directory, disk.volume);
   return await decideLog(ground.staging, directory, proposal);

@@ -2,7 +2,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { keysOf } from "../../src/events/index/keys/key-hash.ts";
-import { encodeContent, encodeLine, type EventHead, type LineContent } from "../../src/events/log/format/line.ts";
+import { encodeContent, encodeLine, type LineContent } from "../../src/events/log/format/line.ts";
+import type { EventHead } from "../../src/events/model/stored-event.ts";
 import { readLine, type ReadLine } from "../../src/events/log/read/line-keys.ts";
 
 function read(content: LineContent, first = 7): ReadLine {

@@ -1,5 +1,6 @@
 // Append calls that wait for their batch, in the order in which they are judged.
-import type { EventHead, Retag } from "../log/format/line.ts";
+import type { Retag } from "../log/format/line.ts";
+import type { EventHead } from "../model/stored-event.ts";
 import type { Appended } from "../model/event-store.ts";
 import type { Items } from "../model/query.ts";
 

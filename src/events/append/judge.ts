@@ -4,7 +4,7 @@ import type { SequencedEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Appended } from "../model/event-store.ts";
 import type { EventReader, StoredEvent } from "../log/read/event-reader.ts";
-import type { EventBody, EventHead } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "../model/stored-event.ts";
 import type { LogView } from "../log/read/view.ts";
 import type { Call } from "./call-queue.ts";
 import { PendingEvents } from "./pending.ts";

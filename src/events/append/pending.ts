@@ -1,5 +1,5 @@
 // The accepted events of a batch, not written yet: later calls are judged as if they were published.
-import type { EventBody, EventHead } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "../model/stored-event.ts";
 import type { StoredEvent } from "../log/read/event-reader.ts";
 import { matchesItem, type Items } from "../model/query.ts";
 

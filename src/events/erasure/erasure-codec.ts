@@ -2,7 +2,7 @@
 import type { NewEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { DecodedBody, EventCodec, StoredBody } from "../model/codec.ts";
-import type { EventHead } from "../log/format/line.ts";
+import type { EventHead } from "../model/stored-event.ts";
 import { jsonOf, invalid } from "../model/new-event.ts";
 import type { SubjectKeys } from "../model/subject-keys.ts";
 import { unreadable } from "../model/unreadable.ts";

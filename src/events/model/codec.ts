@@ -1,6 +1,6 @@
 // What becomes of an event between the user's hands and the log, both ways: validation, versions, secrets.
 import type { NewEvent } from "../../common.ts";
-import type { EventBody, EventHead } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "./stored-event.ts";
 
 /** A body as it is stored. */
 export interface StoredBody extends EventBody {

@@ -1,7 +1,7 @@
 // The codec that knows schemas: events are validated and numbered when they are appended, and lifted to the current version when they are read.
 import type { NewEvent } from "../../common.ts";
 import { plainCodec, type DecodedBody, type EventCodec, type StoredBody } from "./codec.ts";
-import type { EventHead } from "../log/format/line.ts";
+import type { EventHead } from "./stored-event.ts";
 import type { EventSchemas, StandardSchema } from "./schema.ts";
 import { unreadable } from "./unreadable.ts";
 import { validate } from "./validation.ts";

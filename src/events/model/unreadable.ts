@@ -1,6 +1,6 @@
 // The error for an event that is stored and that this program cannot make sense of.
 import { holdfastError } from "../../errors.ts";
-import type { EventHead } from "../log/format/line.ts";
+import type { EventHead } from "./stored-event.ts";
 
 /** EVENT_INVALID, by the id of the event, which finds it. */
 export function unreadable(

@@ -6,7 +6,8 @@ import { ActiveIndex } from "../index/memory/active-index.ts";
 import type { LineAddress } from "../index/keys/indexed-line.ts";
 import { keysOf } from "../index/keys/key-hash.ts";
 import type { LineReader } from "../log/read/line-reader.ts";
-import type { EventHead, Line, StoredCondition } from "../log/format/line.ts";
+import type { Line, StoredCondition } from "../log/format/line.ts";
+import type { EventHead } from "../model/stored-event.ts";
 import { Retags } from "../log/read/retags.ts";
 import { matches } from "../model/query.ts";
 

@@ -1,14 +1,8 @@
 // What a line must look like. A checksum says that it is what somebody wrote; whether that makes sense is looked at here, before anything else touches it.
 import { isUtf8 } from "node:buffer";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
-import {
-  lineBytesMax,
-  type EventBody,
-  type EventHead,
-  type Line,
-  type Retag,
-  type StoredCondition,
-} from "../log/format/line.ts";
+import { lineBytesMax, type Line, type Retag, type StoredCondition } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "../model/stored-event.ts";
 
 const payloadMark = ',"payload":[';
 

@@ -3,27 +3,11 @@
 import { crc32 } from "node:zlib";
 import { holdfastError } from "../../../errors.ts";
 import type { Items } from "../../model/query.ts";
+import type { EventBody, EventHead } from "../../model/stored-event.ts";
 import { hexOf, type Tip } from "./tip.ts";
 
 /** Larger content belongs into a file beside the log. */
 export const lineBytesMax: number = 16 * 1024 * 1024;
-
-/** The part of an event that an index needs. */
-export interface EventHead {
-  readonly type: string;
-  readonly tags: readonly string[];
-  readonly id: string;
-  /** The caller chose the id, and may append the event again with it. */
-  readonly given?: true;
-}
-
-/** The part of an event that only readers need. */
-export interface EventBody {
-  readonly data: unknown;
-  readonly metadata?: Readonly<Record<string, unknown>>;
-  /** The version of the schema that `data` was written by. Absent: 1. */
-  readonly version?: number;
-}
 
 export interface StoredCondition {
   readonly if: Items;

@@ -4,7 +4,7 @@ import type { EventCodec } from "../../model/codec.ts";
 import type { LineAddress, PositionRange } from "../../index/keys/indexed-line.ts";
 import { matches, type Items } from "../../model/query.ts";
 import { LineReader } from "./line-reader.ts";
-import type { EventBody, EventHead } from "../format/line.ts";
+import type { EventBody, EventHead } from "../../model/stored-event.ts";
 import type { LogFiles } from "../log-files.ts";
 import { damaged, EventLoopYield, lineOf, scanPublished } from "./scan.ts";
 import { readHeader, segmentPath } from "../format/segment.ts";

@@ -1,4 +1,5 @@
-// The subpath "holdfast/events": a DCB event store that many processes and machines append to at once.
+// The subpath "holdfast/events": a DCB event store that many processes and machines append to at
+// once.
 import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { createMemoryHost } from "../ports/memory/host.ts";
@@ -81,7 +82,10 @@ const eventStoreOptions: OptionNames<EventStoreOptions> = {
   id: true,
 };
 
-/** Opens the log in `directory`; makes it if there is none. `memory:` is a new log each time, as `memoryEvents`. */
+/**
+ * Opens the log in `directory`; makes it if there is none. `memory:` is a new log each time, as
+ * `memoryEvents`.
+ */
 export async function openEvents<E extends NewEvent = NewEvent>(
   directory: string | URL,
   options: EventStoreOptions<E> = {},
@@ -107,7 +111,10 @@ function memoryStore<E extends NewEvent>(options: EventStoreOptions<E>): LogEven
   return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options) }, options);
 }
 
-/** Given these events, when, then. With schemas, pass a store: `given([…], memoryEvents({ schemas }))`. */
+/**
+ * Given these events, when, then. With schemas, pass a store: `given([…], memoryEvents({ schemas
+ * }))`.
+ */
 export function given<E extends NewEvent = NewEvent>(
   events: readonly E[] = [],
   store: EventStore<E> = memoryEvents<E>(),
@@ -115,7 +122,10 @@ export function given<E extends NewEvent = NewEvent>(
   return givenOn(events, store);
 }
 
-/** Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes it if need be; needs no close. */
+/**
+ * Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes
+ * it if need be; needs no close.
+ */
 export async function openSubjectKeys(directory: string | URL): Promise<SubjectKeys> {
   const path = directoryOf(directory);
   return await DirectorySubjectKeys.open(await openNodePorts(path), path);
@@ -126,7 +136,10 @@ export function memorySubjectKeys(): SubjectKeys {
   return new MemorySubjectKeys(nodeMemoryBase.random);
 }
 
-/** The log that `location` means: a directory of its own, or a store with a log named `log` (default "main"). Makes nothing. */
+/**
+ * The log that `location` means: a directory of its own, or a store with a log named `log` (default
+ * "main"). Makes nothing.
+ */
 export async function locateEvents(
   location: string | URL,
   { log = "main" }: { log?: string | undefined } = {},
@@ -142,8 +155,8 @@ export async function verifyEvents(directory: string | URL, options: VerifyOptio
 }
 
 /**
- * The whole log as NDJSON, in chunks of whole lines, with a record before and one after them. With `upTo` also for a log
- * that is damaged behind that position. NOT_A_STORE, CORRUPT.
+ * The whole log as NDJSON, in chunks of whole lines, with a record before and one after them. With
+ * `upTo` also for a log that is damaged behind that position. NOT_A_STORE, CORRUPT.
  */
 export async function* exportEvents(
   directory: string | URL,
@@ -153,8 +166,8 @@ export async function* exportEvents(
 }
 
 /**
- * As `read` of a store, for a log that is too damaged to be opened, up to a position before the damage, which
- * `verifyEvents` reports. NOT_A_STORE, CORRUPT.
+ * As `read` of a store, for a log that is too damaged to be opened, up to a position before the
+ * damage, which `verifyEvents` reports. NOT_A_STORE, CORRUPT.
  */
 export async function* salvageEvents(
   directory: string | URL,
@@ -165,9 +178,9 @@ export async function* salvageEvents(
 }
 
 /**
- * Imports an export into a log that is empty or has a beginning of it, with the same positions, ids and times. A repeated
- * import adds nothing. LOG_REWOUND where the log differs; CORRUPT for an export that is not whole: lines before that
- * point stay imported.
+ * Imports an export into a log that is empty or has a beginning of it, with the same positions, ids
+ * and times. A repeated import adds nothing. LOG_REWOUND where the log differs; CORRUPT for an
+ * export that is not whole: lines before that point stay imported.
  */
 export async function importEvents(
   directory: string | URL,

@@ -1,4 +1,5 @@
-// The event store on a log: checks what a caller gives, and passes it on to the parts of the open log.
+// The event store on a log: checks what a caller gives, and passes it on to the parts of the open
+// log.
 import type { Cancel, NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import type { Ground } from "../durable/liveness/ground.ts";
 import { checkTimeout } from "../durable/wait/deadline.ts";
@@ -52,7 +53,10 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   #closing: Promise<void> | undefined;
   /** Set once the loops have drained: until then they read and checkpoint their current batch. */
   #isClosed = false;
-  /** The highest position that a caller here was told: it is published, also if the view is not there yet. */
+  /**
+   * The highest position that a caller here was told: it is published, also if the view is not
+   * there yet.
+   */
   #told = 0;
   /** Sealed segments that were given to the background build. */
   #indexed = 0;
@@ -178,7 +182,8 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     if (log !== undefined) await endFollowing(this.#access);
     this.#isClosed = true;
     if (log === undefined) return;
-    // A merge may take a minute, so it is ended. The index of one segment takes a moment, and is finished.
+    // A merge may take a minute, so it is ended. The index of one segment takes a moment, and is
+    // finished.
     log.view.endMerges();
     await this.#building;
     await log.close();

@@ -1,5 +1,5 @@
-// The upkeep of a log, one call each: verify, export, import, rebuild indexes. Only an import makes a log where there is
-// none.
+// The upkeep of a log, one call each: verify, export, import, rebuild indexes. Only an import makes
+// a log where there is none.
 import type { SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { Ports } from "../ports/ports.ts";

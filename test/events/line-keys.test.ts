@@ -1,4 +1,5 @@
-// What is read of a line from its bytes is what JSON would say is in it, whatever that is.
+// The keys read from the bytes of a line are those that JSON would give, whatever the line has in
+// it.
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { keysOf } from "../../src/events/index/keys/key-hash.ts";
@@ -14,7 +15,7 @@ function read(content: LineContent, first = 7): ReadLine {
 const plain: EventHead = { type: "Sold", tags: ["sale:1", "till:03"], id: "0193" };
 const payload = [JSON.stringify({ data: { events: [{ type: "Other", tags: ["x"], id: "y" }] } })];
 
-// The parts that a line is made of, and what JSON escapes or UTF-8 makes longer, in every order.
+// Parts of a line, characters that JSON escapes, and long ones of UTF-8, in every order.
 const text = fc
   .array(
     fc.constantFrom('"', "\\", "{", "}", "[", "]", ",", ":", ',"events":[', ',"payload":[', "ä", "€", "😀", "a", " "),

@@ -1,6 +1,6 @@
-// A container may have its own boot id (systemd-nspawn, LXC), or none, and share a folder with its host. To each of the
-// two, the head of the other looked like one from before a restart: lines behind it were taken for durable, also those
-// that a living writer had not published yet.
+// A container may have its own boot id (systemd-nspawn, LXC), or none, and share a folder with its
+// host. To each of the two, the head of the other looked like one from before a restart: lines
+// behind it were taken for durable, also those that a living writer had not published yet.
 import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { plainCodec } from "../../src/events/model/codec.ts";

@@ -1,16 +1,17 @@
-// An append, from the call to its answer. Calls queue, and the holder of the gate writes for all of them:
+// An append, from the call to its answer. Calls queue, and the holder of the gate writes for all:
 //
-//   queue      the call waits for its batch                                                       call-queue.ts
-//   gate       one process writes at a time; a call waits as long as its timeout                  gate-wait.ts
-//   catch up   the view reads up to the published tip                                             log/read/view.ts
-//   judge      every call of the batch, in order: known ids first, then its condition             judge.ts, pending.ts
-//   begin      a write session, if any call was accepted; a tip that has moved: judge again       log/publish/
-//   write      the lines of all accepted calls: one write, one sync                               log/publish/
-//   publish    the new tip: now the lines count                                                   log/publish/
-//   answer     all calls of the batch; the last answer of a turn when the gate is free            batch.ts
+//   queue     the call waits for its batch                                   call-queue.ts
+//   gate      one process writes at a time; a call waits for its timeout     gate-wait.ts
+//   catch up  the view reads up to the published tip                         log/read/view.ts
+//   judge     every call of the batch, in order: known ids, then condition   judge.ts, pending.ts
+//   begin     a write session, if a call was accepted; if the tip has
+//             moved, all calls are judged again                              log/publish/
+//   write     the lines of all accepted calls: one write, one sync           log/publish/
+//   publish   the new tip: now the lines count                               log/publish/
+//   answer    all calls; the last one of a turn when the gate is free        batch.ts
 //
-// Refused calls reach the disk at no point. A refusal that rests on a call of the same batch is told only after the
-// publish, and judged again if the batch fails.
+// Refused calls reach the disk at no point. A refusal that rests on a call of the same batch is
+// told only after the publish, and judged again if the batch fails.
 import { onAbort } from "../../durable/wait/on-abort.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store/store-lock.ts";
@@ -25,7 +26,9 @@ import { CallQueue, type AppendRequest, type Call } from "./call-queue.ts";
 import { GateWait } from "./gate-wait.ts";
 import { Judge, type Verdict } from "./judge.ts";
 
-/** How long the gate is kept while other processes wait for it: a hand-over costs more than a batch. */
+/**
+ * How long the gate is kept while other processes wait for it: a hand-over costs more than a batch.
+ */
 const quantumMs = 20;
 const microtasksToComeAgain = 16;
 /** A disk that hangs must not also fill the memory. */
@@ -63,7 +66,10 @@ export class Appender {
     return this.#hasGate;
   }
 
-  /** Resolves when the events are durable. Once its batch is formed, a call cannot be cancelled any more. */
+  /**
+   * Resolves when the events are durable. Once its batch is formed, a call cannot be cancelled any
+   * more.
+   */
   append(request: AppendRequest): Promise<Appended> {
     request.signal?.throwIfAborted();
     if (this.#queue.size >= queueMax)
@@ -109,11 +115,13 @@ export class Appender {
   }
 
   /**
-   * A turn with the gate: batch after batch, until the queue is empty or another process has waited for a quantum.
+   * A turn with the gate: batch after batch, until the queue is empty or another process has waited
+   * for a quantum.
    *
-   * One call stays unanswered until the gate is free: if the only caller of a process computes for seconds after its
-   * answer, it keeps no other process out. A process with several callers keeps the gate for its quantum: the callers
-   * that were answered come again, and a hand-over for each batch would cost a third of the throughput.
+   * One call stays unanswered until the gate is free: if the only caller of a process computes for
+   * seconds after its answer, it keeps no other process out. A process with several callers keeps
+   * the gate for its quantum: the callers that were answered come again, and a hand-over for each
+   * batch would cost a third of the throughput.
    */
   async #workUnder(hold: StoreHold): Promise<void> {
     this.#hasGate = true;
@@ -130,7 +138,8 @@ export class Appender {
         }
         this.#giveAnswers(this.#answers.length - 1);
         if (this.#queue.size === 0) await this.#letComeAgain();
-        // The lock file was deleted, and another writer may be inside: enter again by the new lock file.
+        // The lock file was deleted, and another writer may be inside: enter again by the new lock
+        // file.
         if (this.#hasFailed && hold.signal.aborted) break;
       } while (this.#queue.size > 0 && (await mayGoOn()));
     } finally {
@@ -154,7 +163,10 @@ export class Appender {
     for (let turn = 0; turn < microtasksToComeAgain; turn++) await Promise.resolve();
   }
 
-  /** Answers all of `batch`, or puts calls back that are to be judged again. Returns the session, if it may go on. */
+  /**
+   * Answers all of `batch`, or puts calls back that are to be judged again. Returns the session, if
+   * it may go on.
+   */
   async #writeBatch(
     hold: StoreHold,
     begun: WriteSession | undefined,
@@ -170,7 +182,8 @@ export class Appender {
       let judged = await this.#judge(batch);
       if (hasAccepted(judged)) {
         session ??= await publisher.begin(hold, tip);
-        // A dead writer left lines, or another writer published since. Not by `view.tip`: a reader of this process may have moved it.
+        // A dead writer left lines, or another writer published since. Not by `view.tip`: a reader
+        // of this process may have moved it.
         if (!isSameTip(judged.at, session.published)) {
           await view.advance(session.published);
           judged = await this.#judge(batch);
@@ -232,7 +245,8 @@ export class Appender {
     for (const { retag } of accepted) if (retag !== undefined) this.#parts.view.retags.add(retag);
     this.#parts.view.addOwn(from, next, lines);
     this.#answers.push(...calls);
-    // Calls queued meanwhile need another session: after a last publish, another writer may write at this offset.
+    // Calls queued meanwhile need another session: after a last publish, another writer may write
+    // at this offset.
     if (isLast) await session.close();
     return !isLast;
   }

@@ -59,7 +59,9 @@ export function encode(from: Tip, calls: readonly Call[], time: string): Encoded
   return { bytes: Buffer.from(text), lines, next };
 }
 
-/** Adds the ids to OUTCOME_UNKNOWN: the caller can safely append the same events again with them. */
+/**
+ * Adds the ids to OUTCOME_UNKNOWN: the caller can safely append the same events again with them.
+ */
 export function withIds(error: unknown, { heads }: Call): unknown {
   if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) return error;
   const ids = heads.map(({ id }) => id);

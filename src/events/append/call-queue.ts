@@ -11,7 +11,10 @@ export interface AppendRequest {
   /** The part of its line that does not depend on its position. */
   readonly content: string;
   readonly heads: readonly EventHead[];
-  /** The JSON of each body: the caller may change its objects, and what is judged is what will be read. */
+  /**
+   * The JSON of each body: the caller may change its objects, and what is judged is what will be
+   * read.
+   */
   readonly payload: readonly string[];
   readonly condition?: { readonly items: Items; readonly after: number } | undefined;
   readonly retag?: Retag | undefined;

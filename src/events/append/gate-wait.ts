@@ -1,5 +1,5 @@
-// Waiting for the gate on behalf of all queued calls: each call waits only as long as its own timeout, also one that is
-// queued while the wait is under way.
+// Waiting for the gate on behalf of all queued calls: each call waits only as long as its own
+// timeout, also one that is queued while the wait is under way.
 import type { BlockingLock } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store/store-lock.ts";

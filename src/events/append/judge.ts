@@ -1,4 +1,5 @@
-// Judges a batch: each call in the order of the queue, against the published events and the calls accepted before it.
+// Judges a batch: each call in the order of the queue, against the published events and the calls
+// accepted before it.
 import { isDeepStrictEqual } from "node:util";
 import type { SequencedEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
@@ -14,7 +15,10 @@ const conflictsMax = 100;
 
 export type Verdict =
   | { readonly kind: "accepted"; readonly appended: Appended }
-  /** `needsBatch`: it rests on a call of this batch. It is told when the batch is durable, and judged again if that fails. */
+  /**
+   * `needsBatch`: it rests on a call of this batch. It is told when the batch is durable, and
+   * judged again if that fails.
+   */
   | { readonly kind: "repeated"; readonly appended: Appended; readonly needsBatch: boolean }
   | { readonly kind: "refused"; readonly error: unknown; readonly needsBatch: boolean };
 
@@ -26,7 +30,10 @@ export class Judge {
   readonly #head: number;
   #position: number;
 
-  /** The view must be at the published tip, and no other writer may publish until the batch is written. */
+  /**
+   * The view must be at the published tip, and no other writer may publish until the batch is
+   * written.
+   */
   constructor(view: LogView, reader: EventReader, time: string) {
     this.#view = view;
     this.#reader = reader;
@@ -35,7 +42,10 @@ export class Judge {
     this.#position = this.#head;
   }
 
-  /** Undefined when the answer may need a read: then `judge` gives it. Most calls are judged here, without a promise. */
+  /**
+   * Undefined when the answer may need a read: then `judge` gives it. Most calls are judged here,
+   * without a promise.
+   */
   tryJudge(call: Call): Verdict | undefined {
     const { heads, condition } = call;
     if (heads.some(({ given }) => given === true)) return undefined;
@@ -123,7 +133,9 @@ function isEqual(event: StoredEvent, head: EventHead, payload: string): boolean 
   );
 }
 
-/** An event without metadata reads as one with empty metadata, and may be appended again like that. */
+/**
+ * An event without metadata reads as one with empty metadata, and may be appended again like that.
+ */
 function comparable(body: EventBody): unknown {
   return { metadata: {}, ...body };
 }

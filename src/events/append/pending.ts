@@ -1,4 +1,5 @@
-// The accepted events of a batch, not written yet: later calls are judged as if they were published.
+// The accepted events of a batch, not written yet: later calls are judged as if they were
+// published.
 import type { EventBody, EventHead } from "../model/stored-event.ts";
 import type { StoredEvent } from "../log/read/event-reader.ts";
 import { matchesItem, type Items } from "../model/query.ts";
@@ -39,7 +40,10 @@ export class PendingEvents {
     return [...found].sort((one, other) => one.position - other.position);
   }
 
-  /** The shortest list that has all matches. By type only without a tag: lists of types are long, and several need a union. */
+  /**
+   * The shortest list that has all matches. By type only without a tag: lists of types are long,
+   * and several need a union.
+   */
   #candidates({ types, tags }: Items[number]): readonly StoredEvent[] {
     if (tags.length === 0)
       return types.length === 0 ? this.#events : types.flatMap((type) => this.#byType.get(type) ?? []);

@@ -1,5 +1,5 @@
-// Index files made, merged, and removed when a merged one covers them. Only a cache: what fails here is made when a
-// reader needs it.
+// Index files made, merged, and removed when a merged one covers them. Only a cache: what fails
+// here is made when a reader needs it.
 import { UnusableIndex } from "./file/index-blocks.ts";
 import type { SealedIndex } from "./file/sealed-index.ts";
 import type { IndexSet } from "./index-set.ts";
@@ -34,7 +34,8 @@ export class IndexCompaction {
     this.#set.lookAgain();
     for (const range of plan)
       if (this.#store.isWritable) await (butNewest ? this.#makeBut(newest, range) : this.#make(range));
-    // Not the parts of the newest merge: a reader that does not know the last segment yet would make them again.
+    // Not the parts of the newest merge: a reader that does not know the last segment yet would
+    // make them again.
     const isDone = (range: MergeRange): boolean =>
       range.level > 0 && range.segments.at(-1) !== newest && this.#set.isOpen(range);
     if (this.#store.isWritable) await this.#store.removeParts(plan.filter(isDone));
@@ -57,7 +58,10 @@ export class IndexCompaction {
     return undefined;
   }
 
-  /** All of a range that does not need the index of `newest`. If the merged one exists, its parts may be gone. */
+  /**
+   * All of a range that does not need the index of `newest`. If the merged one exists, its parts
+   * may be gone.
+   */
   async #makeBut(newest: SealedSegment | undefined, range: MergeRange): Promise<void> {
     if (range.segments.at(-1) !== newest) return void (await this.#make(range));
     if ((await this.#set.find(range)) !== undefined) return;

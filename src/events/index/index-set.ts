@@ -1,4 +1,5 @@
-// Which index answers for a position now: a merged one, or that of its segment, which is made from the log if need be.
+// Which index answers for a position now: a merged one, or that of its segment, which is made from
+// the log if need be.
 import type { SealedIndex } from "./file/sealed-index.ts";
 import { findActiveOf, type FindActive } from "./build/segment-image.ts";
 import { closed, type IndexStore } from "./index-store.ts";
@@ -7,8 +8,8 @@ import type { HashedItem } from "./keys/key-hash.ts";
 import { childrenOf, getRange, planOf, type MergeRange } from "./merge-range.ts";
 
 /**
- * A file that failed once is opened again: it may have been replaced. After two failures it is made anew. After three
- * the index stays in memory.
+ * A file that failed once is opened again: it may have been replaced. After two failures it is made
+ * anew. After three the index stays in memory.
  */
 const faultsOfFile = 2;
 const faultsOfDisk = 3;
@@ -90,7 +91,8 @@ export class IndexSet {
         range = getRange(childrenOf(range), position);
       }
       if (look > 1) return this.makeIndex(range);
-      // Another process may have merged it, and removed it, after this one looked for the merged one.
+      // Another process may have merged it, and removed it, after this one looked for the merged
+      // one.
       this.lookAgain();
     }
   }
@@ -122,7 +124,9 @@ export class IndexSet {
     });
   }
 
-  /** Drops an index that turned out to be unusable. One that is not in use any more was only closed. */
+  /**
+   * Drops an index that turned out to be unusable. One that is not in use any more was only closed.
+   */
   async discard(index: SealedIndex): Promise<void> {
     const { name } = index;
     if (this.#open.get(name) !== index) return;
@@ -168,8 +172,8 @@ export class IndexSet {
   }
 
   /**
-   * From now on this index answers, and those that it covers or replaces are closed. A reader of a closed one gets
-   * UnusableIndex, and asks `indexAt` again.
+   * From now on this index answers, and those that it covers or replaces are closed. A reader of a
+   * closed one gets UnusableIndex, and asks `indexAt` again.
    */
   async #hold(index: SealedIndex): Promise<SealedIndex> {
     if (this.#isClosed) await index.close();

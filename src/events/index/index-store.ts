@@ -1,4 +1,5 @@
-// Where the indexes of one log are kept: in files that all processes share, or in memory where nothing can be written.
+// Where the indexes of one log are kept: in files that all processes share, or in memory where
+// nothing can be written.
 import type { Staging } from "../../durable/publish/staging.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { openIndexFile, publishIndexFile, removeCovered } from "./file/index-file.ts";
@@ -17,7 +18,10 @@ export interface IndexStoreOptions extends ImageSource {
   /** Created with the first index file. */
   readonly directory: string;
   readonly logId: string;
-  /** Memory for indexes that cannot be written, without their filters. Default 24 MiB, about ten segments. */
+  /**
+   * Memory for indexes that cannot be written, without their filters. Default 24 MiB, about ten
+   * segments.
+   */
   readonly memoryBytesMax?: number | undefined;
 }
 
@@ -44,7 +48,10 @@ export class IndexStore {
     }
   }
 
-  /** Reads the segment and writes its index. It stays in memory if it cannot be written, or with `inMemory`. */
+  /**
+   * Reads the segment and writes its index. It stays in memory if it cannot be written, or with
+   * `inMemory`.
+   */
   async makeIndex(range: MergeRange, { inMemory }: { readonly inMemory: boolean }): Promise<SealedIndex> {
     const { logId, scan, findActive, pause } = this.#options;
     const make = (pausing?: typeof pause): Promise<Uint8Array> =>
@@ -90,7 +97,8 @@ export class IndexStore {
       await publishIndexFile(this.#options.staging, this.#pathOf(range), fill);
       return true;
     } catch (error) {
-      // No permission, a full disk, a lost reply: an index is a cache, and reads and appends go on without it.
+      // No permission, a full disk, a lost reply: an index is a cache, and reads and appends go on
+      // without it.
       if (!isHoldfastError(error)) throw error;
       this.isWritable = false;
       return false;

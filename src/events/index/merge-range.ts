@@ -1,9 +1,11 @@
-// Which sealed segments share an index: decided by their count alone, so that all processes use the same names without
-// asking each other.
+// Which sealed segments share an index: decided by their count alone, so that all processes use the
+// same names without asking each other.
 import { indexNameOf } from "./file/index-layout.ts";
 import type { SealedSegment } from "./keys/indexed-line.ts";
 
-/** A run of 6^level segments that begins at a multiple of 6^level. Once merged, it has one index. */
+/**
+ * A run of 6^level segments that begins at a multiple of 6^level. Once merged, it has one index.
+ */
 export interface MergeRange {
   readonly level: number;
   readonly segments: readonly SealedSegment[];
@@ -14,8 +16,8 @@ export interface MergeRange {
 }
 
 /**
- * Six and not ten: at 10 M events (333 segments of 30 000) at most 15 filters are asked instead of 20, and each event
- * is merged three times instead of twice.
+ * Six and not ten: at 10 M events (333 segments of 30 000) at most 15 filters are asked instead of
+ * 20, and each event is merged three times instead of twice.
  */
 export const segmentsPerMerge = 6;
 /** 1296 segments, about 50 M events: a larger merge would take minutes and save one filter. */

@@ -1,4 +1,5 @@
-// The index of all sealed segments, asked as one. Its files are made, merged and replaced meanwhile; no answer changes.
+// The index of all sealed segments, asked as one. Its files are made, merged and replaced
+// meanwhile; no answer changes.
 import type { Items } from "../model/query.ts";
 import { pagesOf } from "./file/index-query.ts";
 import { IndexCompaction, type BuildOptions } from "./index-compaction.ts";
@@ -10,8 +11,9 @@ import type { FindActive } from "./build/segment-image.ts";
 import { UnusableIndex } from "./file/index-blocks.ts";
 
 /**
- * Finds candidates by hash: the caller compares each with its line. No match is ever missing: where an index file is
- * unusable, the log is read, and the file is replaced. Errors of `scan` pass through. CLOSED after `close`.
+ * Finds candidates by hash: the caller compares each with its line. No match is ever missing: where
+ * an index file is unusable, the log is read, and the file is replaced. Errors of `scan` pass
+ * through. CLOSED after `close`.
  */
 export class SealedIndexes {
   readonly #store: IndexStore;
@@ -52,8 +54,8 @@ export class SealedIndexes {
   }
 
   /**
-   * True when memory alone tells that no event after `after` matches. False tells nothing: `candidates` answers then,
-   * and loads the filters.
+   * True when memory alone tells that no event after `after` matches. False tells nothing:
+   * `candidates` answers then, and loads the filters.
    */
   excludes(items: Items, after: number): boolean {
     return after >= this.last || this.#indexes.excludes(hashItems(items), after);
@@ -74,7 +76,10 @@ export class SealedIndexes {
     }
   }
 
-  /** Makes and merges files, as IndexCompaction. Where they cannot be written, indexes stay in memory. */
+  /**
+   * Makes and merges files, as IndexCompaction. Where they cannot be written, indexes stay in
+   * memory.
+   */
   async build(options?: BuildOptions): Promise<void> {
     await this.#compaction.build(options);
   }

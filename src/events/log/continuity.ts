@@ -1,5 +1,6 @@
-// Detects a log that was replaced, or put back to an older state, while a process has it open. Such a process knows of
-// lines that do not exist any more, so nothing that it judges or tells would be true.
+// Detects a log that was replaced, or put back to an older state, while a process has it open. Such
+// a process knows of lines that do not exist any more, so nothing that it judges or tells would be
+// true.
 import { holdfastError } from "../../errors.ts";
 import { emptyTip, isBefore, isEqualTip, isSameTip, type Tip } from "./format/tip.ts";
 
@@ -25,7 +26,10 @@ export class Continuity {
     return holdfastError("CLOSED", message, {});
   }
 
-  /** The tip that `look` finds. It must not be before the tip known when the look began: what counts is never taken back. */
+  /**
+   * The tip that `look` finds. It must not be before the tip known when the look began: what counts
+   * is never taken back.
+   */
   async following(look: () => Promise<Tip>): Promise<Tip> {
     this.mustHold();
     const known = this.#known;

@@ -1,10 +1,13 @@
-// What subscriptions, consumers and read models may know of an open log, beside its public interface.
+// What subscriptions, consumers and read models may know of an open log, beside its public
+// interface.
 //
-// Events never change, but two things can happen to them, and neither has a position: tags are added, so that a query
-// finds more than before; and a subject is forgotten, so that its data cannot be read any more. The rules for code that
-// keeps what it has read:
-// - It is valid until tags are added anywhere in the log. Then everything is read again, whatever the tags were.
-// - Events of a log with subjects that can be forgotten are never written to disk: plain text would outlive the key.
+// Events never change, but two things can happen to them, and neither has a position: tags are
+// added, so that a query finds more than before; and a subject is forgotten, so that its data
+// cannot be read any more. The rules for code that keeps what it has read:
+// - It is valid until tags are added anywhere in the log. Then everything is read again, whatever
+//   the tags were.
+// - Events of a log with subjects that can be forgotten are never written to disk: plain text would
+//   outlive the key.
 import type { Cancel } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -17,16 +20,22 @@ export interface LogAccess {
   readonly ground: Ground;
   /** The directory of the log. Consumers and projections make theirs in it. */
   readonly directory: string;
-  /** Resolves with the head once it is beyond `position`: by hints on a local disk, by polling on a network mount. */
+  /**
+   * Resolves with the head once it is beyond `position`: by hints on a local disk, by polling on a
+   * network mount.
+   */
   waitBeyond(position: number, options?: Cancel): Promise<number>;
   /** The head. Everything that this store appends after this call comes after it. */
   headBeforeAppends(): Promise<number>;
   /**
-   * The checksum of the line with this position, eight hex digits: it tells this log from a restored one. Undefined
-   * beyond the head; zeros for position 0.
+   * The checksum of the line with this position, eight hex digits: it tells this log from a
+   * restored one. Undefined beyond the head; zeros for position 0.
    */
   findChecksum(position: number): Promise<string | undefined>;
-  /** A checksum of all tags that were added to events. Code that keeps the result of a query compares it before it goes on. */
+  /**
+   * A checksum of all tags that were added to events. Code that keeps the result of a query
+   * compares it before it goes on.
+   */
   tagChecksum(): Promise<string>;
   /** The log was opened with keys of subjects: no plain text of it may be kept elsewhere. */
   readonly mayForget: boolean;

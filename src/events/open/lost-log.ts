@@ -1,5 +1,5 @@
-// A log that has lost some of its files can look like a new one, and appends would begin with position 1 again. The
-// files that are left tell the two apart.
+// A log that has lost some of its files can look like a new one, and appends would begin with
+// position 1 again. The files that are left tell the two apart.
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -8,7 +8,10 @@ import { findLog, type LogRecord } from "../log/format/log-record.ts";
 import { listSegments } from "../log/format/segment.ts";
 import { hasEpochs } from "../log/publish/tenure-chain.ts";
 
-/** The record of the log; undefined where there is no log yet. CORRUPT when it is missing beside files that are made after it. */
+/**
+ * The record of the log; undefined where there is no log yet. CORRUPT when it is missing beside
+ * files that are made after it.
+ */
 export async function findWholeLog(disk: Disk, directory: string): Promise<LogRecord | undefined> {
   const record = await findLog(disk, directory);
   const trace = record === undefined ? await findTrace(disk, directory) : undefined;
@@ -30,7 +33,10 @@ async function findTrace(disk: Disk, directory: string): Promise<string | undefi
   return (await hasEpochs(disk, directory)) ? `${directory}/tenures` : undefined;
 }
 
-/** The path of an index file, if there is one and no segment. Only on a local disk, where a listing is complete. */
+/**
+ * The path of an index file, if there is one and no segment. Only on a local disk, where a listing
+ * is complete.
+ */
 export async function findOrphanedIndex(disk: Disk, directory: string): Promise<string | undefined> {
   const index = (await namesIn(disk, `${directory}/index`)).find(isIndexName);
   if (index === undefined) return undefined;

@@ -28,7 +28,9 @@ export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> 
   readonly segmentBytesMax?: number | undefined;
 }
 
-/** Background work waits for the appender at most this long: as long as the appender keeps the gate. */
+/**
+ * Background work waits for the appender at most this long: as long as the appender keeps the gate.
+ */
 const looksMax = 4;
 const lookMs = 5;
 
@@ -64,7 +66,8 @@ export class OpenedLog {
     checkChoice(options, "mode", ["local", "share"]);
     checkChoice(options, "durability", ["fsync", "none"]);
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
-    // Before anything is written: refuses a newer format, a log without its record, and a log that this machine must not touch.
+    // Before anything is written: refuses a newer format, a log without its record, and a log that
+    // this machine must not touch.
     const known = await findWholeLog(ports.disk, directory);
     mustBeMeant({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
@@ -93,7 +96,8 @@ export class OpenedLog {
         await log.close();
         throw error;
       }
-      // Removes what dead processes left in the ground. It may fail, as where nothing can be written: the next opening tries again.
+      // Removes what dead processes left in the ground. It may fail, as where nothing can be
+      // written: the next opening tries again.
       await ground.sweep().catch(() => undefined);
       return log;
     } catch (error) {
@@ -110,7 +114,10 @@ export class OpenedLog {
     return tip;
   }
 
-  /** For background work: a call to a local disk blocks, and all writers wait for the holder of the gate. */
+  /**
+   * For background work: a call to a local disk blocks, and all writers wait for the holder of the
+   * gate.
+   */
   async #giveWay(): Promise<void> {
     const { clock } = this.files.ground.ports;
     await clock.sleep(0);
@@ -129,9 +136,10 @@ export class OpenedLog {
 }
 
 /**
- * An opening joins the ground and opens the gate, and both write beside the log. Reading needs neither: where nothing can
- * be written (no permission, a read-only mount, a full disk), `look` opens an existing log without them, and the first
- * write tries them again. Without `look`: NO_PERMISSION tells what to do.
+ * An opening joins the ground and opens the gate, and both write beside the log. Reading needs
+ * neither: where nothing can be written (no permission, a read-only mount, a full disk), `look`
+ * opens an existing log without them, and the first write tries them again. Without `look`:
+ * NO_PERMISSION tells what to do.
  */
 export async function joinOrLook<T>(
   directory: string,

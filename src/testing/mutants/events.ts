@@ -1,4 +1,5 @@
-// Known-wrong event logs: designs that were proposed, that others shipped, or that Holdfast had first.
+// Known-wrong event logs: designs that were proposed, that others shipped, or that Holdfast had
+// first.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { Appender } from "../../events/append/appender.ts";
 import { encodeHeader, listSegments, segmentPath } from "../../events/log/format/segment.ts";
@@ -37,7 +38,10 @@ class AdoptsInPlace extends Recovery {
   }
 }
 
-/** Goes on in the same segment after a failed write or sync: the next writer finds whole lines of failed appends. */
+/**
+ * Goes on in the same segment after a failed write or sync: the next writer finds whole lines of
+ * failed appends.
+ */
 class GoesOnAfterFailure extends LogTail {
   protected override async abandon(): Promise<void> {
     // Nothing is abandoned.

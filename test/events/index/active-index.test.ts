@@ -14,7 +14,7 @@ function activeOf(log: ModelLog): ActiveIndex {
 const all = [{ types: [], tags: [] }];
 
 describe("the index of the active segment", () => {
-  it("gives exactly the positions that a walk over the log gives, in both directions", () => {
+  it("gives exactly the positions of a walk over the log, in both directions", () => {
     fc.assert(
       fc.property(anySegments, fc.array(anyQuestion, { maxLength: 20 }), (segments, questions) => {
         const log = new ModelLog(segments);
@@ -27,7 +27,7 @@ describe("the index of the active segment", () => {
     );
   });
 
-  it("says that there is a candidate after a position if and only if there is one", () => {
+  it("reports a candidate after a position if and only if there is one", () => {
     fc.assert(
       fc.property(anySegments, fc.array(anyQuestion, { maxLength: 20 }), (segments, questions) => {
         const log = new ModelLog(segments);
@@ -41,7 +41,7 @@ describe("the index of the active segment", () => {
     );
   });
 
-  it("tells the line of each position, also between lines that have no events", () => {
+  it("gives the line of each position, also between lines without events", () => {
     fc.assert(
       fc.property(anySegments, (segments) => {
         const log = new ModelLog(segments);
@@ -53,7 +53,7 @@ describe("the index of the active segment", () => {
     );
   });
 
-  it("finds ids that were given, and never takes a tag or a type for one", () => {
+  it("finds ids, and never confuses a tag or a type with one", () => {
     fc.assert(
       fc.property(anySegments, (segments) => {
         const log = new ModelLog(segments);

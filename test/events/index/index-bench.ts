@@ -1,4 +1,5 @@
-// What the tests of sealed indexes share: a log, its indexes on a disk, and the comparison of all answers with the log itself.
+// Shared by the tests of sealed indexes: a log, its indexes on a disk, and a comparison of all
+// answers with the log.
 import { onTestFinished } from "vitest";
 import { expect } from "vitest";
 import type { IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
@@ -29,7 +30,7 @@ export function indexesOf(
   return indexes;
 }
 
-/** Small segments, each with a few events of its own and a few that are in all. */
+/** Small segments; some tags are in one of them only, others in all. */
 export function segmentsOf(count: number): IndexedEvent[][][] {
   return Array.from({ length: count }, (_, number) => [
     [{ type: "Opened", tags: [`only ${number}`, "all"], id: `id ${number}` }],

@@ -1,4 +1,4 @@
-// A log that is a list, and the plainest way to ask it: what every index must agree with.
+// A log as a plain list: every index must give the same answers.
 import * as fc from "fast-check";
 import type {
   IndexedLine,
@@ -13,7 +13,7 @@ import { checksumOf } from "../../../src/format/checksum.ts";
 export class ModelLog {
   readonly segments: SealedSegment[] = [];
   readonly events: { readonly event: IndexedEvent; readonly line: LineAddress }[] = [];
-  /** Which segments were read, in order. */
+  /** The segments that were read, in order. */
   readonly scanned: number[] = [];
   readonly #lines = new Map<number, IndexedLine[]>();
   readonly #name: string;
@@ -69,7 +69,7 @@ export class ModelLog {
 }
 
 const type = fc.constantFrom("Opened", "Sold", "Closed");
-// The same text as a type, as a tag and as an id: they must not be taken for each other.
+// The same text as a type, as a tag and as an id: they must not be confused.
 const tag = fc.constantFrom("a", "b", "c", "d", "Sold", "id-1");
 
 export const anyEvent: fc.Arbitrary<IndexedEvent> = fc.record({

@@ -1,4 +1,5 @@
-// The content of one index merged from several consecutive ones: a k-way merge by key, in little memory.
+// The content of one index merged from several consecutive ones: a k-way merge by key, in little
+// memory.
 import type { StoredLine } from "../file/index-layout.ts";
 import type { PostingList } from "../file/posting-list.ts";
 import type { KeyBlock, SealedIndex } from "../file/sealed-index.ts";
@@ -15,7 +16,10 @@ interface Part {
   readonly shift: number;
 }
 
-/** `indexes` in the order of positions. Reads all keys once to count them: the size of the filter depends on it. */
+/**
+ * `indexes` in the order of positions. Reads all keys once to count them: the size of the filter
+ * depends on it.
+ */
 export async function mergedContentOf(
   indexes: readonly SealedIndex[],
   pause?: () => Promise<void>,
@@ -61,7 +65,8 @@ async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<Stor
     const { high, low } = least[0] as KeyCursor;
     const parts = least.map((cursor) => cursor.part());
     const count = parts.reduce((sum, { list }) => sum + list.count, 0);
-    // Long lists are read as the writer asks for them. Short ones are read now: their block also has the next ones.
+    // Long lists are read as the writer asks for them. Short ones are read now: their block also
+    // has the next ones.
     const isShort = parts.every(({ list }) => list.pieceCount === 1);
     const positions = isShort ? (findPositions(parts) ?? (await allOf(readPositions(parts)))) : readPositions(parts);
     batch.push({ high, low, count, positions });

@@ -1,5 +1,5 @@
-// Writes the positions of each key as differences. The first one in each block is absolute, so that a reader can begin
-// at any block.
+// Writes the positions of each key as differences. The first one in each block is absolute, so that
+// a reader can begin at any block.
 import { putVarint, varintBytesOf, type PostingExtent } from "../file/posting-list.ts";
 import type { BlockStream } from "./block-stream.ts";
 

@@ -8,7 +8,10 @@ import type { IndexedLine, SealedSegment } from "../keys/indexed-line.ts";
 /** Reads a segment from its first line to its last. */
 export type ScanSegment = (segment: SealedSegment) => AsyncIterable<IndexedLine>;
 
-/** The index in memory of the segment with this position, if this process followed the log while it was written. */
+/**
+ * The index in memory of the segment with this position, if this process followed the log while it
+ * was written.
+ */
 export type FindActive = (position: number) => ActiveIndex | undefined;
 
 export interface ImageSource {
@@ -18,7 +21,10 @@ export interface ImageSource {
   readonly pause?: (() => Promise<void>) | undefined;
 }
 
-/** CORRUPT when the segment does not end with the position it should: an index of it would misplace all later events. */
+/**
+ * CORRUPT when the segment does not end with the position it should: an index of it would misplace
+ * all later events.
+ */
 export async function imageOf(
   logId: string,
   segment: SealedSegment,

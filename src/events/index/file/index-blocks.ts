@@ -1,5 +1,5 @@
-// Reads the blocks of one index. Every block is checked: it is what was written for this log, these segments and this
-// offset, or it is refused.
+// Reads the blocks of one index. Every block is checked: it is what was written for this log, these
+// segments and this offset, or it is refused.
 import {
   blockBytes,
   isSealed,
@@ -11,7 +11,10 @@ import {
   type Layout,
 } from "./index-layout.ts";
 
-/** An index that cannot be used, for whatever reason. No caller of the index sees it: the log is read instead. */
+/**
+ * An index that cannot be used, for whatever reason. No caller of the index sees it: the log is
+ * read instead.
+ */
 export class UnusableIndex extends Error {
   /** The name of the file: `<first segment>-<last segment>`. */
   readonly index: string;
@@ -23,15 +26,18 @@ export class UnusableIndex extends Error {
 }
 
 /**
- * The bytes of an index: a file, or an image in memory. A read gives fewer bytes than asked for only at the end. A
- * file that cannot be read rejects with UnusableIndex.
+ * The bytes of an index: a file, or an image in memory. A read gives fewer bytes than asked for
+ * only at the end. A file that cannot be read rejects with UnusableIndex.
  */
 export interface IndexSource {
   read(offset: number, length: number): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** Enough for a few lists that are read side by side, and for lines that are read one after the other. */
+/**
+ * Enough for a few lists that are read side by side, and for lines that are read one after the
+ * other.
+ */
 const blocksKept = 32;
 const blocksPerRead = 16;
 const newline = 0x0a;

@@ -1,4 +1,5 @@
-// Index files on disk: opened, published whole under their names, and removed when a merged one covers them.
+// Index files on disk: opened, published whole under their names, and removed when a merged one
+// covers them.
 import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../../durable/publish/directory.ts";
 import { discard, type Staging } from "../../../durable/publish/staging.ts";
 import { isHoldfastError } from "../../../errors.ts";
@@ -21,8 +22,9 @@ export async function openIndexFile(disk: Disk, path: string, name: string, cove
 }
 
 /**
- * Replaces `path` in one step by what `fill` writes. The outcome of a lost reply need not be known: every process that
- * opens the file checks it. A crash leaves the old file or the new one, and perhaps a temp file.
+ * Replaces `path` in one step by what `fill` writes. The outcome of a lost reply need not be known:
+ * every process that opens the file checks it. A crash leaves the old file or the new one, and
+ * perhaps a temp file.
  */
 export async function publishIndexFile(
   staging: Staging,
@@ -57,8 +59,8 @@ export function isIndexName(name: string): boolean {
 }
 
 /**
- * Removes every index file that covers a part of one of these. A process that has it open goes on reading it, or reads
- * the log where the disk does not allow that.
+ * Removes every index file that covers a part of one of these. A process that has it open goes on
+ * reading it, or reads the log where the disk does not allow that.
  */
 export async function removeCovered(
   disk: Disk,

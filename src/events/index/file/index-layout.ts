@@ -1,5 +1,5 @@
-// The layout of an index file: a header that names the log and the bytes that the index was made from, then sections
-// of blocks, each with its own checksum.
+// The layout of an index file: a header that names the log and the bytes that the index was made
+// from, then sections of blocks, each with its own checksum.
 import { crc32 } from "node:zlib";
 import { countOf, listOf, objectOf, textOf } from "../../../format/decoding.ts";
 import { slotName } from "../../../format/name.ts";
@@ -13,8 +13,8 @@ export const blockBytes = 4096;
 export const payloadBytes = 4092;
 
 /**
- * Writes the checksum into a full block. `stamp` and `number` are part of it: a block of another file, or from another
- * offset, does not pass.
+ * Writes the checksum into a full block. `stamp` and `number` are part of it: a block of another
+ * file, or from another offset, does not pass.
  */
 export function sealBlock(block: Buffer, number: number, stamp: number): void {
   block.writeUInt32LE(checksumOf(block, number, stamp), payloadBytes);
@@ -31,7 +31,10 @@ function checksumOf(block: Buffer, number: number, stamp: number): number {
 /** Writes bytes of an index file at an offset. */
 export type WriteAt = (offset: number, bytes: Uint8Array) => Promise<void>;
 
-/** A line as stored: `first` counts from the first position of the index, `segment` is a number in `Coverage.segments`. */
+/**
+ * A line as stored: `first` counts from the first position of the index, `segment` is a number in
+ * `Coverage.segments`.
+ */
 export interface StoredLine {
   readonly first: number;
   readonly segment: number;
@@ -63,7 +66,10 @@ interface Header {
   readonly layout: Layout;
 }
 
-/** A line is { first, segment, offset, bytes }, a key { high, low, count, first block, last block, begin, end }. */
+/**
+ * A line is { first, segment, offset, bytes }, a key { high, low, count, first block, last block,
+ * begin, end }.
+ */
 export const lineBytes = 16;
 export const keyBytes = 24;
 export const linesPerBlock = 255;

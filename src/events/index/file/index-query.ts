@@ -1,5 +1,5 @@
-// Which positions of one index match: the rarest clause of an item is read, and the others are only asked about the
-// positions found there.
+// Which positions of one index match: the rarest clause of an item is read, and the others are only
+// asked about the positions found there.
 import type { PositionRange } from "../keys/indexed-line.ts";
 import type { Clause, HashedItem } from "../keys/key-hash.ts";
 import { unionOf, type Page } from "./pages.ts";

@@ -1,5 +1,5 @@
-// What stays in memory of an index after the first question: the filter of its keys, and the first entry of each block
-// of lines and of keys.
+// What stays in memory of an index after the first question: the filter of its keys, and the first
+// entry of each block of lines and of keys.
 import { Filter } from "./filter.ts";
 import type { IndexBlocks } from "./index-blocks.ts";
 import { keysPerBlock, linesPerBlock, payloadBytes } from "./index-layout.ts";
@@ -48,7 +48,10 @@ export class Lookup {
   }
 }
 
-/** Binary search: the last index below `count` for which `isTrue`, which is true up to some index and false behind it. -1 for none. */
+/**
+ * Binary search: the last index below `count` for which `isTrue`, which is true up to some index
+ * and false behind it. -1 for none.
+ */
 export function lastOf(count: number, isTrue: (index: number) => boolean): number {
   let low = 0;
   let high = count;

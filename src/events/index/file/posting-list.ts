@@ -1,9 +1,10 @@
-// The positions of one key in an index file: read block by block from either end, or only around one position.
+// The positions of one key in an index file: read block by block from either end, or only around
+// one position.
 import { payloadBytes } from "./index-layout.ts";
 
 /**
- * Where the positions of a key are: from byte `begin` of `firstBlock` to byte `end` (exclusive) of `lastBlock`, counted
- * from the start of the section.
+ * Where the positions of a key are: from byte `begin` of `firstBlock` to byte `end` (exclusive) of
+ * `lastBlock`, counted from the start of the section.
  */
 export interface PostingExtent {
   readonly firstBlock: number;
@@ -21,7 +22,9 @@ export interface PostingBlocks {
 
 const none = new Uint32Array(0);
 
-/** A piece is the part of the list in one block. Positions count from the first one of the index. */
+/**
+ * A piece is the part of the list in one block. Positions count from the first one of the index.
+ */
 export class PostingList {
   readonly count: number;
   readonly pieceCount: number;
@@ -50,7 +53,10 @@ export class PostingList {
     return block && this.#decode(block, index);
   }
 
-  /** The last piece that begins at `position` or before, or else the first one. A binary search over blocks. */
+  /**
+   * The last piece that begins at `position` or before, or else the first one. A binary search over
+   * blocks.
+   */
   async seek(position: number): Promise<number> {
     let low = 0;
     let high = this.pieceCount - 1;
@@ -123,7 +129,8 @@ function includes(sorted: Uint32Array, value: number): boolean {
   return sorted[low] === value;
 }
 
-// Varints: whole numbers below 2^32, seven bits to a byte, lowest first; all bytes but the last have the highest bit set.
+// Varints: whole numbers below 2^32, seven bits to a byte, lowest first; all bytes but the last
+// have the highest bit set.
 
 export function varintBytesOf(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;

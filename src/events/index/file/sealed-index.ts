@@ -24,7 +24,10 @@ export class SealedIndex {
   #lookup: Lookup | undefined;
   #loading: Promise<Lookup> | undefined;
 
-  /** Reads the header only. UnusableIndex unless it covers exactly `coverage`; every later call may reject so, too. */
+  /**
+   * Reads the header only. UnusableIndex unless it covers exactly `coverage`; every later call may
+   * reject so, too.
+   */
   static async open(source: IndexSource, coverage: Coverage): Promise<SealedIndex> {
     return new SealedIndex(await IndexBlocks.open(source, coverage), coverage);
   }

@@ -24,7 +24,10 @@ export interface SealedSegment {
   readonly first: number;
   readonly last: number;
   readonly length: number;
-  /** Of its last line: eight hex digits. With the length it identifies the bytes that an index was made from. */
+  /**
+   * Of its last line: eight hex digits. With the length it identifies the bytes that an index was
+   * made from.
+   */
   readonly checksum: string;
 }
 

@@ -1,5 +1,5 @@
-// The hash of a type, a tag or an id: 64 bits, the same in every process and every release, because index files
-// consist of them.
+// The hash of a type, a tag or an id: 64 bits, the same in every process and every release, because
+// index files consist of them.
 import type { Items } from "../../model/query.ts";
 
 export interface KeyHash {
@@ -12,8 +12,8 @@ const marks = { type: 0, tag: 1, id: 2 } as const;
 export type KeyKind = keyof typeof marks;
 
 /**
- * Two lanes, mixed after each UTF-16 unit, then with each other. It does not resist attacks: texts that collide make
- * reading slower, never wrong.
+ * Two lanes, mixed after each UTF-16 unit, then with each other. It does not resist attacks: texts
+ * that collide make reading slower, never wrong.
  */
 export function hashOf(kind: KeyKind, text: string): KeyHash {
   let high = highSeedOf(kind);

@@ -1,5 +1,5 @@
-// The index of the active segment, in memory only: a segment that still grows has no index file. It also serves a
-// segment that was just sealed, until its index file is written.
+// The index of the active segment, in memory only: a segment that still grows has no index file. It
+// also serves a segment that was just sealed, until its index file is written.
 import type { Items } from "../../model/query.ts";
 import type { IndexedLine, LineAddress, PositionRange } from "../keys/indexed-line.ts";
 import { KeyChains } from "./key-chains.ts";
@@ -32,7 +32,10 @@ export class ActiveIndex {
     return this.first + this.chains.eventCount - 1;
   }
 
-  /** RangeError for a line that does not follow the last one: every position after it would be wrong. */
+  /**
+   * RangeError for a line that does not follow the last one: every position after it would be
+   * wrong.
+   */
   add(line: IndexedLine): void {
     if (line.keys.length === 0) return;
     if (line.first !== this.last + 1)
@@ -68,7 +71,10 @@ export class ActiveIndex {
     return this.candidatesByHash(hashId(id), { after: this.first - 1, upTo: this.last }, false);
   }
 
-  /** Whether an event after `after` may match. False costs one lookup per key, however long the log is. */
+  /**
+   * Whether an event after `after` may match. False costs one lookup per key, however long the log
+   * is.
+   */
   hasCandidate(items: Items, after: number): boolean {
     const afterEvent = Math.max(after - this.first, -1);
     if (afterEvent >= this.chains.eventCount - 1) return false;
@@ -88,7 +94,10 @@ export class ActiveIndex {
     return this.lines.getLine(position);
   }
 
-  /** Whether all keys of the item were seen after that event. Mostly false, and then nothing was allocated. */
+  /**
+   * Whether all keys of the item were seen after that event. Mostly false, and then nothing was
+   * allocated.
+   */
   #isPossible({ types, tags }: Items[number], afterEvent: number): boolean {
     for (const tag of tags) if (!this.#isRecent("tag", tag, afterEvent)) return false;
     return types.length === 0 || types.some((type) => this.#isRecent("type", type, afterEvent));
@@ -104,7 +113,10 @@ export class ActiveIndex {
     return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
   }
 
-  /** Undefined when no later event can match: each clause needs a key that was seen after that event. */
+  /**
+   * Undefined when no later event can match: each clause needs a key that was seen after that
+   * event.
+   */
   #findWalk(item: HashedItem, afterEvent: number): Walk | undefined {
     const clauses: KeyClause[] = [];
     let driver = 0;

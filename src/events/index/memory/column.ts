@@ -32,8 +32,8 @@ const digitBits = 11;
 const digits = 2 ** digitBits;
 
 /**
- * `rows` in the order of their values in `column`; rows with equal values keep their order. A radix sort:
- * a sort by comparison was a third of the cost of indexing a segment.
+ * `rows` in the order of their values in `column`; rows with equal values keep their order. A radix
+ * sort: a sort by comparison was a third of the cost of indexing a segment.
  */
 export function sortedBy(rows: Uint32Array, column: Column): Uint32Array {
   let from = rows;

@@ -1,4 +1,5 @@
-// Which events have which keys: a linked list of events per key, newest first, and the keys of each event.
+// Which events have which keys: a linked list of events per key, newest first, and the keys of each
+// event.
 import { Column } from "./column.ts";
 import type { KeyHash } from "../keys/key-hash.ts";
 import { KeyTable } from "./key-table.ts";
@@ -78,7 +79,9 @@ export class KeyChains {
     return this.#events.at(entry);
   }
 
-  /** Searches the keys of the event: they are few, and the chain of a key may be as long as the log. */
+  /**
+   * Searches the keys of the event: they are few, and the chain of a key may be as long as the log.
+   */
   has(event: number, key: number): boolean {
     const end = event + 1 < this.eventCount ? this.#firstEntries.at(event + 1) : this.#events.length;
     for (let entry = this.#firstEntries.at(event); entry < end; entry++)

@@ -20,7 +20,10 @@ export class LineTable {
     return this.#firsts.length;
   }
 
-  /** In the order of positions. Only lines with events: a line without any has the position of the next one. */
+  /**
+   * In the order of positions. Only lines with events: a line without any has the position of the
+   * next one.
+   */
   add({ first, segment, offset, bytes }: LineAddress): void {
     if (!isUint32(first - this.#first) || !isUint32(offset) || !isUint32(bytes))
       throw new RangeError(

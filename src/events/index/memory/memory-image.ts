@@ -1,5 +1,5 @@
-// Index files that could not be written, as bytes in memory: a cache with a limit. An image that was dropped is
-// made again when it is read.
+// Index files that could not be written, as bytes in memory: a cache with a limit. An image that
+// was dropped is made again when it is read.
 import type { IndexSource } from "../file/index-blocks.ts";
 
 export class MemoryImages {

@@ -1,5 +1,6 @@
-// A line of the log: all that one append call wrote. First what an index needs, then the payload, last a checksum seeded
-// with that of the line before: a line is valid at one point of one log only.
+// A line of the log: all that one append call wrote. First what an index needs, then the payload,
+// last a checksum seeded with that of the line before: a line is valid at one point of one log
+// only.
 import { crc32 } from "node:zlib";
 import { holdfastError } from "../../../errors.ts";
 import type { Items } from "../../model/query.ts";
@@ -42,7 +43,10 @@ const crcMark = ',"crc":"';
 /** `,"crc":"01234567"}` and the newline. */
 export const lineTailBytes: number = crcMark.length + 8 + 3;
 
-/** The part of a line that does not depend on its position: encoded before the gate is taken. TOO_LARGE. */
+/**
+ * The part of a line that does not depend on its position: encoded before the gate is taken.
+ * TOO_LARGE.
+ */
 export function encodeContent({ condition, retag, events, payload }: LineContent): string {
   const head = JSON.stringify({ condition, retag, events });
   const text = `,${head.slice(1, -1)}${payloadMark}${payload.join(",")}]`;
@@ -88,7 +92,10 @@ export function findLineCrc(line: Uint8Array, seed: number): number | undefined 
 const crcMarkBytes = Buffer.from(crcMark);
 const lineEndBytes = Buffer.from('"}\n');
 
-/** The checksum that a line ends with, not compared with its bytes. Byte by byte: it runs for every line that is read. */
+/**
+ * The checksum that a line ends with, not compared with its bytes. Byte by byte: it runs for every
+ * line that is read.
+ */
 export function storedCrcOf(line: Uint8Array): number | undefined {
   const at = line.length - lineTailBytes;
   if (at < 0 || !hasAt(line, at, crcMarkBytes) || !hasAt(line, line.length - 3, lineEndBytes)) return undefined;
@@ -113,7 +120,10 @@ export function hasAt(bytes: Uint8Array, at: number, part: Uint8Array): boolean 
   return true;
 }
 
-/** Without the payload. JSON escapes quotes inside a text, so the payload mark cannot be a part of one. */
+/**
+ * Without the payload. JSON escapes quotes inside a text, so the payload mark cannot be a part of
+ * one.
+ */
 export function decodeHead(line: Uint8Array): LineHead {
   const bytes = Buffer.from(line.buffer, line.byteOffset, line.length);
   const end = bytes.indexOf(payloadMark);

@@ -1,5 +1,5 @@
-// A segment: a file of lines. Its first line, the header, names the end of the segment before it, so that the segments
-// form a chain.
+// A segment: a file of lines. Its first line, the header, names the end of the segment before it,
+// so that the segments form a chain.
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { putIfAbsent } from "../../../durable/publish/publish.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
@@ -11,7 +11,10 @@ import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import { contentOf, decodeHead, encodeLine, tipAfter, type LineHead } from "./line.ts";
 import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
-/** From this size on, the next write session begins a new segment. Opening a log scans the newest one: 8 MiB take a moment. */
+/**
+ * From this size on, the next write session begins a new segment. Opening a log scans the newest
+ * one: 8 MiB take a moment.
+ */
 export const segmentBytesMax: number = 8 * 1024 * 1024;
 
 const headerBytesMax = 64 * 1024;
@@ -63,7 +66,10 @@ export function encodeHeader(header: SegmentHeader): { readonly bytes: Uint8Arra
   return { bytes, crc: recordCrc(bytes) };
 }
 
-/** Publishes the file, complete and durable, before any line is added to it. False when the number is taken. */
+/**
+ * Publishes the file, complete and durable, before any line is added to it. False when the number
+ * is taken.
+ */
 export async function publishSegment(
   staging: Staging,
   directory: string,
@@ -73,7 +79,10 @@ export async function publishSegment(
   return await putIfAbsent(staging, segmentPath(directory, segment), bytes, { isPermanent: true });
 }
 
-/** Opens a segment that counts. CORRUPT when it is missing: no process removes a segment, so its lines are lost. */
+/**
+ * Opens a segment that counts. CORRUPT when it is missing: no process removes a segment, so its
+ * lines are lost.
+ */
 export async function openSegment(
   disk: Disk,
   directory: string,
@@ -114,8 +123,8 @@ async function isLost(disk: Disk, directory: string, segment: number): Promise<b
   // A failed listing tells nothing about a single file.
   const there = await listSegments(disk, directory).catch(() => [segment]);
   if (there.includes(segment)) return false;
-  // On a share no absence is believed by itself. But a segment that counts exists before any later one is made: a
-  // listing with a later one and without this one proves that it is gone.
+  // On a share no absence is believed by itself. But a segment that counts exists before any later
+  // one is made: a listing with a later one and without this one proves that it is gone.
   return disk.volume.kind === "local" || there.some((number) => number > segment);
 }
 

@@ -10,7 +10,10 @@ export interface Tip {
   readonly position: number;
   /** Of the last line, or of the header of the segment; it seeds the next line. */
   readonly crc: number;
-  /** The newest segment with a retag, 0 for none; the header of that segment leads to the one before it. */
+  /**
+   * The newest segment with a retag, 0 for none; the header of that segment leads to the one before
+   * it.
+   */
   readonly retagged: number;
 }
 
@@ -21,7 +24,10 @@ export function isSameTip(one: Tip, other: Tip): boolean {
   return one.segment === other.segment && one.length === other.length;
 }
 
-/** Whether they also agree on the lines before it: in a copy of the log that went on by itself, another line may end there. */
+/**
+ * Whether they also agree on the lines before it: in a copy of the log that went on by itself,
+ * another line may end there.
+ */
 export function isEqualTip(one: Tip, other: Tip): boolean {
   return isSameTip(one, other) && one.position === other.position && one.crc === other.crc;
 }

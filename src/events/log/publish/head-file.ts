@@ -1,5 +1,5 @@
-// The head of a log on one machine: a small record, written in place after each sync. It tells all processes of this
-// boot how far the log is published.
+// The head of a log on one machine: a small record, written in place after each sync. It tells all
+// processes of this boot how far the log is published.
 import { parentOf, syncNames } from "../../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../../format/decoding.ts";
@@ -8,7 +8,10 @@ import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import { decodeTip, storedTip, type StoredTip, type Tip } from "../format/tip.ts";
 
-/** Always all of them: a shorter record over a longer one would leave a mixture. Less than a page: the kernel writes it at once. */
+/**
+ * Always all of them: a shorter record over a longer one would leave a mixture. Less than a page:
+ * the kernel writes it at once.
+ */
 const headBytes = 512;
 /** A reader may see half of a write; the next look sees all of it. */
 const looksMax = 20;
@@ -17,10 +20,15 @@ export interface Head {
   readonly boot: string;
   /** The lines were synced before: then the tip also holds after a restart, as a lower limit. */
   readonly isSynced: boolean;
-  /** The lock file by which writers come into this segment; empty in heads of releases that did not record it. */
+  /**
+   * The lock file by which writers come into this segment; empty in heads of releases that did not
+   * record it.
+   */
   readonly lock: string;
   readonly tip: Tip;
-  /** Where the room behind the tip ends, if it was written in this boot; else the length of the tip. */
+  /**
+   * Where the room behind the tip ends, if it was written in this boot; else the length of the tip.
+   */
   readonly room: number;
 }
 
@@ -52,7 +60,9 @@ export class HeadFile {
   readonly #disk: Disk;
   readonly path: string;
   #open: OpenHead | undefined;
-  /** The head that was read or written last: mostly it is unchanged, and need not be decoded again. */
+  /**
+   * The head that was read or written last: mostly it is unchanged, and need not be decoded again.
+   */
   #last: { readonly bytes: Uint8Array; readonly head: Head } | undefined;
 
   constructor(disk: Disk, path: string) {
@@ -98,7 +108,10 @@ export class HeadFile {
     this.#last = { bytes, head };
   }
 
-  /** Creates an empty one, which reads as none. True: there was none, so the first head has to be synced. */
+  /**
+   * Creates an empty one, which reads as none. True: there was none, so the first head has to be
+   * synced.
+   */
   async ensure(): Promise<boolean> {
     try {
       await this.#disk.createFile(this.path, new Uint8Array(), { sync: false });

@@ -1,4 +1,5 @@
-// The segment that this process writes to, kept open between sessions: on a local disk no other machine writes to it.
+// The segment that this process writes to, kept open between sessions: on a local disk no other
+// machine writes to it.
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
 import { openSegment, segmentPath } from "../format/segment.ts";
@@ -21,7 +22,10 @@ export class KeptSegment {
     return this.#open.file;
   }
 
-  /** Looked up by name. CLOSED when another file has the name: no reader would find what is written to the open one. */
+  /**
+   * Looked up by name. CLOSED when another file has the name: no reader would find what is written
+   * to the open one.
+   */
   async sizeOf(segment: number): Promise<number> {
     const { disk, directory, continuity } = this.#files;
     const { size, identity } = await disk.stat(segmentPath(directory, segment)).catch(async (error: unknown) => {

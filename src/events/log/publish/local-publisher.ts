@@ -1,16 +1,20 @@
-// Publishing on one machine: an OS lock cannot be lost by a living process, and a dead process writes nothing, so the
-// holder of the gate may write in place. The way of a batch:
+// Publishing on one machine: an OS lock cannot be lost by a living process, and a dead process
+// writes nothing, so the holder of the gate may write in place. The way of a batch:
 //
-//   1. The writer has the gate, and asks where the log ends: the head, or after a restart the segments   (recovery.ts)
-//   2. Bytes behind that end are in doubt: whole lines are saved, the log goes on in a new segment        (recovery.ts)
-//   3. A segment that is full, or that another writer may be at work in, is followed by a new one         (log-tail.ts)
-//   4. Lines are written at the end and synced; a failure ends the segment                                (log-tail.ts)
-//   5. The head is written in place: now the lines count                                                  (local-session.ts)
+//   1. The writer has the gate, and finds the end: by the head, or after a
+//      restart by the segments                                               recovery.ts
+//   2. Bytes behind that end are in doubt: whole lines are saved, and the
+//      log goes on in a new segment                                          recovery.ts
+//   3. A segment that is full, or that another writer may be at work in, is
+//      followed by a new one                                                 log-tail.ts
+//   4. Lines are written at the end and synced; a failure ends the segment   log-tail.ts
+//   5. The head is written in place: now the lines count                     local-session.ts
 //
-// A lock file that is deleted under its holder lets a second writer in. The second one begins a new segment, because its
-// lock file is not the one that the head names, so the two never write into one segment. The first one looks for its lock
-// file after it has written the head, and acknowledges nothing if it is gone. It also looks before it begins a segment:
-// what it knows of the end is then what the second one finds, too, and only one of them can make that segment.
+// A lock file that is deleted under its holder lets a second writer in. The second one begins a new
+// segment, because its lock file is not the one that the head names, so the two never write into
+// one segment. The first one looks for its lock file after it has written the head, and
+// acknowledges nothing if it is gone. It also looks before it begins a segment: what it knows of
+// the end is then what the second one finds, too, and only one of them can make that segment.
 import type { Hold } from "../../../common.ts";
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { isUnwritable } from "../../../ports/disk-error.ts";
@@ -62,12 +66,13 @@ export class LocalPublisher implements Publisher {
   }
 
   /**
-   * Called before the first `tip`: replaces a head that may be older than a restart, and takes up lines that a dead
-   * writer left behind the head, or that a restored head does not name.
+   * Called before the first `tip`: replaces a head that may be older than a restart, and takes up
+   * lines that a dead writer left behind the head, or that a restored head does not name.
    *
-   * Only under the gate: boot ids that differ do not prove a restart (a container may have its own), and the lines
-   * behind the head may be those of a living writer. While another writer has the gate, the head alone counts: that
-   * writer has published it, or is about to publish another one.
+   * Only under the gate: boot ids that differ do not prove a restart (a container may have its
+   * own), and the lines behind the head may be those of a living writer. While another writer has
+   * the gate, the head alone counts: that writer has published it, or is about to publish another
+   * one.
    */
   async settle(tryGate: TryGate): Promise<void> {
     this.#tryGate = undefined;
@@ -104,7 +109,8 @@ export class LocalPublisher implements Publisher {
       try {
         return new LocalSession(this.#files, this.#tail, gate, await this.#findStart(tries === 1 ? seen : undefined));
       } catch (error) {
-        // A writer with a deleted lock file has begun it. The next try takes it over like that of a dead writer.
+        // A writer with a deleted lock file has begun it. The next try takes it over like that of a
+        // dead writer.
         if (!(error instanceof SegmentTaken)) throw error;
         if (tries === takeoversMax) throw holdfastError("CORRUPT", error.message, { path: error.path });
       }

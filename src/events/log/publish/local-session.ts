@@ -37,7 +37,8 @@ export class LocalSession implements WriteSession {
       // Not over the head of a second writer, as far as that can be known before.
       await this.#gate.assertHeld();
       await this.#tail.publishHead(next);
-      // If the lock file still exists, it existed when the head was written: a later writer has read that head.
+      // If the lock file still exists, it existed when the head was written: a later writer has
+      // read that head.
       await this.#gate.assertHeld();
     } catch (error) {
       if (isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;

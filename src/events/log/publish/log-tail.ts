@@ -1,5 +1,5 @@
-// The end of a log on one machine, as the holder of the gate writes it: lines and room in the newest segment, a new
-// segment, the head.
+// The end of a log on one machine, as the holder of the gate writes it: lines and room in the
+// newest segment, a new segment, the head.
 import { syncNames } from "../../../durable/publish/directory.ts";
 import { outcomeUnknown } from "../../../durable/publish/publish.ts";
 import { isHoldfastError } from "../../../errors.ts";
@@ -49,7 +49,10 @@ export class LogTail {
     return this.#room;
   }
 
-  /** Whether no other writer can be at work in the segment of the head. One with a deleted lock file may still write. */
+  /**
+   * Whether no other writer can be at work in the segment of the head. One with a deleted lock file
+   * may still write.
+   */
   get isAlone(): boolean {
     return this.#lock === this.#gate?.lockId;
   }
@@ -59,13 +62,19 @@ export class LogTail {
     await this.#gate?.assertHeld();
   }
 
-  /** Goes on where this head ends. Without a head, or with one that is not believed, no room is known. */
+  /**
+   * Goes on where this head ends. Without a head, or with one that is not believed, no room is
+   * known.
+   */
   takeUp(head: Pick<Head, "lock" | "room"> | undefined): void {
     this.#lock = head?.lock ?? "";
     this.#room = head?.room ?? 0;
   }
 
-  /** Writes lines at `tip`, and syncs them. After a failure none of them will ever count, unless it is OUTCOME_UNKNOWN. */
+  /**
+   * Writes lines at `tip`, and syncs them. After a failure none of them will ever count, unless it
+   * is OUTCOME_UNKNOWN.
+   */
   async write(tip: Tip, lines: Uint8Array, isIdle?: () => boolean): Promise<void> {
     const file = await this.segment.open(tip.segment);
     const { isSynced, segmentBytesMax } = this.files;
@@ -87,7 +96,10 @@ export class LogTail {
     this.files.continuity.reach(tip);
   }
 
-  /** Begins the next segment with copies of `lines`; all of it is durable and counts when this returns. */
+  /**
+   * Begins the next segment with copies of `lines`; all of it is durable and counts when this
+   * returns.
+   */
   async startSegment(after: Tip, lines: readonly Uint8Array[]): Promise<Tip> {
     const { staging, directory } = this.files;
     await this.leaveBehind(after);
@@ -105,20 +117,27 @@ export class LogTail {
     return tip;
   }
 
-  /** Syncs a segment before the next one continues it: lines acknowledged there must not stand behind a hole. */
+  /**
+   * Syncs a segment before the next one continues it: lines acknowledged there must not stand
+   * behind a hole.
+   */
   protected async leaveBehind(after: Tip): Promise<void> {
     // A process that syncs has synced it already, in this session or when the session began.
     if (!this.files.isSynced && after.segment !== 0) await (await this.segment.open(after.segment)).sync();
   }
 
-  /** Publishes, as the first head of this boot, the end that the segments themselves have after a restart. */
+  /**
+   * Publishes, as the first head of this boot, the end that the segments themselves have after a
+   * restart.
+   */
   async restart(tip: Tip): Promise<void> {
     const file = await this.segment.open(tip.segment);
     // What was found is of writers under this lock, not of one that came in since.
     await this.assertHeld();
     // A power cut may have kept any part of what was being written, with or without its first byte.
     this.#room = (await isRoomFrom(file, tip.length)) ? (await file.stat()).size : 0;
-    // The lines came from the disk, or from a writer under another boot id that died before its sync.
+    // The lines came from the disk, or from a writer under another boot id that died before its
+    // sync.
     await file.sync();
     await this.#publishAnew(tip, { isAlwaysSynced: false });
   }
@@ -134,7 +153,10 @@ export class LogTail {
     return tip;
   }
 
-  /** The same bytes at the same offset: after a failed sync the kernel takes them for written. They count when this returns. */
+  /**
+   * The same bytes at the same offset: after a failed sync the kernel takes them for written. They
+   * count when this returns.
+   */
   async writeAgain(tip: Tip, lines: readonly Uint8Array[], end: Tip): Promise<void> {
     const file = await this.segment.open(tip.segment);
     await file.write(tip.length, Buffer.concat(lines));
@@ -160,8 +182,9 @@ export class LogTail {
   }
 
   /**
-   * After a failed write or sync no line may follow in that segment: the next one is begun, or the failed lines are made
-   * void. That is durable before the caller is told that its append failed. OUTCOME_UNKNOWN when it cannot be done.
+   * After a failed write or sync no line may follow in that segment: the next one is begun, or the
+   * failed lines are made void. That is durable before the caller is told that its append failed.
+   * OUTCOME_UNKNOWN when it cannot be done.
    */
   protected async abandon(tip: Tip, cause: unknown): Promise<void> {
     try {
@@ -173,8 +196,9 @@ export class LogTail {
   }
 
   /**
-   * A full disk has no space for another segment. The first byte behind the tip is overwritten instead: the next writer
-   * then finds neither line nor room, and begins another segment. False when that failed, too.
+   * A full disk has no space for another segment. The first byte behind the tip is overwritten
+   * instead: the next writer then finds neither line nor room, and begins another segment. False
+   * when that failed, too.
    */
   protected async makeVoid(tip: Tip): Promise<boolean> {
     try {
@@ -187,7 +211,8 @@ export class LogTail {
       // The caller is told the first error.
       return false;
     }
-    // If the lock file still exists, it existed when the byte was written: a later writer finds it, and copies nothing.
+    // If the lock file still exists, it existed when the byte was written: a later writer finds it,
+    // and copies nothing.
     await this.assertHeld();
     return true;
   }

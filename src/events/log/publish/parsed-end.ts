@@ -1,4 +1,5 @@
-// The end of a segment by its own lines, for a log on one machine after a restart or after a writer died.
+// The end of a segment by its own lines, for a log on one machine after a restart or after a writer
+// died.
 import { tipAfter } from "../format/line.ts";
 import type { LogFiles } from "../log-files.ts";
 import { hasLineEnd } from "./preallocation.ts";
@@ -7,9 +8,14 @@ import { openSegment, readHeader, segmentPath } from "../format/segment.ts";
 import { emptyTip, isEqualTip, isSameTip, type Tip } from "../format/tip.ts";
 
 export interface Parsing {
-  /** A point that counted before: if it is in this segment, its lines must pass it. Default: none. */
+  /**
+   * A point that counted before: if it is in this segment, its lines must pass it. Default: none.
+   */
   readonly floor?: Tip | undefined;
-  /** An invalid line that ends in a newline is damage. Default: it is an unfinished write, and the log ends before it. */
+  /**
+   * An invalid line that ends in a newline is damage. Default: it is an unfinished write, and the
+   * log ends before it.
+   */
   readonly isStrict?: boolean | undefined;
 }
 

@@ -1,5 +1,5 @@
-// How far a log on one machine is published, for a process that takes no lock: what the head says where it is believed,
-// and what the segments say after a restart.
+// How far a log on one machine is published, for a process that takes no lock: what the head says
+// where it is believed, and what the segments say after a restart.
 import { isKnownBoot } from "../../../ports/host.ts";
 import { listSegments, missing, segmentPath, syncSegment } from "../format/segment.ts";
 import { emptyTip, isBefore, type Tip } from "../format/tip.ts";
@@ -23,7 +23,10 @@ export class PublishedEnd {
     this.#headFile = headFile;
   }
 
-  /** `isHeadAlone`: a writer is at work, so the head alone counts. `lockId`: of the gate that this process had last. */
+  /**
+   * `isHeadAlone`: a writer is at work, so the head alone counts. `lockId`: of the gate that this
+   * process had last.
+   */
   async tip({ isHeadAlone, lockId }: { isHeadAlone: boolean; lockId: string | undefined }): Promise<Tip> {
     const head = await this.findHead();
     if (head !== undefined && (isHeadAlone || this.isBelieved(head))) return await this.shown(head);
@@ -46,9 +49,10 @@ export class PublishedEnd {
   }
 
   /**
-   * A head is believed if it is of this boot and its lines were synced; or if it was written while this process has the
-   * log open, because then there was no restart since. The boot id alone proves nothing about lines that were not
-   * synced: a file system that went away and came back in one boot may have lost them, and kept the head.
+   * A head is believed if it is of this boot and its lines were synced; or if it was written while
+   * this process has the log open, because then there was no restart since. The boot id alone
+   * proves nothing about lines that were not synced: a file system that went away and came back in
+   * one boot may have lost them, and kept the head.
    */
   isBelieved(head: Head): boolean {
     const { bootId } = this.#files;
@@ -57,8 +61,8 @@ export class PublishedEnd {
   }
 
   /**
-   * The tip of a believed head. If this process syncs, all it shows is durable, also lines of a writer that does not
-   * sync: its own answers and checkpoints rest on them.
+   * The tip of a believed head. If this process syncs, all it shows is durable, also lines of a
+   * writer that does not sync: its own answers and checkpoints rest on them.
    */
   async shown({ isSynced, tip }: Pick<Head, "isSynced" | "tip">): Promise<Tip> {
     const isDurable = isSynced || tip.segment === 0 || !isBefore(this.#synced, tip);
@@ -70,9 +74,10 @@ export class PublishedEnd {
   }
 
   /**
-   * The end of all valid lines. CORRUPT when a synced head tells of more, or of something else: it was durable then, so
-   * it was damaged since. The name of the head is durable from the first one on, so a missing head was removed by hand.
-   * Then nothing tells that an invalid line never counted, and it is damage, too.
+   * The end of all valid lines. CORRUPT when a synced head tells of more, or of something else: it
+   * was durable then, so it was damaged since. The name of the head is durable from the first one
+   * on, so a missing head was removed by hand. Then nothing tells that an invalid line never
+   * counted, and it is damage, too.
    */
   async tipAfterRestart(head: Head | undefined, lockId: string | undefined): Promise<Tip> {
     const { disk, directory } = this.#files;
@@ -93,8 +98,8 @@ export class PublishedEnd {
 }
 
 /**
- * Whether a head was written under another lock file than that of the gate. Its writer may have been late: another
- * writer had gone on already, before the end that this head names.
+ * Whether a head was written under another lock file than that of the gate. Its writer may have
+ * been late: another writer had gone on already, before the end that this head names.
  */
 export function mayBeLate(lockOfHead: string, lockId: string | undefined): boolean {
   return lockOfHead !== "" && lockOfHead !== lockId;

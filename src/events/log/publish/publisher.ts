@@ -1,17 +1,20 @@
-// How lines come to count: a writer begins a session under the gate, and its lines count once the session has published
-// the new tip.
+// How lines come to count: a writer begins a session under the gate, and its lines count once the
+// session has published the new tip.
 import type { StoreHold } from "../../../locks/store/store-lock.ts";
 import type { Tip } from "../format/tip.ts";
 
-/** The gate as a writer needs it. A deleted lock file lets a second writer in, so the gate is asked before it counts. */
+/**
+ * The gate as a writer needs it. A deleted lock file lets a second writer in, so the gate is asked
+ * before it counts.
+ */
 export type WriterGate = Pick<StoreHold, "assertHeld" | "lockId">;
 
 export interface Publisher {
   /** How far the log is published now. Takes no lock. */
   tip(): Promise<Tip>;
   /**
-   * Begins to write, under `gate`. Deals with what a dead writer has left. `seen`: what `tip` gave since the gate was
-   * taken; it may spare a second look.
+   * Begins to write, under `gate`. Deals with what a dead writer has left. `seen`: what `tip` gave
+   * since the gate was taken; it may spare a second look.
    */
   begin(gate: WriterGate, seen?: Tip): Promise<WriteSession>;
   rewriting(): Rewriting;
@@ -22,11 +25,17 @@ export interface Publisher {
 export interface Rewriting {
   /** A free number for a new segment, at least `least`. LOCK_LOST when another writer took over. */
   next(least: number): Promise<number>;
-  /** From now on the log ends here, wherever it ended before. All that leads to it is durable. LOCK_LOST. */
+  /**
+   * From now on the log ends here, wherever it ended before. All that leads to it is durable.
+   * LOCK_LOST.
+   */
   publish(tip: Tip): Promise<void>;
 }
 
-/** The right to write at the end of the log, from `begin` until `close`, the last publish, or the first failure. */
+/**
+ * The right to write at the end of the log, from `begin` until `close`, the last publish, or the
+ * first failure.
+ */
 export interface WriteSession {
   /** What counts so far: calls are judged against it. */
   readonly published: Tip;
@@ -35,18 +44,24 @@ export interface WriteSession {
   /** The next line belongs into a new segment, which the next session begins. */
   readonly isFull: boolean;
   /**
-   * Writes lines at the end, makes them durable, and publishes `next`. Once it resolves, they count, whatever happens.
-   * `isLast`: the session is over then, and another writer may write there. `isIdle`: a hint for the sync.
+   * Writes lines at the end, makes them durable, and publishes `next`. Once it resolves, they
+   * count, whatever happens. `isLast`: the session is over then, and another writer may write
+   * there. `isIdle`: a hint for the sync.
    *
-   * WriteSessionLost: none of the lines counts or ever will; they may be written again. OUTCOME_UNKNOWN: they may
-   * count. Any other error: none of them counts or ever will.
+   * WriteSessionLost: none of the lines counts or ever will; they may be written again.
+   * OUTCOME_UNKNOWN: they may count. Any other error: none of them counts or ever will.
    */
   publish(lines: Uint8Array, next: Tip, isLast: boolean, isIdle?: () => boolean): Promise<void>;
-  /** Gives up the right to write. No disk call of this session is under way afterwards. Idempotent. */
+  /**
+   * Gives up the right to write. No disk call of this session is under way afterwards. Idempotent.
+   */
   close(): Promise<void>;
 }
 
-/** The session is over: it has published for the last time, or another writer took over. Its lines may be written again. */
+/**
+ * The session is over: it has published for the last time, or another writer took over. Its lines
+ * may be written again.
+ */
 export class WriteSessionLost extends Error {
   override readonly name = "WriteSessionLost";
 }

@@ -1,11 +1,15 @@
-// Recovery of a log on one machine, under the gate: where does the log end, and what becomes of lines behind that end?
+// Recovery of a log on one machine, under the gate: where does the log end, and what becomes of
+// lines behind that end?
 //
-// Bytes behind the head are in doubt: the writer died before it could publish them, its sync failed, or the file system
-// went away and came back with an older head. Lines in doubt are never believed as they stand, because after a failed
-// sync the page cache alone may have them.
-// - Under the lock file that the head names, no other writer can be at work in that segment. Whole lines are written
-//   again at the same offset and synced, so that a consumer that has seen them finds them unchanged.
-// - Under another lock file they are copied into a new segment: the writer of the old one may still be at work there.
+// Bytes behind the head are in doubt: the writer died before it could publish them, its sync
+// failed, or the file system went away and came back with an older head. Lines in doubt are never
+// believed as they stand, because after a failed sync the page cache alone may have them.
+// - Under the lock file that the head names, no other writer can be at work in that segment. Whole
+//   lines are written again at the same offset and synced, so that a consumer that has seen them
+//   finds them unchanged.
+// - Under another lock file they are copied into a new segment: the writer of the old one may still
+//   be at work there.
+//
 // Nothing is truncated, and nothing that may count is overwritten with other bytes.
 import { damaged, lookAtEnd } from "../read/scan.ts";
 import { listSegments, segmentPath } from "../format/segment.ts";
@@ -28,7 +32,10 @@ export class Recovery {
     this.#end = end;
   }
 
-  /** The end of the log, which the head names when this returns. `seen`: as `Publisher.begin`. CORRUPT. */
+  /**
+   * The end of the log, which the head names when this returns. `seen`: as `Publisher.begin`.
+   * CORRUPT.
+   */
   async findEnd(seen?: Tip): Promise<Tip> {
     return await this.#followSegments(await this.#findHeadEnd(seen));
   }
@@ -76,9 +83,10 @@ export class Recovery {
   }
 
   /**
-   * The end of the segments that continue the tip. The writer that began the next one died before its head named it; it
-   * held the gate, so no other line was written meanwhile. Or the head is older than the segments: it was put back, or
-   * it is of a copy made while others wrote. CORRUPT when the newest segment does not continue the log.
+   * The end of the segments that continue the tip. The writer that began the next one died before
+   * its head named it; it held the gate, so no other line was written meanwhile. Or the head is
+   * older than the segments: it was put back, or it is of a copy made while others wrote. CORRUPT
+   * when the newest segment does not continue the log.
    */
   async #followSegments(tip: Tip): Promise<Tip> {
     const { disk, directory } = this.files;

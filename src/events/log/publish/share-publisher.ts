@@ -1,13 +1,15 @@
-// Publishing between machines. On a share a lock on one file fences nothing about another file, so a chain decides, not
-// the gate. The way of a batch:
+// Publishing between machines. On a share a lock on one file fences nothing about another file, so
+// a chain decides, not the gate. The way of a batch:
 //
-//   1. The chain names this writer and the segment that it may write into                     (tenure-chain.ts: name)
-//   2. The segment is opened anew, or a new one is published; its end must be the tip
+//   1. The chain names this writer and the segment that it may write into    TenureChain.name
+//   2. The segment is opened anew, or a new one is published; its end must
+//      be the tip
 //   3. Lines are written at the end and synced
-//   4. The chain gets the new tip, if this writer is still named: now the lines count         (tenure-chain.ts: commit)
+//   4. The chain gets the new tip, if this writer is still named: now the
+//      lines count                                                           TenureChain.commit
 //
-// A writer that finds another one named takes over, in a new segment: whatever the other one has written, or may yet
-// write, lands where no reader looks.
+// A writer that finds another one named takes over, in a new segment: whatever the other one has
+// written, or may yet write, lands where no reader looks.
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
 import { encodeHeader, listSegments, openSegment, publishSegment, segmentPath } from "../format/segment.ts";
@@ -26,14 +28,19 @@ export class SharePublisher implements Publisher {
     this.#tenures = tenures;
   }
 
-  /** CORRUPT for segments without a chain, and for a chain that does not know all of them: one of the two was put back. */
+  /**
+   * CORRUPT for segments without a chain, and for a chain that does not know all of them: one of
+   * the two was put back.
+   */
   static async open(files: LogFiles, options?: TenureOptions): Promise<SharePublisher> {
     const { disk, directory } = files;
-    // Segments first: the chain is made before any of them, and gives each its number before it is made.
+    // Segments first: the chain is made before any of them, and gives each its number before it is
+    // made.
     const newest = (await listSegments(disk, directory)).at(-1) ?? 0;
     if (newest > 0) await mustHaveEpochs(disk, directory);
     const tenures = await TenureChain.open(files, options);
-    // On a share the view of the chain may be older than that of the segments: there the number is checked when it is used.
+    // On a share the view of the chain may be older than that of the segments: there the number is
+    // checked when it is used.
     if (disk.volume.kind === "local" && newest > (await tenures.state()).segments) throw unnamed(files, newest);
     return new this(files, tenures);
   }
@@ -61,7 +68,8 @@ export class SharePublisher implements Publisher {
       if (named === undefined) throw new Error("A look was not taken.");
       return await this.#enter(tip, named.writer);
     } catch (error) {
-      // The chain does not fit the segments. Nothing was made under this number, and the next writer gets the same error.
+      // The chain does not fit the segments. Nothing was made under this number, and the next
+      // writer gets the same error.
       if (named !== undefined && isHoldfastError(error, "CORRUPT", "CLOSED")) await this.#tenures.resign(named);
       throw error;
     }
@@ -72,7 +80,8 @@ export class SharePublisher implements Publisher {
   }
 
   async close(): Promise<void> {
-    // No descriptor is kept between sessions: with a kept one most of a segment was read as zeros on NFS.
+    // No descriptor is kept between sessions: with a kept one most of a segment was read as zeros
+    // on NFS.
     await this.#tenures.settled();
   }
 
@@ -92,9 +101,9 @@ export class SharePublisher implements Publisher {
   }
 
   /**
-   * Opened anew each time, so that this client sees what another has written. CORRUPT when the tip is not there: no
-   * reader passes a hole. Also when bytes stand behind it where this writer is to write: it goes on there only if no
-   * writer was named, and then none can have written them.
+   * Opened anew each time, so that this client sees what another has written. CORRUPT when the tip
+   * is not there: no reader passes a hole. Also when bytes stand behind it where this writer is to
+   * write: it goes on there only if no writer was named, and then none can have written them.
    */
   async #openAt(tip: Tip, mode: "read" | "write"): Promise<DiskFile> {
     const { disk, directory } = this.files;
@@ -138,7 +147,10 @@ class ShareSession implements WriteSession {
   readonly #file: DiskFile;
   published: Tip;
   end: Tip;
-  /** It has published for the last time, lost its tenure, or written lines that may never be published. */
+  /**
+   * It has published for the last time, lost its tenure, or written lines that may never be
+   * published.
+   */
   #isOver = false;
 
   constructor(files: LogFiles, tenures: TenureChain, { writer, file, published, end }: ShareSessionStart) {
@@ -157,7 +169,8 @@ class ShareSession implements WriteSession {
   async publish(lines: Uint8Array, next: Tip, isLast: boolean): Promise<void> {
     // Before anything is written: after the last publish the next writer writes at the same offset.
     if (this.#isOver) throw new WriteSessionLost("it has published for the last time");
-    // After a failure the lines may land late, so nothing else is written here. They are never published: nothing to undo.
+    // After a failure the lines may land late, so nothing else is written here. They are never
+    // published: nothing to undo.
     this.#isOver = true;
     await this.#file.write(this.end.length, lines);
     await this.#file.sync();

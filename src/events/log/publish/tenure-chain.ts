@@ -1,5 +1,6 @@
-// The chain of tenures: on a share it says how far a log is published, and which writer may write into which segment.
-// A tenure is the time from the state that names a writer to the state that names it no more.
+// The chain of tenures: on a share it says how far a log is published, and which writer may write
+// into which segment. A tenure is the time from the state that names a writer to the state that
+// names it no more.
 import { growingEpochs } from "../../../durable/chain/epoch-rollover.ts";
 import { RollingChain } from "../../../durable/chain/rolling-chain.ts";
 import { outcomeUnknown } from "../../../durable/publish/publish.ts";
@@ -14,7 +15,10 @@ import { decodeTip, emptyTip, storedTip, type StoredTip, type Tip } from "../for
 import type { LogFiles } from "../log-files.ts";
 import type { Rewriting } from "./publisher.ts";
 
-/** So many that a writer hardly ever sleeps through two epochs: after that nothing tells whether its last append counts. */
+/**
+ * So many that a writer hardly ever sleeps through two epochs: after that nothing tells whether its
+ * last append counts.
+ */
 const slotsMin = 256;
 
 /** The writer that may write, until it publishes for the last time or another takes over. */
@@ -81,7 +85,8 @@ export class TenureChain {
     const chain = await openChain(files.staging, `${files.directory}/tenures`, {
       kind: tenuresKind,
       initial,
-      // A writer that slept through thousands of appends finds no trace of its own: then it is unknown.
+      // A writer that slept through thousands of appends finds no trace of its own: then it is
+      // unknown.
       counts: async ({ by }, id) => (by === id ? true : undefined),
       slotsPerEpoch: growingEpochs(slotsMin),
       bootId: files.bootId,
@@ -102,7 +107,7 @@ export class TenureChain {
     await this.#chain.settled();
   }
 
-  /** Names this process as the writer, whoever was named before. */
+  /** Names this process as the writer, instead of any other one. */
   async name(): Promise<Named> {
     const tenure = this.#files.newId();
     const holder = (await this.#files.ground.life()).holder.id;
@@ -119,14 +124,17 @@ export class TenureChain {
   }
 
   /**
-   * Under the gate, a writer that is still named is dead, or has lost the gate. Its lines, also late ones, must not land
-   * where the next writer writes: that one gets a new segment.
+   * Under the gate, a writer that is still named is dead, or has lost the gate. Its lines, also
+   * late ones, must not land where the next writer writes: that one gets a new segment.
    */
   #segmentFor({ tip, segments, writer }: Tenures): number {
     return writer !== undefined || tip.segment === 0 || this.#files.isFull(tip) ? segments + 1 : tip.segment;
   }
 
-  /** Restores the state before `name`. If that fails, the next writer gets another segment, as after a dead writer. */
+  /**
+   * Restores the state before `name`. If that fails, the next writer gets another segment, as after
+   * a dead writer.
+   */
   async resign({ writer: { tenure }, before }: Named): Promise<void> {
     const by = this.#files.newId();
     await this.#chain
@@ -134,7 +142,10 @@ export class TenureChain {
       .catch(() => undefined);
   }
 
-  /** The commit point: `tip` counts from now on, if `writer` is still named. False: nothing of its tenure ever counts. */
+  /**
+   * The commit point: `tip` counts from now on, if `writer` is still named. False: nothing of its
+   * tenure ever counts.
+   */
   async commit(writer: Writer, tip: Tip, isLast: boolean): Promise<boolean> {
     const by = this.#files.newId();
     try {

@@ -1,4 +1,5 @@
-// Whether a segment continues the log: header by header it leads back to a point that counts, with all lines in between.
+// Whether a segment continues the log: header by header it leads back to a point that counts, with
+// all lines in between.
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
@@ -8,8 +9,9 @@ import { openSegment, readHeader, segmentPath, type OpenedHeader } from "../form
 import { isEqualTip, type Tip } from "../format/tip.ts";
 
 /**
- * CORRUPT when the segment `newest` does not lead back to `from`: it is of another log, or some files of the log are
- * older than the rest. `mayBranchOff`: it may continue the log before `from`, at a point that is there.
+ * CORRUPT when the segment `newest` does not lead back to `from`: it is of another log, or some
+ * files of the log are older than the rest. `mayBranchOff`: it may continue the log before `from`,
+ * at a point that is there.
  */
 export async function mustContinue(
   files: LogFiles,
@@ -76,7 +78,10 @@ async function inSegment<T>(
   }
 }
 
-/** The remedy is the same in all cases: files of two moments of the log are mixed here, or of two logs. */
+/**
+ * The remedy is the same in all cases: files of two moments of the log are mixed here, or of two
+ * logs.
+ */
 function foreign({ directory }: LogFiles, number: number, why: string, cause?: unknown): Error {
   const path = segmentPath(directory, number);
   const message = `${path} does not continue this log: ${why}. It was put here, or a part of the log was replaced by another one, as by a backup that was copied over it. Nothing was changed. Restore the whole log into an empty directory; or keep all that is whole, and have the rest moved aside: \`holdfast events verify --repair\`.`;

@@ -1,12 +1,13 @@
 // Reads events: found by the index, read from their lines, decoded for the user.
 import type { SequencedEvent } from "../../../common.ts";
+import { EventLoopYield } from "../../../durable/wait/event-loop-yield.ts";
 import type { EventCodec } from "../../model/codec.ts";
 import type { LineAddress, PositionRange } from "../../index/keys/indexed-line.ts";
 import { matches, type Items } from "../../model/query.ts";
 import { LineReader } from "./line-reader.ts";
 import type { EventBody, EventHead } from "../../model/stored-event.ts";
 import type { LogFiles } from "../log-files.ts";
-import { damaged, EventLoopYield, lineOf, scanPublished } from "./scan.ts";
+import { damaged, lineOf, scanPublished } from "./scan.ts";
 import { readHeader, segmentPath } from "../format/segment.ts";
 import type { LogView } from "./view.ts";
 
@@ -122,7 +123,8 @@ export class EventReader {
             listLength = Math.min(2 * listLength, listLengthMax);
           }
         }
-        // Before the next lines are read: if they are damaged, the caller has all events before them.
+        // Before the next lines are read: if they are damaged, the caller has all events before
+        // them.
         yield list;
         list = [];
       }

@@ -1,4 +1,5 @@
-// Waiting until the log has grown: by hints on a local disk, by polling everywhere. One look serves all waiters.
+// Waiting until the log has grown: by hints on a local disk, by polling everywhere. One look serves
+// all waiters.
 import type { Cancel } from "../../../common.ts";
 import { onAbort } from "../../../durable/wait/on-abort.ts";
 import { holdfastError } from "../../../errors.ts";
@@ -6,7 +7,10 @@ import type { Ports } from "../../../ports/ports.ts";
 
 /** Hints may be lost, and a network mount gives none. */
 const pollMs = { local: 50, network: 250, unknown: 250 };
-/** Waiters resolved in one turn of the event loop: on a local disk each of them then reads in that same turn. */
+/**
+ * Waiters resolved in one turn of the event loop: on a local disk each of them then reads in that
+ * same turn.
+ */
 const toldPerTurn = 64;
 
 interface Waiter {
@@ -33,7 +37,10 @@ export class LogGrowth {
     this.#findHead = findHead;
   }
 
-  /** The head once it is beyond `position`. Rejects with the reason of the signal, the error of a look, or CLOSED. */
+  /**
+   * The head once it is beyond `position`. Rejects with the reason of the signal, the error of a
+   * look, or CLOSED.
+   */
   async waitBeyond(position: number, { signal }: Cancel = {}): Promise<number> {
     signal?.throwIfAborted();
     if (this.#isClosed) throw this.#closed();
@@ -44,7 +51,8 @@ export class LogGrowth {
         this.#waiters.add(waiter);
         if (signal !== undefined) stopListening = onAbort(signal, () => this.#giveUp(waiter, signal.reason));
         this.#stopWatch ??= this.#ports.watch.start(this.#directory, () => this.wakeAll());
-        // Also when a look is under way: it may have begun before the event that this caller waits for.
+        // Also when a look is under way: it may have begun before the event that this caller waits
+        // for.
         this.wakeAll();
         if (!this.#isLooking) void this.#lookWhileAwaited();
       });

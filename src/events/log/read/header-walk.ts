@@ -1,4 +1,5 @@
-// The way from a known tip to a later one: the headers of the segments in between, each naming the one before it.
+// The way from a known tip to a later one: the headers of the segments in between, each naming the
+// one before it.
 import { holdfastError } from "../../../errors.ts";
 import { listSegments, readHeader, segmentPath, type OpenedHeader } from "../format/segment.ts";
 import type { Tip } from "../format/tip.ts";
@@ -8,7 +9,10 @@ import { damaged } from "./scan.ts";
 /** Headers read at the same time when a log is opened. */
 const headersAtOnce = 16;
 
-/** Headers of the segments after that of `from`, in order. CORRUPT; CLOSED when `to` does not continue `from`. */
+/**
+ * Headers of the segments after that of `from`, in order. CORRUPT; CLOSED when `to` does not
+ * continue `from`.
+ */
 export async function headersBetween(files: LogFiles, from: Tip, to: Tip): Promise<OpenedHeader[]> {
   const { disk, directory, continuity } = files;
   const fetched =
@@ -27,7 +31,10 @@ export async function headersBetween(files: LogFiles, from: Tip, to: Tip): Promi
   return headers.reverse();
 }
 
-/** CORRUPT for a segment of another log, and for one that is shorter than the part of it that counts. */
+/**
+ * CORRUPT for a segment of another log, and for one that is shorter than the part of it that
+ * counts.
+ */
 function mustReach({ directory, logId }: LogFiles, { log, segment, size }: OpenedHeader, end: Tip): void {
   const path = segmentPath(directory, segment);
   if (size < end.length) throw damaged(path, size);

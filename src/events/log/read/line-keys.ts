@@ -1,4 +1,5 @@
-// The keys of a line, taken from its bytes. Decoding strings, and hashing them, was most of the cost of following a log.
+// The keys of a line, taken from its bytes. Decoding strings, and hashing them, was most of the
+// cost of following a log.
 import type { IndexedLine } from "../../index/keys/indexed-line.ts";
 import { hashOfAscii, keysOf, type EventKeys, type KeyHash, type KeyKind } from "../../index/keys/key-hash.ts";
 import { hasAt, type Retag } from "../format/line.ts";
@@ -43,7 +44,10 @@ function bytesOf(mark: string): Uint8Array {
   return new Uint8Array(Buffer.from(mark));
 }
 
-/** For a line exactly as `encodeLine` writes it, with plain ASCII before the payload. Undefined for any other: JSON decodes it. */
+/**
+ * For a line exactly as `encodeLine` writes it, with plain ASCII before the payload. Undefined for
+ * any other: JSON decodes it.
+ */
 function findKeys(line: Uint8Array): Pick<IndexedLine, "first" | "keys"> | undefined {
   const begin = pass(line, 0, firstMark);
   const end = passNumber(line, begin);
@@ -83,7 +87,9 @@ function passEvent(line: Uint8Array, from: number, events: EventKeys[]): number 
   return passByte(line, given === none ? at : given, close);
 }
 
-/** A list of texts, with its closing bracket. With `keys` they are tags, and their hashes are added. */
+/**
+ * A list of texts, with its closing bracket. With `keys` they are tags, and their hashes are added.
+ */
 function passTexts(line: Uint8Array, from: number, keys?: KeyHash[]): number {
   if (line[from] === endOfList) return from + 1;
   let at = passTag(line, from, keys);

@@ -11,13 +11,19 @@ const filesMax = 16;
 
 export interface FoundLine extends Line {
   readonly crc: number;
-  /** Positions of events that were handed out. A caller may change its event, so no other caller gets the same objects. */
+  /**
+   * Positions of events that were handed out. A caller may change its event, so no other caller
+   * gets the same objects.
+   */
   readonly taken: Set<number>;
 }
 
 export class LineReader {
   readonly #files: LogFiles;
-  /** By segment, in the order of use. Only on a local disk: on a share an open file may show old bytes. */
+  /**
+   * By segment, in the order of use. Only on a local disk: on a share an open file may show old
+   * bytes.
+   */
   readonly #open = new Map<number, Promise<DiskFile>>();
   /** The line that was read last: mostly the events of one line are read one after the other. */
   #last: { readonly segment: number; readonly offset: number; readonly line: FoundLine } | undefined;

@@ -1,4 +1,5 @@
-// Indexes of segments that were just sealed: they answer from memory until their index files are written.
+// Indexes of segments that were just sealed: they answer from memory until their index files are
+// written.
 import type { ActiveIndex } from "../../index/memory/active-index.ts";
 
 /** A few megabytes each. */

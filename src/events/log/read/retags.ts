@@ -34,7 +34,10 @@ export class Retags {
     return more === undefined ? tags : [...new Set([...tags, ...more])];
   }
 
-  /** Positions that may match only because of added tags, in order. The caller compares each with its event. */
+  /**
+   * Positions that may match only because of added tags, in order. The caller compares each with
+   * its event.
+   */
   candidates(items: Items, { after, upTo }: PositionRange): readonly number[] {
     if (this.#positionsOf.size === 0) return [];
     const found = new Set<number>();

@@ -1,6 +1,5 @@
 // Reads the lines of a segment in order, each checked against the one before.
 import { holdfastError } from "../../../errors.ts";
-import type { Clock } from "../../../ports/clock.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import {
   decodeHead,
@@ -34,8 +33,8 @@ export interface Stretch {
 }
 
 /**
- * Lines from `from` to `to`, all published: an invalid one is damage (CORRUPT). In chunks: a promise for each line would
- * cost more than the lines.
+ * Lines from `from` to `to`, all published: an invalid one is damage (CORRUPT). In chunks: a
+ * promise for each line would cost more than the lines.
  */
 export async function* scanPublished(
   disk: Disk,
@@ -94,7 +93,10 @@ export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): Asy
 /** The end of a line, or of a header: both end in the same way. */
 type End = Pick<Tip, "length" | "crc">;
 
-/** Whether the line that the tip names is there, and the first byte behind it. One read: the file may change between two. */
+/**
+ * Whether the line that the tip names is there, and the first byte behind it. One read: the file
+ * may change between two.
+ */
 export async function lookAtEnd(
   file: DiskFile,
   { length, crc }: End,
@@ -109,7 +111,10 @@ export async function standsIn(file: DiskFile, end: End): Promise<boolean> {
 
 type LineAt = Pick<RawLine, "offset" | "bytes">;
 
-/** The head of a line. CORRUPT when the checksum fits and the content is no line: another program wrote it. */
+/**
+ * The head of a line. CORRUPT when the checksum fits and the content is no line: another program
+ * wrote it.
+ */
 export function headOf(path: string, line: LineAt): LineHead {
   return decoded(path, line, decodeHead);
 }
@@ -130,30 +135,4 @@ function decoded<T>(path: string, { offset, bytes }: LineAt, decode: (bytes: Uin
 export function damaged(path: string, byte: number, cause?: unknown): Error {
   const message = `${path} is damaged at byte ${byte}: what stands there was published and is not what was written. Restore the file from a backup, or keep all that is whole: \`holdfast events verify\` tells what that is, and with --repair the log goes on without the rest.`;
   return holdfastError("CORRUPT", message, { path }, cause);
-}
-
-const yieldAfterMs = 25;
-
-/**
- * Yields to the event loop during a long read. A call to a local disk blocks, so a loop of reads would let no timer and
- * no heartbeat run.
- */
-export class EventLoopYield {
-  readonly #clock: Clock;
-  #sinceMs: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#sinceMs = clock.monotonicMs();
-  }
-
-  /** Whether it is time to yield. Without a promise, because mostly it is not. */
-  get isDue(): boolean {
-    return this.#clock.monotonicMs() - this.#sinceMs >= yieldAfterMs;
-  }
-
-  async take(): Promise<void> {
-    await this.#clock.sleep(0);
-    this.#sinceMs = this.#clock.monotonicMs();
-  }
 }

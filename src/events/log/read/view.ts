@@ -1,5 +1,6 @@
-// What this process knows of the log: it follows the published tip, line by line, and finds positions by type, tag and
-// id.
+// What this process knows of the log: it follows the published tip, line by line, and finds
+// positions by type, tag and id.
+import { EventLoopYield } from "../../../durable/wait/event-loop-yield.ts";
 import { Fifo } from "../../../durable/wait/fifo.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import type { IndexedLine, LineAddress, PositionRange, SealedSegment } from "../../index/keys/indexed-line.ts";
@@ -13,7 +14,7 @@ import { headersBetween } from "./header-walk.ts";
 import { readLine, type ReadLine } from "./line-keys.ts";
 import { RecentIndexes } from "./recent-indexes.ts";
 import { Retags } from "./retags.ts";
-import { damaged, EventLoopYield, scanPublished, standsIn, type RawLine } from "./scan.ts";
+import { damaged, scanPublished, standsIn, type RawLine } from "./scan.ts";
 
 export class LogView {
   readonly #files: LogFiles;
@@ -26,7 +27,10 @@ export class LogView {
   #begins = 1;
   #active = new ActiveIndex(1);
   #tip: Tip = emptyTip;
-  /** False until the first advance. That one reads no lines of sealed segments, only their retags; later ones read all. */
+  /**
+   * False until the first advance. That one reads no lines of sealed segments, only their retags;
+   * later ones read all.
+   */
   #hasRetags = false;
 
   /** `pause`: called often while indexes are made; yields to others. */
@@ -48,7 +52,10 @@ export class LogView {
     return this.#tip;
   }
 
-  /** Goes on to `tip`, which is published. A view that is further already stays there. CORRUPT, CLOSED. */
+  /**
+   * Goes on to `tip`, which is published. A view that is further already stays there. CORRUPT,
+   * CLOSED.
+   */
   async advance(tip: Tip): Promise<void> {
     if (this.#isAtLeastAt(tip)) return;
     await this.#turns.take();
@@ -59,9 +66,13 @@ export class LogView {
     }
   }
 
-  /** Adds lines that this process has published itself, from `from` to `to`, without reading them again. */
+  /**
+   * Adds lines that this process has published itself, from `from` to `to`, without reading them
+   * again.
+   */
   addOwn(from: Tip, to: Tip, lines: readonly IndexedLine[]): void {
-    // Another caller may have advanced meanwhile, or not yet to `from`: then the lines are read like any others.
+    // Another caller may have advanced meanwhile, or not yet to `from`: then the lines are read
+    // like any others.
     if (!isSameTip(this.#tip, from) || !this.#turns.tryTake()) return;
     try {
       for (const line of lines) this.#active.add(line);
@@ -71,7 +82,10 @@ export class LogView {
     }
   }
 
-  /** True: no event after `after` matches. False: the caller has to look at the candidates. Fast: asks memory only. */
+  /**
+   * True: no event after `after` matches. False: the caller has to look at the candidates. Fast:
+   * asks memory only.
+   */
   isClear(items: Items, after: number): boolean {
     if (this.#active.hasCandidate(items, after)) return false;
     if (after < this.#begins - 1 && !this.#sealed.excludes(items, after)) return false;
@@ -114,10 +128,14 @@ export class LogView {
     for await (const { line } of this.#linesOf(segment)) yield line;
   }
 
-  /** Makes missing index files. Only a cache: an index that is missing later is made when a reader needs it. */
+  /**
+   * Makes missing index files. Only a cache: an index that is missing later is made when a reader
+   * needs it.
+   */
   async buildIndexes(): Promise<void> {
     const newest = this.#segments.at(-1)?.number ?? 0;
-    // The process that sealed a segment makes its index. Others make it if it is still missing when the next one is sealed.
+    // The process that sealed a segment makes its index. Others make it if it is still missing when
+    // the next one is sealed.
     const butNewest = this.#recent.has(newest) && !this.#files.hasMade(this.#tip.segment);
     const built = this.#recent.segments.filter((number) => !butNewest || number !== newest);
     await this.#sealed.build({ butNewest });
@@ -136,7 +154,8 @@ export class LogView {
   async #advance(tip: Tip): Promise<void> {
     const isFresh = !this.#hasRetags;
     for (const { segment, after, bytes, crc } of await headersBetween(this.#files, this.#tip, tip)) {
-      // To the final end of the segment before. A segment that was sealed before the log was opened has its index.
+      // To the final end of the segment before. A segment that was sealed before the log was opened
+      // has its index.
       if (!isFresh) await this.#scanTo(after);
       if (after.segment !== 0) this.#seal(after);
       this.#begins = after.position + 1;
@@ -150,7 +169,8 @@ export class LogView {
 
   #isAtLeastAt(tip: Tip): boolean {
     if (isSameTip(this.#tip, tip) && !isEqualTip(this.#tip, tip)) throw this.#files.continuity.broken();
-    // Within one log tips only move forward, so the later of two is the one that contains the other.
+    // Within one log tips only move forward, so the later of two is the one that contains the
+    // other.
     return !isBefore(this.#tip, tip) && (this.#hasRetags || tip.segment === 0);
   }
 
@@ -175,7 +195,8 @@ export class LogView {
       }
       if (!isEqualTip(this.#tip, end)) throw damaged(path, from);
     } catch (error) {
-      // If the line that this process had read last is another one now, the log was replaced, not damaged.
+      // If the line that this process had read last is another one now, the log was replaced, not
+      // damaged.
       if (isHoldfastError(error, "CORRUPT") && !(await this.#stands({ length: from, crc })))
         throw this.#files.continuity.broken();
       throw error;
@@ -216,7 +237,10 @@ export class LogView {
     }
   }
 
-  /** Of sealed segments only: later lines are all read. Each segment with a retag leads to the one before it. */
+  /**
+   * Of sealed segments only: later lines are all read. Each segment with a retag leads to the one
+   * before it.
+   */
   async #findRetags(): Promise<void> {
     const { disk, directory } = this.#files;
     const numbers: number[] = [];

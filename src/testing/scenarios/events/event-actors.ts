@@ -1,4 +1,5 @@
-// The actors of event scenarios: writers and readers of one log, and the audit of all that they were told.
+// The actors of event scenarios: writers and readers of one log, and the audit of all that they
+// were told.
 import { Ground } from "../../../durable/liveness/ground.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import type { Appender } from "../../../events/append/appender.ts";
@@ -25,7 +26,10 @@ import {
 } from "../../explorer/scenario.ts";
 
 const directory = "/log";
-/** No process is declared dead for its silence: the chain of tenures must withstand a sleeper without any clock. */
+/**
+ * No process is declared dead for its silence: the chain of tenures must withstand a sleeper
+ * without any clock.
+ */
 const leaseMs = 1_000_000;
 
 export interface EventScenarioOptions {
@@ -112,7 +116,10 @@ export function repeater(id: string, options: EventScenarioOptions): Actor {
   });
 }
 
-/** Has begun a session before the scenario, or has ended it already, and goes on as if nothing had happened since. */
+/**
+ * Has begun a session before the scenario, or has ended it already, and goes on as if nothing had
+ * happened since.
+ */
 export function sleeper(options: EventScenarioOptions, { isDone = false }: { readonly isDone?: boolean } = {}): Actor {
   return actor({
     prepare: async ({ ports, name }) => {
@@ -142,7 +149,10 @@ async function publishOne(session: WriteSession, id: string): Promise<void> {
   await session.publish(Buffer.from(line.text), tipAfter(end, { events: [{ type: "", tags: [], id }] }, line), true);
 }
 
-/** Two concurrent calls in one batch that exclude each other: one is refused because of the other, which is not written yet. */
+/**
+ * Two concurrent calls in one batch that exclude each other: one is refused because of the other,
+ * which is not written yet.
+ */
 export function rivals(options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
@@ -282,8 +292,8 @@ interface EventAudit {
 }
 
 /**
- * Every event that was acknowledged or shown is at its position; positions have no gap; no event is there twice; an
- * append that failed never appears.
+ * Every event that was acknowledged or shown is at its position; positions have no gap; no event is
+ * there twice; an append that failed never appears.
  */
 export async function logIsWhole(
   { options, isShownForGood = true }: EventAudit,
@@ -335,7 +345,10 @@ export async function makeLog(ports: Ports, options: EventScenarioOptions): Prom
   return log;
 }
 
-/** A log with two events and an older head, which names the first one only: as after a file system went away. */
+/**
+ * A log with two events and an older head, which names the first one only: as after a file system
+ * went away.
+ */
 export async function makeLogWithOldHead(ports: Ports, options: EventScenarioOptions): Promise<void> {
   const log = await makeLog(ports, options);
   const { disk } = ports;

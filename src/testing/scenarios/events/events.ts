@@ -1,5 +1,5 @@
-// Scenarios of the event log: writers against each other, readers, kills, power cuts and failing disks, on one machine
-// and between machines.
+// Scenarios of the event log: writers against each other, readers, kills, power cuts and failing
+// disks, on one machine and between machines.
 import type { Profile } from "../../sim/persistence.ts";
 import type { Scenario } from "../../explorer/scenario.ts";
 import {
@@ -83,7 +83,8 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
       size: "large",
       about: "Two writers hold a gate at once, and no acknowledged event is lost.",
       actors: { ada: writer(1, options), bob: writer(1, { ...options, openLock: openLate }), dan: deleter() },
-      // A writer that is paused between its last look and its head may show lines that do not count.
+      // A writer that is paused between its last look and its head may show lines that do not
+      // count.
       isShownForGood: false,
     }),
     scenario({

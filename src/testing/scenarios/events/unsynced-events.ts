@@ -1,4 +1,5 @@
-// Scenarios of power cuts in an event log where some processes do not sync, or where lines are visible before their sync.
+// Scenarios of power cuts in an event log where some processes do not sync, or where lines are
+// visible before their sync.
 import type { Ports } from "../../../ports/ports.ts";
 import type { Scenario } from "../../explorer/scenario.ts";
 import { Machine } from "../../sim/machine.ts";
@@ -58,7 +59,10 @@ function inTheSameBoot(ports: Ports): Ports {
   return { ...ports, host: { ...ports.host, bootId: new Machine("m1").bootId } };
 }
 
-/** A file system that goes away while it is in use, and comes back in the same boot without what was not on the disk. */
+/**
+ * A file system that goes away while it is in use, and comes back in the same boot without what was
+ * not on the disk.
+ */
 export function comesBackScenarios(options: EventScenarioOptions = local): Scenario[] {
   const audit: Scenario["audit"] = (ports, facts) => logIsWhole({ options }, inTheSameBoot(ports), facts);
   const careless = { ...options, isSynced: false, mayBeLost: true };

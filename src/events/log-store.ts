@@ -1,7 +1,6 @@
 // The event store on a log: checks what a caller gives, and passes it on to the parts of the open
 // log.
 import type { Cancel, NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
-import type { Ground } from "../durable/liveness/ground.ts";
 import { checkTimeout } from "../durable/wait/deadline.ts";
 import { holdfastError } from "../errors.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
@@ -21,13 +20,13 @@ import { distinct } from "./model/distinct.ts";
 import { consume } from "./follow/consumer.ts";
 import { endFollowing } from "./follow/following.ts";
 import { subscribe } from "./follow/subscribe.ts";
-import { giveAccess, type LogAccess } from "./log/log-access.ts";
+import { giveAccess } from "./log/log-access.ts";
 import { encodeContent, type StoredCondition } from "./log/format/line.ts";
 import type { EventHead } from "./model/stored-event.ts";
-import { hexOf } from "./log/format/tip.ts";
 import { checkEvents, checkTags, jsonOf } from "./model/new-event.ts";
 import { OpenedLog, type LogOptions } from "./open/opened-log.ts";
 import { itemsOf, type Matching, type Query } from "./model/query.ts";
+import { StoreAccess } from "./store-access.ts";
 import { verify } from "./verify/verify.ts";
 
 const readOptions: OptionNames<ReadOptions> = {
@@ -47,7 +46,7 @@ export interface LogStoreParts {
 export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   readonly #parts: LogStoreParts;
   readonly #options: EventStoreOptions<E> & LogOptions;
-  readonly #access: LogAccess;
+  readonly #access: StoreAccess;
   #opening: Promise<OpenedLog> | undefined;
   #log: OpenedLog | undefined;
   #closing: Promise<void> | undefined;
@@ -61,15 +60,19 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   /** Sealed segments that were given to the background build. */
   #indexed = 0;
   #building: Promise<void> = Promise.resolve();
-  /** Reads of the head that appends wait for, so that `consume(from: "head")` misses nothing. */
-  #looks: Promise<unknown> | undefined;
 
   /** Touches nothing before the first call, or `open`. */
   constructor(parts: LogStoreParts, options: EventStoreOptions<E> & LogOptions) {
     if (options.lockTimeoutMs !== undefined) checkTimeout(options.lockTimeoutMs);
     this.#parts = parts;
     this.#options = options;
-    this.#access = this.#makeAccess();
+    this.#access = new StoreAccess({
+      ports: parts.ports,
+      directory: parts.directory,
+      mayForget: options.keys !== undefined,
+      open: () => this.#opened(),
+      findOpen: () => this.#log,
+    });
     giveAccess(this, this.#access);
   }
 
@@ -95,7 +98,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const stored = items === undefined ? undefined : storedCondition(items, condition?.after);
     const content = encodeContent({ condition: stored, events: heads, payload });
     const log = this.#ready ?? (await this.#opened());
-    if (this.#looks !== undefined) await this.#looks;
+    if (this.#access.looks !== undefined) await this.#access.looks;
     const judged = items === undefined ? undefined : { items, after };
     const appended = await log.appender.append({ content, heads, payload, condition: judged, timeoutMs, signal });
     this.#told = Math.max(this.#told, appended.last);
@@ -239,46 +242,6 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const { clock, random } = this.#parts.ports;
     if (id !== undefined) return { type, tags: distinct(tags), id, given: true };
     return { type, tags: distinct(tags), id: makeUuid(clock.wallMs(), random.bytes(16)) };
-  }
-
-  #makeAccess(): LogAccess {
-    const { ports, directory } = this.#parts;
-    const ground = (): Ground => {
-      if (this.#log === undefined) throw new Error("The log is not open yet.");
-      return this.#log.files.ground;
-    };
-    return {
-      ports,
-      directory,
-      opened: async () => void (await this.#opened()),
-      get ground() {
-        return ground();
-      },
-      waitBeyond: async (position, options) => await (await this.#opened()).growth.waitBeyond(position, options),
-      headBeforeAppends: () => this.#headBeforeAppends(),
-      findChecksum: (position) => this.#findChecksum(position),
-      tagChecksum: async () => {
-        const log = await this.#opened();
-        await log.advance();
-        return log.view.retags.checksum;
-      },
-      mayForget: this.#options.keys !== undefined,
-    };
-  }
-
-  async #headBeforeAppends(): Promise<number> {
-    const head = this.head();
-    const looks = Promise.allSettled([this.#looks, head]);
-    this.#looks = looks;
-    await looks;
-    if (this.#looks === looks) this.#looks = undefined;
-    return await head;
-  }
-
-  async #findChecksum(position: number): Promise<string | undefined> {
-    if (position === 0) return hexOf(0);
-    const log = await this.#opened();
-    return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
   }
 }
 

@@ -19,6 +19,12 @@ export class StoreAccess implements LogAccess {
   readonly ports: Ports;
   readonly directory: string;
   readonly mayForget: boolean;
+  /** Bound: a caller may take the function alone. */
+  readonly findChecksum = async (position: number): Promise<string | undefined> => {
+    if (position === 0) return hexOf(0);
+    const log = await this.#parts.open();
+    return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
+  };
   readonly #parts: StoreAccessParts;
   #looks: Promise<unknown> | undefined;
 
@@ -55,12 +61,6 @@ export class StoreAccess implements LogAccess {
   /** Reads of the head that appends wait for, so that `consume(from: "head")` misses nothing. */
   get looks(): Promise<unknown> | undefined {
     return this.#looks;
-  }
-
-  async findChecksum(position: number): Promise<string | undefined> {
-    if (position === 0) return hexOf(0);
-    const log = await this.#parts.open();
-    return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
   }
 
   async tagChecksum(): Promise<string> {

@@ -44,9 +44,9 @@ async function* linesOf(count: number): AsyncGenerator<IncomingLine> {
 function beforeSession(log: OpenedLog, number: number, meanwhile: () => Promise<void>): void {
   const begin = log.publisher.begin.bind(log.publisher);
   let times = 0;
-  vi.spyOn(log.publisher, "begin").mockImplementation(async (gate, seen) => {
+  vi.spyOn(log.publisher, "begin").mockImplementation(async (gate) => {
     if (++times === number) await meanwhile();
-    return await begin(gate, seen);
+    return await begin(gate);
   });
 }
 

@@ -177,11 +177,10 @@ export class Appender {
     this.#hasFailed = false;
     try {
       // Also in a session: the view has not read the header of a segment that the session began.
-      const tip = session === undefined ? await publisher.tip() : session.published;
-      await view.advance(tip);
+      await view.advance(session === undefined ? await publisher.tip() : session.published);
       let judged = await this.#judge(batch);
       if (hasAccepted(judged)) {
-        session ??= await publisher.begin(hold, tip);
+        session ??= await publisher.begin(hold);
         // A dead writer left lines, or another writer published since. Not by `view.tip`: a reader
         // of this process may have moved it.
         if (!isSameTip(judged.at, session.published)) {

@@ -70,11 +70,6 @@ export class HeadFile {
     this.path = path;
   }
 
-  /** The head that was read or written last. */
-  get last(): Head | undefined {
-    return this.#last?.head;
-  }
-
   /** Undefined for a head that is missing, or torn by a power cut. NEWER_FORMAT. */
   async find(): Promise<Head | undefined> {
     await this.#forgetReplaced();

@@ -103,11 +103,11 @@ export class LocalPublisher implements Publisher {
     }
   }
 
-  async begin(gate: WriterGate, seen?: Tip): Promise<WriteSession> {
+  async begin(gate: WriterGate): Promise<WriteSession> {
     this.#tail.enter(gate);
     for (let tries = 1; ; tries++)
       try {
-        return new LocalSession(this.#files, this.#tail, gate, await this.#findStart(tries === 1 ? seen : undefined));
+        return new LocalSession(this.#files, this.#tail, gate, await this.#findStart());
       } catch (error) {
         // A writer with a deleted lock file has begun it. The next try takes it over like that of a
         // dead writer.
@@ -117,8 +117,8 @@ export class LocalPublisher implements Publisher {
   }
 
   /** Where the next line goes. */
-  async #findStart(seen: Tip | undefined): Promise<Tip> {
-    const tip = await this.#files.continuity.following(() => this.#recovery.findEnd(seen));
+  async #findStart(): Promise<Tip> {
+    const tip = await this.#files.continuity.following(() => this.#recovery.findEnd());
     if (tip.segment !== 0 && (await this.#recovery.isInDoubt(tip))) return await this.#recovery.rescue(tip);
     const needsSegment = tip.segment === 0 || this.#files.isFull(tip) || !this.#tail.isAlone;
     return needsSegment ? await this.#tail.startSegment(tip, []) : tip;

@@ -42,12 +42,6 @@ export class PublishedEnd {
     return head;
   }
 
-  /** The head that `tip` took `seen` from, if no other was read since; else as `findHead`. */
-  async findHeadOf(seen: Tip | undefined): Promise<Head | undefined> {
-    const { last } = this.#headFile;
-    return seen !== undefined && last?.tip === seen ? last : await this.findHead();
-  }
-
   /**
    * A head is believed if it is of this boot and its lines were synced; or if it was written while
    * this process has the log open, because then there was no restart since. The boot id alone

@@ -12,11 +12,8 @@ export type WriterGate = Pick<StoreHold, "assertHeld" | "lockId">;
 export interface Publisher {
   /** How far the log is published now. Takes no lock. */
   tip(): Promise<Tip>;
-  /**
-   * Begins to write, under `gate`. Deals with what a dead writer has left. `seen`: what `tip` gave
-   * since the gate was taken; it may spare a second look.
-   */
-  begin(gate: WriterGate, seen?: Tip): Promise<WriteSession>;
+  /** Begins to write, under `gate`. Deals with what a dead writer has left. */
+  begin(gate: WriterGate): Promise<WriteSession>;
   rewriting(): Rewriting;
   close(): Promise<void>;
 }

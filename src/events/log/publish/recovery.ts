@@ -32,12 +32,9 @@ export class Recovery {
     this.#end = end;
   }
 
-  /**
-   * The end of the log, which the head names when this returns. `seen`: as `Publisher.begin`.
-   * CORRUPT.
-   */
-  async findEnd(seen?: Tip): Promise<Tip> {
-    return await this.#followSegments(await this.#findHeadEnd(seen));
+  /** The end of the log, which the head names when this returns. CORRUPT. */
+  async findEnd(): Promise<Tip> {
+    return await this.#followSegments(await this.#findHeadEnd());
   }
 
   /** The end, for a process that does not go on to write. Whole lines behind it count then. */
@@ -69,8 +66,8 @@ export class Recovery {
     return await this.tail.startSegment(end, []);
   }
 
-  async #findHeadEnd(seen: Tip | undefined): Promise<Tip> {
-    const head = await this.#end.findHeadOf(seen);
+  async #findHeadEnd(): Promise<Tip> {
+    const head = await this.#end.findHead();
     if (head !== undefined && this.#end.isBelieved(head)) {
       this.tail.takeUp(head);
       return await this.#end.shown(head);

@@ -1,4 +1,5 @@
-// The subpath "holdfast/events": a DCB event store that many processes and machines append to at once.
+// The subpath "holdfast/events": a DCB event store that many processes and machines append to at
+// once.
 import type { NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import { createMemoryHost } from "../ports/memory/host.ts";
@@ -80,7 +81,10 @@ const eventStoreOptions: OptionNames<EventStoreOptions> = {
   id: true,
 };
 
-/** Opens the log in `directory`, making it if it is not there. `memory:` is a new one each time, as `memoryEvents`. */
+/**
+ * Opens the log in `directory`; makes it if there is none. `memory:` is a new log each time, as
+ * `memoryEvents`.
+ */
 export async function openEvents<E extends NewEvent = NewEvent>(
   directory: string | URL,
   options: EventStoreOptions<E> = {},
@@ -91,7 +95,7 @@ export async function openEvents<E extends NewEvent = NewEvent>(
   return await new LogEventStore<E>({ ports, directory: path, codec: createCodec(options) }, options).open();
 }
 
-/** The same contract and the same code, in memory, for tests. */
+/** The same contract and the same code in memory, for tests. */
 export function memoryEvents<E extends NewEvent = NewEvent>(
   options: Pick<EventStoreOptions<E>, "schemas" | "keys"> = {},
 ): EventStore<E> {
@@ -105,7 +109,10 @@ function memoryStore<E extends NewEvent>(options: EventStoreOptions<E>): LogEven
   return new LogEventStore<E>({ ports, directory: "/events", codec: createCodec(options) }, options);
 }
 
-/** Given, when, then: what has happened before; on a store of your own when it needs schemas: `given([…], memoryEvents({ schemas }))`. */
+/**
+ * Given these events, when, then. With schemas, pass a store: `given([…], memoryEvents({ schemas
+ * }))`.
+ */
 export function given<E extends NewEvent = NewEvent>(
   events: readonly E[] = [],
   store: EventStore<E> = memoryEvents<E>(),
@@ -113,7 +120,10 @@ export function given<E extends NewEvent = NewEvent>(
   return givenOn(events, store);
 }
 
-/** Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes it if it is not there; there is nothing to close. */
+/**
+ * Keys of subjects in a directory outside of every log, shared by all processes that open it. Makes
+ * it if need be; needs no close.
+ */
 export async function openSubjectKeys(directory: string | URL): Promise<SubjectKeys> {
   const path = directoryOf(directory);
   return await DirectorySubjectKeys.open(await openNodePorts(path), path);
@@ -124,7 +134,10 @@ export function memorySubjectKeys(): SubjectKeys {
   return new MemorySubjectKeys(nodeMemoryBase.random);
 }
 
-/** Where the log is that `location` means: its own directory, or a store that has it under the name `log` (default "main"). Makes nothing. */
+/**
+ * The log that `location` means: a directory of its own, or a store with a log named `log` (default
+ * "main"). Makes nothing.
+ */
 export async function locateEvents(
   location: string | URL,
   { log = "main" }: { log?: string | undefined } = {},
@@ -141,12 +154,15 @@ export async function listEventLogs(location: string | URL): Promise<string[]> {
   return await listParts(disk, logPart, path);
 }
 
-/** As `verify` of a store, also of a log that is too damaged to be opened. NOT_A_STORE. */
+/** As `verify` of a store; also for a log that is too damaged to be opened. NOT_A_STORE. */
 export async function verifyEvents(directory: string | URL, options: VerifyOptions = {}): Promise<VerifyReport> {
   return await (await upkeepOf(directory)).verify(options);
 }
 
-/** The whole log as NDJSON, in chunks of whole lines, with a record before and one after them; with `upTo` also of one that is damaged behind it. NOT_A_STORE, CORRUPT. */
+/**
+ * The whole log as NDJSON, in chunks of whole lines, with a record before and one after them. With
+ * `upTo` also for a log that is damaged behind that position. NOT_A_STORE, CORRUPT.
+ */
 export async function* exportEvents(
   directory: string | URL,
   options: ExportOptions = {},
@@ -154,7 +170,10 @@ export async function* exportEvents(
   yield* (await upkeepOf(directory)).export(options);
 }
 
-/** As `read` of a store, of a log that is too damaged to be opened, up to a position before the damage: `verifyEvents` tells which one. NOT_A_STORE, CORRUPT. */
+/**
+ * As `read` of a store, for a log that is too damaged to be opened, up to a position before the
+ * damage, which `verifyEvents` reports. NOT_A_STORE, CORRUPT.
+ */
 export async function* salvageEvents(
   directory: string | URL,
   query: Query,
@@ -164,8 +183,9 @@ export async function* salvageEvents(
 }
 
 /**
- * Brings an export into a log that is empty or has the beginning of it, with the same positions, ids and times. Repeating it adds nothing. LOG_REWOUND where the log
- * differs, CORRUPT for an export that is not whole: what came before that stays.
+ * Imports an export into a log that is empty or has a beginning of it, with the same positions, ids
+ * and times. A repeated import adds nothing. LOG_REWOUND where the log differs; CORRUPT for an
+ * export that is not whole: lines before that point stay imported.
  */
 export async function importEvents(
   directory: string | URL,
@@ -175,7 +195,7 @@ export async function importEvents(
   return await (await upkeepOf(directory)).import(chunks, options);
 }
 
-/** Makes all index files anew; the old ones are kept in `aside/`. NOT_A_STORE, CORRUPT. */
+/** Makes all index files again; the old ones are kept in `aside/`. NOT_A_STORE, CORRUPT. */
 export async function rebuildEventIndexes(directory: string | URL, options: RebuildOptions = {}): Promise<Rebuilt> {
   return await (await upkeepOf(directory)).rebuild(options);
 }

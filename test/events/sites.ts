@@ -1,4 +1,5 @@
-// Where one and the same log is tested: in memory, on the real disk and on the simulated one, in both modes; opened as often as a test wants, each time as another process.
+// The sites on which a log is tested: memory, the real disk and the simulated one, in both modes.
+// Each opening acts as another process.
 import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import type { NewEvent, SequencedEvent } from "../../src/common.ts";
@@ -6,22 +7,25 @@ import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { memoryEvents } from "../../src/events/index.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import type { LogOptions } from "../../src/events/opened-log.ts";
+import type { LogOptions } from "../../src/events/open/opened-log.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { nfs, World } from "../durable/world.ts";
 import { makeScratch } from "../ports/scratch.ts";
 
 export interface Site {
-  /** Another process on the same log; closed when the test ends. Memory is one process, so there it is always the same store. */
+  /**
+   * Another process on the same log; closed when the test ends. Memory has one process: always the
+   * same store.
+   */
   open(options?: LogOptions): Promise<EventStore>;
-  /** False where there is but one store. */
+  /** False where there is only one store. */
   readonly isShared: boolean;
 }
 
 export type SiteMaker = () => Promise<Site>;
 
-/** So small that a few appends go through several of them. */
+/** So small that a few appends fill several segments. */
 export const smallSegments: LogOptions = { segmentBytesMax: 700 };
 
 export const sites: readonly [name: string, make: SiteMaker][] = [
@@ -54,7 +58,7 @@ async function makeSimulatedSite(mode: LogMode): Promise<Site> {
     isShared: true,
     open: async (options) => {
       const name = `process-${++count}`;
-      // Machines of their own, where machines share the disk.
+      // On a network mount each process is a machine of its own.
       const ports = world.ports(name, mode === "local" ? "machine" : `machine-${count}`);
       return await openOn(ports, "/log", { mode, ...options });
     },
@@ -72,7 +76,7 @@ export async function openOn(
   return store;
 }
 
-/** In a simulated world, as in ours, until the test ends. */
+/** Lets the time of a simulated world pass until the test ends. */
 export function letTimePass(world: World): void {
   let isOver = false;
   const passing = (async () => {
@@ -83,7 +87,7 @@ export function letTimePass(world: World): void {
     }
   })();
   onTestFinished(async () => {
-    // After the stores were closed: closing takes time, too.
+    // After the stores were closed, which takes simulated time, too.
     isOver = true;
     await passing;
   });
@@ -104,7 +108,7 @@ export function numbers(first: number, last: number): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
 }
 
-/** What a promise was rejected with. */
+/** The reason of a rejected promise. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;

@@ -10,7 +10,7 @@ import { HeadFile } from "../../src/events/log/publish/head-file.ts";
 import { encodeHeader, readHeader } from "../../src/events/log/format/segment.ts";
 import { storedCrcOf } from "../../src/events/log/format/line.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import { OpenedLog, type LogOptions } from "../../src/events/opened-log.ts";
+import { OpenedLog, type LogOptions } from "../../src/events/open/opened-log.ts";
 import { rebuildIndexes } from "../../src/events/verify/rebuild.ts";
 import { verifyDirectory } from "../../src/events/verify/verify.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";

@@ -521,7 +521,7 @@ describe("a leftover of a crash is no damage:", () => {
 
 /** Names a writer, makes its segment, and dies. */
 async function abandonTenure(log: DamagedLog): Promise<void> {
-  const { OpenedLog } = await import("../../src/events/opened-log.ts");
+  const { OpenedLog } = await import("../../src/events/open/opened-log.ts");
   const { plainCodec } = await import("../../src/events/model/codec.ts");
   const opened = await OpenedLog.open(log.ports, directory, plainCodec, { segmentBytesMax: 1 });
   const hold = await opened.lock.acquire();

@@ -4,7 +4,7 @@ import type { Cancel, NewEvent } from "../../common.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { AppendCondition, Appended, EventStore } from "../model/event-store.ts";
-import { accessOf } from "../log-access.ts";
+import { accessOf } from "../log/log-access.ts";
 import type { Models, StatesOf } from "./model.ts";
 import { DecisionRetry } from "./retry.ts";
 import { StatesReader } from "./states.ts";

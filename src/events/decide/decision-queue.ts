@@ -6,7 +6,7 @@
 import { Deadline } from "../../durable/wait/deadline.ts";
 import type { Waiting } from "../../common.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Query } from "../model/query.ts";
 
 export class DecisionQueue {

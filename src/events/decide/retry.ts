@@ -1,6 +1,6 @@
 // How long a decision tries again after conflicts, and what it waits for before each attempt.
 import type { Cancel } from "../../common.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import type { Query } from "../model/query.ts";
 import { queueKeysOf, queueOf, type DecisionQueue } from "./decision-queue.ts";
 

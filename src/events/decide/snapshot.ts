@@ -8,7 +8,7 @@ import { replace } from "../../durable/publish/publish.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Items, type Query } from "../model/query.ts";
 import { survivesJson } from "../model/state.ts";
 

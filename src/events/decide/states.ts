@@ -3,7 +3,7 @@
 import type { Cancel } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
 import { mustBeState, findCopy } from "../model/state.ts";
-import { accessOf, type LogAccess } from "../log-access.ts";
+import { accessOf, type LogAccess } from "../log/log-access.ts";
 import { itemsOf, matches, type Items, type Query, type QueryItem } from "../model/query.ts";
 import type { DecisionModel, Models } from "./model.ts";
 import { Snapshot } from "./snapshot.ts";

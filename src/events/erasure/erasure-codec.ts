@@ -3,7 +3,7 @@
 import type { NewEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { plainCodec, unreadable, type DecodedBody, type EventCodec, type StoredBody } from "../model/codec.ts";
-import type { EventHead } from "../log/format/line.ts";
+import type { EventHead } from "../model/stored-event.ts";
 import { jsonOf, invalid } from "../model/new-event.ts";
 import { SchemaCodec } from "../model/schema-codec.ts";
 import type { EventStoreOptions, SubjectKeys } from "../model/event-store.ts";

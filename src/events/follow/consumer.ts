@@ -8,7 +8,7 @@ import type { Checkpoint } from "../../part/progress/checkpoint.ts";
 import type { Checkpoints } from "../../part/progress/checkpoints.ts";
 import { waitUntilProcessed } from "../../part/progress/wait-until-processed.ts";
 import { underLease, type WorkOutcome } from "../../part/under-lease.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../model/event-store.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 import { workOn, type LogWork } from "./log-work.ts";

@@ -4,7 +4,7 @@ import { holdfastError } from "../../errors.ts";
 import { Leases } from "../../part/leases.ts";
 import { Loops } from "../../part/loop.ts";
 import { Checkpoints, type MarkedSequence } from "../../part/progress/checkpoints.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 
 export class LogWork {
   readonly access: LogAccess;

@@ -2,7 +2,7 @@
 // appended.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 
 export interface SubscribeOptions extends Cancel {

@@ -6,7 +6,7 @@ import type { PathHold } from "../../locks/path/path-hold.ts";
 import { inHand, type LoopSignals } from "../../part/loop.ts";
 import type { LeasedWork } from "../../part/progress/checkpoints.ts";
 import type { WorkOutcome } from "../../part/under-lease.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { Query } from "../model/query.ts";
 

@@ -2,7 +2,7 @@
 // keys).
 import type { NewEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
-import type { EventBody, EventHead } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "./stored-event.ts";
 
 /** A body as it is stored. */
 export interface StoredBody extends EventBody {

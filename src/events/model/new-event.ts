@@ -3,7 +3,7 @@ import type { NewEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { distinct } from "./query.ts";
 import { findJsonLoss, isDeeperThan } from "./json-loss.ts";
-import type { EventBody } from "../log/format/line.ts";
+import type { EventBody } from "./stored-event.ts";
 
 const eventsMax = 10_000;
 const tagsMax = 1_000;

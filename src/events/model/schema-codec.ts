@@ -2,7 +2,7 @@
 // version when they are read.
 import type { NewEvent } from "../../common.ts";
 import { plainCodec, type DecodedBody, type EventCodec, type StoredBody, unreadable } from "./codec.ts";
-import type { EventHead } from "../log/format/line.ts";
+import type { EventHead } from "./stored-event.ts";
 import { type EventSchemas, type StandardSchema, validate } from "./schema.ts";
 
 interface Entry {

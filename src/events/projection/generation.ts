@@ -4,7 +4,7 @@ import { Generations } from "../../part/generations.ts";
 import type { Checkpoints } from "../../part/progress/checkpoints.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { workOn, type LogWork } from "../follow/log-work.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 
 export interface Generation {
   readonly number: number;

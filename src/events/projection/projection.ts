@@ -5,7 +5,7 @@ import { holdfastError } from "../../errors.ts";
 import { Loop, ProgressWaiters, type LoopOptions, type LoopSignals } from "../../part/loop.ts";
 import { waitUntilProcessed } from "../../part/progress/wait-until-processed.ts";
 import type { EventSource } from "../follow/work-through.ts";
-import { accessOf } from "../log-access.ts";
+import { accessOf } from "../log/log-access.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { Query } from "../model/query.ts";
 import { checkDefinition, type Projection, type ProjectionDefinition, type RebuildOptions } from "./definition.ts";

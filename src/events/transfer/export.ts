@@ -5,7 +5,7 @@ import { contentOf, decodeHead, encodeLine } from "../log/format/line.ts";
 import { readHeader } from "../log/format/segment.ts";
 import { hexOf, type Tip } from "../log/format/tip.ts";
 import { scanPublished } from "../log/read/scan.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 import { encodeEnd, encodeStart } from "./export-record.ts";
 
 export interface TransferOptions extends Cancel {
@@ -25,7 +25,7 @@ export interface ExportOptions extends TransferOptions {
 export async function* exportLog(log: OpenedLog, options: TransferOptions): AsyncGenerator<string, void> {
   options.signal?.throwIfAborted();
   const tip = await log.advance();
-  yield* exportLines(log.place.logId, tip.position, storedLines(log, tip), options);
+  yield* exportLines(log.files.logId, tip.position, storedLines(log, tip), options);
 }
 
 /** These lines, the last of which ends with `position`, as an export of the log `id`. */
@@ -68,7 +68,7 @@ export interface StoredLine {
  * would cost more than the line.
  */
 export async function* storedLines(log: OpenedLog, tip: Tip): AsyncGenerator<readonly StoredLine[], void> {
-  const { disk, directory } = log.place;
+  const { disk, directory } = log.files;
   const sealed = log.view.segments.filter(({ number }) => number < tip.segment);
   const last = tip.segment === 0 ? [] : [{ number: tip.segment, length: tip.length }];
   for (const { number, length } of [...sealed, ...last]) {

@@ -3,8 +3,8 @@
 import { holdfastError } from "../../errors.ts";
 import type { Waiting } from "../../common.ts";
 import { encodeLine, tipAfter } from "../log/format/line.ts";
-import { TenureLost, type Tenure, type WriterGate } from "../log/publish/publisher.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import { WriteSessionLost, type WriteSession, type WriterGate } from "../log/publish/publisher.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 import { type TransferOptions, storedLines, type StoredLine } from "./export.ts";
 import type { Incoming, IncomingLine } from "./incoming.ts";
 
@@ -46,7 +46,7 @@ export async function importInto(
     // The writer first: no call of it may be under way when the next process gets the gate.
     await writer.close();
     await hold.release();
-    log.hints.wakeAll();
+    log.growth.wakeAll();
   }
 }
 
@@ -56,7 +56,7 @@ class LinesThere {
   #lines: readonly StoredLine[] = [];
   #at = 0;
 
-  static async of(log: OpenedLog, { published }: Tenure): Promise<LinesThere> {
+  static async of(log: OpenedLog, { published }: WriteSession): Promise<LinesThere> {
     await log.view.advance(published);
     return new LinesThere(storedLines(log, published));
   }
@@ -85,7 +85,7 @@ function compare({ first, time, content }: StoredLine, line: IncomingLine): void
 class ImportWriter {
   readonly #log: OpenedLog;
   readonly #gate: WriterGate;
-  #tenure: Tenure | undefined;
+  #tenure: WriteSession | undefined;
   #lines: IncomingLine[] = [];
   #bytes = 0;
   added = 0;
@@ -97,7 +97,7 @@ class ImportWriter {
     this.#gate = gate;
   }
 
-  async begin(): Promise<Tenure> {
+  async begin(): Promise<WriteSession> {
     const tenure = await this.#log.publisher.begin(this.#gate);
     this.#tenure = tenure;
     const { position } = tenure.published;
@@ -131,7 +131,7 @@ class ImportWriter {
     try {
       await tenure.publish(Buffer.from(text), next, false);
     } catch (error) {
-      throw error instanceof TenureLost ? takenOver(this.#log, error) : error;
+      throw error instanceof WriteSessionLost ? takenOver(this.#log, error) : error;
     }
     this.added += next.position - this.position;
     this.position = next.position;

@@ -5,10 +5,11 @@
 // event has (measured).
 import { isHoldfastError } from "../../errors.ts";
 import { ActiveIndex } from "../index/memory/active-index.ts";
-import type { LinePlace } from "../index/indexed-line.ts";
-import { keysOf } from "../index/key-hash.ts";
+import type { LineAddress } from "../index/keys/indexed-line.ts";
+import { keysOf } from "../index/keys/key-hash.ts";
 import type { LineReader } from "../log/read/line-reader.ts";
-import type { EventHead, Line, StoredCondition } from "../log/format/line.ts";
+import type { Line, StoredCondition } from "../log/format/line.ts";
+import type { EventHead } from "../model/stored-event.ts";
 import { Retags } from "../log/read/retags.ts";
 import { matches } from "../model/query.ts";
 
@@ -33,7 +34,7 @@ export class History {
   }
 
   /** What is wrong with `line` after this history. Then adds it. */
-  async add(place: LinePlace, line: Line): Promise<Objection[]> {
+  async add(place: LineAddress, line: Line): Promise<Objection[]> {
     const objections = [...(await this.#judgeCondition(line)), ...(await this.#judgeIds(line)), ...judgeRetag(line)];
     this.#index(place, line);
     // After the judgement: added tags count for later appends.
@@ -93,13 +94,13 @@ export class History {
    */
   async #headAt(position: number): Promise<EventHead> {
     const part = this.#parts.find(({ first, last }) => first <= position && position <= last);
-    const head = part === undefined ? undefined : await this.#read(part.placeOf(position), position);
+    const head = part === undefined ? undefined : await this.#read(part.getLine(position), position);
     // A gap in the history, which is reported elsewhere.
     if (head === undefined) return { type: "", tags: [], id: "" };
     return { ...head, tags: this.#retags.tagsOf(position, head.tags) };
   }
 
-  async #read(place: LinePlace, position: number): Promise<EventHead | undefined> {
+  async #read(place: LineAddress, position: number): Promise<EventHead | undefined> {
     try {
       return (await this.#lines.get(place)).events[position - place.first];
     } catch (error) {
@@ -109,7 +110,7 @@ export class History {
     }
   }
 
-  #index(place: LinePlace, { first, events }: Line): void {
+  #index(place: LineAddress, { first, events }: Line): void {
     let part = this.#parts.at(-1);
     // Repeated positions are reported elsewhere, and not indexed.
     if (part !== undefined && first <= part.last) return;

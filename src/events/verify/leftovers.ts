@@ -6,7 +6,7 @@ import { mustContinue } from "../log/read/continuation.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import { isRoomFrom } from "../log/publish/preallocation.ts";
 import { segmentPath } from "../log/format/segment.ts";
-import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
+import { TenureChain, type Tenures } from "../log/publish/tenure-chain.ts";
 import { moveAside } from "../../part/aside.ts";
 import type { Findings } from "../../part/findings.ts";
 import { repairable, segmentsThere, type Published, type ChainedSegment } from "./published.ts";
@@ -71,7 +71,7 @@ export async function reportLeftovers(place: LogFiles, check: LeftoverCheck, fin
 /** Whether a writer may have made it, and be at work or dead. */
 async function mayBelong(place: LogFiles, number: number, { tip, tenures }: Published): Promise<boolean> {
   // Read again: a writer is named before its segment is made.
-  if (tenures !== undefined) return number <= (await (await SharePublisher.openAsItIs(place)).state()).segments;
+  if (tenures !== undefined) return number <= (await (await TenureChain.open(place)).state()).segments;
   // The id of the log is unknown, which was reported.
   if (tip === undefined || place.logId === "") return true;
   try {
@@ -85,7 +85,7 @@ async function mayBelong(place: LogFiles, number: number, { tip, tenures }: Publ
 
 /** Whether no writer was named then, nor since. */
 async function isIdle(place: LogFiles, { writer, by }: Tenures): Promise<boolean> {
-  return writer === undefined && (await (await SharePublisher.openAsItIs(place)).state()).by === by;
+  return writer === undefined && (await (await TenureChain.open(place)).state()).by === by;
 }
 
 async function reportBeyond(

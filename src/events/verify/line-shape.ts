@@ -2,14 +2,8 @@
 // it is well-formed.
 import { isUtf8 } from "node:buffer";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
-import {
-  lineBytesMax,
-  type EventBody,
-  type EventHead,
-  type Line,
-  type Retag,
-  type StoredCondition,
-} from "../log/format/line.ts";
+import { lineBytesMax, type Line, type Retag, type StoredCondition } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "../model/stored-event.ts";
 
 const payloadMark = ',"payload":[';
 

@@ -5,9 +5,9 @@ import type { Disk } from "../../ports/disk.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { LogMode } from "../model/event-store.ts";
 import { HeadFile } from "../log/publish/head-file.ts";
-import { findOrphanedIndex, hasEpochs, segmentsIn } from "../log/lost-log.ts";
+import { findOrphanedIndex, segmentsIn } from "../open/lost-log.ts";
 import type { LogFiles } from "../log/log-files.ts";
-import { SharePublisher, type Tenures } from "../log/publish/share-publisher.ts";
+import { hasEpochs, TenureChain, type Tenures } from "../log/publish/tenure-chain.ts";
 import { readHeader, segmentPath, type OpenedHeader } from "../log/format/segment.ts";
 import { decodeTip, type Tip } from "../log/format/tip.ts";
 import { standsIn } from "../log/read/scan.ts";
@@ -106,8 +106,8 @@ async function findShared(place: LogFiles, findings: Findings): Promise<Publishe
     return { segment: segments.at(-1) ?? 0, isUnsaid: true };
   }
   const tenures = await findings.attempt({ path }, "The chain of tenures", async () => {
-    const publisher = await SharePublisher.openAsItIs(place);
-    return await publisher.state();
+    const chain = await TenureChain.open(place);
+    return await chain.state();
   });
   if (tenures === undefined) return { segment: segments.at(-1) ?? 0, isUnsaid: true };
   const tip = decodeTip(tenures.tip);

@@ -1,8 +1,8 @@
 // Rebuilds the indexes of a log from its segments.
 import type { Cancel } from "../../common.ts";
-import type { IndexedLine, SealedSegment } from "../index/indexed-line.ts";
+import type { IndexedLine, SealedSegment } from "../index/keys/indexed-line.ts";
 import { SealedIndexes } from "../index/sealed-indexes.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 import { moveAside } from "../../part/aside.ts";
 
 export interface RebuildOptions extends Cancel {
@@ -23,7 +23,7 @@ export interface Rebuilt {
 export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: RebuildOptions): Promise<Rebuilt> {
   signal?.throwIfAborted();
   await log.advance();
-  const { place } = log;
+  const { files: place } = log;
   const { staging, directory, logId } = place;
   const segments = [...log.view.segments];
   await moveAside(place, `${directory}/index`);

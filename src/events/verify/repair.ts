@@ -3,7 +3,7 @@
 // deleted.
 import { isHoldfastError } from "../../errors.ts";
 import type { LogMode } from "../model/event-store.ts";
-import { copyOf } from "../log/format/copied-lines.ts";
+import { copyOf } from "../log/format/segment.ts";
 import { LocalPublisher } from "../log/publish/local-publisher.ts";
 import { recordedGround } from "../../part/part.ts";
 import { decideLog, findLog } from "../log/format/log-record.ts";

@@ -1,7 +1,7 @@
 // Writes a damaged log anew from the damage on. Whole events keep their positions; events of a type
 // of its own stand for the lost ones.
 import { makeUuid } from "../../format/uuid.ts";
-import { encodeSegment, type CopiedLine } from "../log/format/copied-lines.ts";
+import { encodeSegment, type CopiedLine } from "../log/format/segment.ts";
 import { encodeContent } from "../log/format/line.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import type { Rewriting } from "../log/publish/publisher.ts";

@@ -8,7 +8,7 @@ import { createStoreLock } from "../../locks/store/store-lock.ts";
 import { checkMode, findLog, type LogRecord } from "../log/format/log-record.ts";
 import { LineReader } from "../log/read/line-reader.ts";
 import type { LogFiles } from "../log/log-files.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 import { Findings } from "../../part/findings.ts";
 import { History } from "./history.ts";
 import { checkIndexes } from "./index-check.ts";
@@ -21,7 +21,7 @@ import { findUnopened, modeOf } from "./unopened.ts";
 
 /** Reports damage; rejects for other failures: no permission, an abort. */
 export async function verify(log: OpenedLog, options: VerifyOptions): Promise<VerifyReport> {
-  return await verifyPlace(log.place, options, (work) => log.lock.withLock(work, options));
+  return await verifyPlace(log.files, options, (work) => log.lock.withLock(work, options));
 }
 
 /** As `verify`, for a log that may be too damaged to be opened. */

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { decide, memoryEvents, model, type DecideOptions, type SequencedEvent } from "../../../src/events/index.ts";
-import { accessOf } from "../../../src/events/log-access.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import { meeting, shopModel, sold, stocked, stockOf, type Shop } from "./shop.ts";
 
 const typesIn = async (events: AsyncIterable<SequencedEvent<Shop>>): Promise<string[]> => {

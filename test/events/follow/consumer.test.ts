@@ -7,7 +7,7 @@ import type { NewEvent } from "../../../src/common.ts";
 import type { EventConsumer, EventStore } from "../../../src/events/model/event-store.ts";
 import { Checkpoints } from "../../../src/part/progress/checkpoints.ts";
 import { workOn } from "../../../src/events/follow/log-work.ts";
-import { accessOf } from "../../../src/events/log-access.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { kinds, LogWorld, withDisk } from "./log-world.ts";

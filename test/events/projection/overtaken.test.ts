@@ -3,7 +3,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Running } from "../../../src/common.ts";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
-import { accessOf } from "../../../src/events/log-access.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
 import { ProjectionFiles } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";

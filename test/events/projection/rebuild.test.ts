@@ -3,7 +3,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { accessOf } from "../../../src/events/log-access.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
 import { ProjectionFiles } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";

@@ -1,4 +1,5 @@
-// The record of a log: which log it is and how its published length is kept. Decided once, binding for every process of every machine.
+// The record of a log, log.json: its id and its mode. Decided once; it binds every process on every
+// machine.
 import { decideRecord, findDecision } from "../../../durable/publish/record-file.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
 import { holdfastError } from "../../../errors.ts";
@@ -37,7 +38,10 @@ export async function decideLog(staging: Staging, directory: string, proposal: L
   return await decideRecord(staging, logKind, recordPath(directory), proposal);
 }
 
-/** UNSUPPORTED_DISK for a log whose length is kept for one machine, seen over a network: its lock holds nobody back there. */
+/**
+ * UNSUPPORTED_DISK for a log of mode "local" on a network mount: its lock does not exclude other
+ * machines.
+ */
 export function checkMode({ mode }: LogRecord, directory: string, { kind, type }: Disk["volume"]): void {
   if (mode === "share" || kind === "local") return;
   const message = `${directory} is a log for one machine (mode "local"), and ${type} is not known to be local: another machine could write beside it. Export it on its own machine (holdfast events export), and import it into a new directory on the share.`;

@@ -1,20 +1,55 @@
-// The beginning of an index file: which log and which bytes of it the index was made of, and where its sections are.
+// The layout of an index file: a header that names the log and the bytes that the index was made
+// from, then sections of blocks, each with its own checksum.
 import { crc32 } from "node:zlib";
 import { countOf, listOf, objectOf, textOf } from "../../../format/decoding.ts";
 import { slotName } from "../../../format/name.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../../format/record.ts";
-import { blockBytes, payloadBytes } from "./block.ts";
 import { filterBitsOf } from "./filter.ts";
-import type { SealedSegment } from "../indexed-line.ts";
+import type { SealedSegment } from "../keys/indexed-line.ts";
 
-/** What an index is about. It is usable for exactly this and nothing else. */
+/** The unit in which an index file is read. */
+export const blockBytes = 4096;
+/** A block without its checksum. */
+export const payloadBytes = 4092;
+
+/**
+ * Writes the checksum into a full block. `stamp` and `number` are part of it: a block of another
+ * file, or from another offset, does not pass.
+ */
+export function sealBlock(block: Buffer, number: number, stamp: number): void {
+  block.writeUInt32LE(checksumOf(block, number, stamp), payloadBytes);
+}
+
+export function isSealed(block: Buffer, number: number, stamp: number): boolean {
+  return block.length === blockBytes && block.readUInt32LE(payloadBytes) === checksumOf(block, number, stamp);
+}
+
+function checksumOf(block: Buffer, number: number, stamp: number): number {
+  return crc32(block.subarray(0, payloadBytes), (stamp + number) >>> 0);
+}
+
+/** Writes bytes of an index file at an offset. */
+export type WriteAt = (offset: number, bytes: Uint8Array) => Promise<void>;
+
+/**
+ * A line as stored: `first` counts from the first position of the index, `segment` is a number in
+ * `Coverage.segments`.
+ */
+export interface StoredLine {
+  readonly first: number;
+  readonly segment: number;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** The segments that an index covers. It answers for exactly these. */
 export interface Coverage {
   readonly logId: string;
   /** Consecutive; at least one. */
   readonly segments: readonly SealedSegment[];
 }
 
-/** Sections by their first block, counted from the end of the header. */
+/** The first block of each section, counted from the end of the header. */
 export interface Layout {
   readonly keyCount: number;
   readonly lineCount: number;
@@ -31,19 +66,22 @@ interface Header {
   readonly layout: Layout;
 }
 
-/** A line is { first, segment, offset, bytes }, a key { high, low, count, first block, last block, begin, end }. */
+/**
+ * A line is { first, segment, offset, bytes }, a key { high, low, count, first block, last block,
+ * begin, end }.
+ */
 export const lineBytes = 16;
 export const keyBytes = 24;
 export const linesPerBlock = 255;
 export const keysPerBlock = 170;
-/** 1296 segments, the most that share an index, need at most 150 kB. */
+/** The most segments that share an index are 1296; they need at most 150 kB. */
 export const headerBytesMax: number = 256 * 1024;
 
 export function indexNameOf({ segments }: Pick<Coverage, "segments">): string {
   return `${slotName(segments[0]?.number ?? 0)}-${slotName(segments.at(-1)?.number ?? 0)}`;
 }
 
-/** Part of each block's checksum. */
+/** Seeds the checksum of each block. */
 export function stampOf({ logId, segments }: Coverage): number {
   return crc32(JSON.stringify([logId, segments.map(rowOf)]));
 }
@@ -57,7 +95,7 @@ export function layoutOf(keyCount: number, lineCount: number): Layout {
   return { keyCount, lineCount, filterBytes, lookup: 0, lines, keys, postings: keys + keyBlocks };
 }
 
-/** In whole blocks, filled up with zeros. */
+/** In whole blocks, padded with zeros. */
 export function encodeHeader({ logId, segments }: Coverage, layout: Layout): Uint8Array {
   const record = encodeRecord(headerKind, { logId, segments, layout });
   const bytes = new Uint8Array(Math.ceil(record.length / blockBytes) * blockBytes);
@@ -65,7 +103,7 @@ export function encodeHeader({ logId, segments }: Coverage, layout: Layout): Uin
   return bytes;
 }
 
-/** Throws, whatever is wrong: torn, foreign, newer, or made of other bytes than these. */
+/** Throws for a header that is torn, foreign, of a newer format, or of other bytes of the log. */
 export function getLayout(record: Uint8Array, coverage: Coverage, path: string): Layout {
   const header = decodeRecord(headerKind, record, path);
   if (stampOf(header) !== stampOf(coverage) || !isSame(header, coverage))

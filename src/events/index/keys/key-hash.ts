@@ -1,16 +1,20 @@
-// What an index knows of a type, a tag or an id: 64 bits of it, the same in every process and every release, because index files are made of them.
-import type { Items } from "../model/query.ts";
+// The hash of a type, a tag or an id: 64 bits, the same in every process and every release, because
+// index files consist of them.
+import type { Items } from "../../model/query.ts";
 
 export interface KeyHash {
   readonly high: number;
   readonly low: number;
 }
 
-// The two lowest bits: a type, a tag and an id of the same text are three keys, whatever their hashes are.
+// The two lowest bits: a type, a tag and an id with the same text are three different keys.
 const marks = { type: 0, tag: 1, id: 2 } as const;
 export type KeyKind = keyof typeof marks;
 
-/** Two lanes that are mixed after each UTF-16 unit, then with each other. Not against malice: who can make texts collide makes reading slower, never wrong. */
+/**
+ * Two lanes, mixed after each UTF-16 unit, then with each other. It does not resist attacks: texts
+ * that collide make reading slower, never wrong.
+ */
 export function hashOf(kind: KeyKind, text: string): KeyHash {
   let high = highSeedOf(kind);
   let low = lowSeedOf(text.length);
@@ -22,7 +26,7 @@ export function hashOf(kind: KeyKind, text: string): KeyHash {
   return finish(kind, high, low);
 }
 
-/** The same of a text that stands in `bytes`, in ASCII. */
+/** The same for an ASCII text in `bytes`. */
 export function hashOfAscii(kind: KeyKind, bytes: Uint8Array, from: number, to: number): KeyHash {
   let high = highSeedOf(kind);
   let low = lowSeedOf(to - from);
@@ -65,11 +69,11 @@ function finish(kind: KeyKind, highLane: number, lowLane: number): KeyHash {
 export interface IndexedEvent {
   readonly type: string;
   readonly tags: readonly string[];
-  /** Also one that was generated: who was told that the outcome is unknown comes again with it. */
+  /** Also a generated one: a caller that got OUTCOME_UNKNOWN appends again with it. */
   readonly id?: string | undefined;
 }
 
-/** What one event is found by. */
+/** The keys of one event. */
 export type EventKeys = readonly KeyHash[];
 
 export function keysOf({ type, tags, id }: IndexedEvent): EventKeys {
@@ -79,9 +83,9 @@ export function keysOf({ type, tags, id }: IndexedEvent): EventKeys {
   return keys;
 }
 
-/** Alternatives: one of them must be there. */
+/** Alternatives: an event must have one of them. */
 export type Clause = readonly KeyHash[];
-/** All clauses must hold; none at all means every event. */
+/** All clauses must hold; an item without clauses matches every event. */
 export type HashedItem = readonly Clause[];
 
 export function hashItems(items: Items): readonly HashedItem[] {

@@ -1,13 +1,13 @@
-// Positions that come in sorted pages, and how pages of several sources become one sorted sequence.
+// Sorted pages of positions, and the union of several sources of them.
 
 export interface Page {
   /** Ascending, or descending when the source runs backwards. May be empty. */
   readonly positions: Uint32Array;
-  /** Nothing follows. Known in time, it spares the others from waiting for this source. */
+  /** Nothing follows. The union then does not wait for this source any more. */
   readonly isLast: boolean;
 }
 
-/** What is in any of them, each once, in order. */
+/** The positions of all sources, each once, in order. */
 export async function* unionOf(
   sources: readonly AsyncIterable<Page>[],
   backwards: boolean,
@@ -15,20 +15,20 @@ export async function* unionOf(
   const [only] = sources;
   if (sources.length === 1 && only !== undefined) return yield* only;
   const sign = backwards ? -1 : 1;
-  let heads = sources.map((source) => new Head(source));
-  while (heads.length > 0) {
-    for (const head of heads) await head.fill();
-    heads = heads.filter((head) => head.rest.length > 0);
-    // Up to here every source has said all that it has.
-    const horizon = horizonOf(heads, sign);
-    const taken = heads.map((head) => head.takeUpTo(horizon, sign));
+  let cursors = sources.map((source) => new PageCursor(source));
+  while (cursors.length > 0) {
+    for (const cursor of cursors) await cursor.fill();
+    cursors = cursors.filter((cursor) => cursor.rest.length > 0);
+    // Up to here the page of every source is complete.
+    const horizon = horizonOf(cursors, sign);
+    const taken = cursors.map((cursor) => cursor.takeUpTo(horizon, sign));
     const positions = distinct(taken);
     yield { positions: backwards ? positions.reverse() : positions, isLast: false };
   }
 }
 
-/** One source and what is left of its page. */
-class Head {
+/** One source and the rest of its page. */
+class PageCursor {
   rest: Uint32Array = new Uint32Array(0);
   isLast = false;
   readonly #pages: AsyncIterator<Page>;
@@ -54,9 +54,9 @@ class Head {
   }
 }
 
-function horizonOf(heads: readonly Head[], sign: number): number {
+function horizonOf(cursors: readonly PageCursor[], sign: number): number {
   let horizon = Infinity;
-  for (const { rest, isLast } of heads) if (!isLast) horizon = Math.min(horizon, (rest.at(-1) as number) * sign);
+  for (const { rest, isLast } of cursors) if (!isLast) horizon = Math.min(horizon, (rest.at(-1) as number) * sign);
   return horizon;
 }
 

@@ -1,15 +1,16 @@
-// What an index needs of a line, from its bytes. Making texts of them, and of these the keys, was most of what it costs to follow a log.
-import type { IndexedLine } from "../../index/indexed-line.ts";
-import { hashOfAscii, keysOf, type EventKeys, type KeyHash, type KeyKind } from "../../index/key-hash.ts";
-import { hasAt, type Retag } from "./line.ts";
-import { headOf, type RawLine } from "../read/scan.ts";
+// The keys of a line, taken from its bytes. Decoding strings, and hashing them, was most of the
+// cost of following a log.
+import type { IndexedLine } from "../../index/keys/indexed-line.ts";
+import { hashOfAscii, keysOf, type EventKeys, type KeyHash, type KeyKind } from "../../index/keys/key-hash.ts";
+import { hasAt, type Retag } from "../format/line.ts";
+import { headOf, type RawLine } from "./scan.ts";
 
 export interface ReadLine {
   readonly line: IndexedLine;
   readonly retag: Retag | undefined;
 }
 
-/** CORRUPT when its checksum fits and its content does not: somebody has written it who should not. */
+/** CORRUPT when the checksum fits and the content is no line: another program wrote it. */
 export function readLine(segment: number, path: string, raw: RawLine): ReadLine {
   const { offset, bytes } = raw;
   const found = findKeys(bytes);
@@ -36,14 +37,17 @@ const comma = 0x2c;
 const backslash = 0x5c;
 const close = 0x7d;
 const endOfList = 0x5d;
-/** So many are exact in any case. */
+/** Numbers with so many digits are exact. */
 const digitsMax = 15;
 
 function bytesOf(mark: string): Uint8Array {
   return new Uint8Array(Buffer.from(mark));
 }
 
-/** A line just as `encodeLine` writes it, with plain ASCII in all that comes before the payload. Undefined for whatever else: JSON has to say what it is, or that it is nothing. */
+/**
+ * For a line exactly as `encodeLine` writes it, with plain ASCII before the payload. Undefined for
+ * any other: JSON decodes it.
+ */
 function findKeys(line: Uint8Array): Pick<IndexedLine, "first" | "keys"> | undefined {
   const begin = pass(line, 0, firstMark);
   const end = passNumber(line, begin);
@@ -57,7 +61,7 @@ function findKeys(line: Uint8Array): Pick<IndexedLine, "first" | "keys"> | undef
   return isWhole ? { first: numberIn(line, begin, end), keys } : undefined;
 }
 
-// Each goes on behind what it is called after, from where the one before it has ended; `none` when that is not there, and from then on.
+// Each passX(line, from) returns the offset after X, or `none`; `none` propagates.
 const none = -1;
 
 function passCondition(line: Uint8Array, from: number): number {
@@ -83,7 +87,9 @@ function passEvent(line: Uint8Array, from: number, events: EventKeys[]): number 
   return passByte(line, given === none ? at : given, close);
 }
 
-/** To behind the bracket that ends a list of texts. `keys`: they are tags that something is found by. */
+/**
+ * A list of texts, with its closing bracket. With `keys` they are tags, and their hashes are added.
+ */
 function passTexts(line: Uint8Array, from: number, keys?: KeyHash[]): number {
   if (line[from] === endOfList) return from + 1;
   let at = passTag(line, from, keys);
@@ -102,7 +108,7 @@ function passKey(line: Uint8Array, from: number, kind: KeyKind, keys: KeyHash[])
   return end;
 }
 
-/** To behind the quote that ends it; none for a text that is not plain. */
+/** A text with its closing quote; `none` for one with escapes or other than ASCII. */
 function passText(line: Uint8Array, from: number): number {
   if (from === none) return none;
   for (let at = from; at < line.length; at++) {
@@ -113,7 +119,7 @@ function passText(line: Uint8Array, from: number): number {
   return none;
 }
 
-/** None for one that JSON does not have, or that is so large that it might be another. */
+/** `none` for a number that is not valid in JSON, or too large to be exact. */
 function passNumber(line: Uint8Array, from: number): number {
   if (from === none) return none;
   let at = from;

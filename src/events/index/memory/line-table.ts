@@ -1,6 +1,6 @@
 // Where the lines of a segment are, found by position.
-import { Column } from "../memory/column.ts";
-import type { LinePlace } from "../indexed-line.ts";
+import type { LineAddress } from "../keys/indexed-line.ts";
+import { Column } from "./column.ts";
 
 const uint32Max = 0xffff_ffff;
 
@@ -20,11 +20,14 @@ export class LineTable {
     return this.#firsts.length;
   }
 
-  /** In order of positions. Only lines with events: of two that begin at one position nobody could say which is meant. */
-  add({ first, segment, offset, bytes }: LinePlace): void {
+  /**
+   * In the order of positions. Only lines with events: a line without any has the position of the
+   * next one.
+   */
+  add({ first, segment, offset, bytes }: LineAddress): void {
     if (!isUint32(first - this.#first) || !isUint32(offset) || !isUint32(bytes))
       throw new RangeError(
-        `A line at ${offset} of segment ${segment}, ${bytes} bytes long, is beyond what an index can say.`,
+        `A line at byte ${offset} of segment ${segment}, ${bytes} bytes long, is beyond the limits of an index.`,
       );
     if (this.#segmentNumbers.at(-1) !== segment) this.#segmentNumbers.push(segment);
     this.#firsts.push(first - this.#first);
@@ -33,7 +36,7 @@ export class LineTable {
     this.#bytes.push(bytes);
   }
 
-  at(index: number): LinePlace {
+  at(index: number): LineAddress {
     return {
       segment: this.#segmentNumbers[this.#segments.at(index)] as number,
       offset: this.#offsets.at(index),
@@ -42,8 +45,8 @@ export class LineTable {
     };
   }
 
-  /** The last line that begins at `position` or before: the one that holds it, if any does. */
-  getLine(position: number): LinePlace {
+  /** The last line that begins at `position` or before: the line that has it, if any does. */
+  getLine(position: number): LineAddress {
     let low = 0;
     let high = this.length;
     while (low < high) {

@@ -1,26 +1,26 @@
-// A log that is open: its parts, put together.
-import { ensureDirectory } from "../durable/publish/directory.ts";
-import type { Ground } from "../durable/liveness/ground.ts";
-import { checkExpectedStore } from "../durable/publish/record-file.ts";
-import { findGateKind, lockPathOf } from "../durable/gate/gate-record.ts";
-import { createLateStoreLock } from "../locks/store/late-store-lock.ts";
-import { createStoreLock, type StoreLock } from "../locks/store/store-lock.ts";
-import { makeId } from "../format/id.ts";
-import type { Ports } from "../ports/ports.ts";
-import { Appender } from "./append/appender.ts";
-import type { EventCodec } from "./model/codec.ts";
-import type { EventStoreOptions } from "./model/event-store.ts";
-import { EventReader } from "./log/read/event-reader.ts";
-import { LogGrowth } from "./log/read/growth.ts";
-import { joinGround, joinOrLook, recordedGround } from "../part/part.ts";
-import { LocalPublisher } from "./log/publish/local-publisher.ts";
-import { checkMode, decideLog, logPart, type LogRecord } from "./log/format/log-record.ts";
-import { findWholeLog, mustBeNew } from "./log/lost-log.ts";
-import { LogFiles } from "./log/log-files.ts";
-import type { Publisher } from "./log/publish/publisher.ts";
-import { SharePublisher } from "./log/publish/share-publisher.ts";
-import type { Tip } from "./log/format/tip.ts";
-import { LogView } from "./log/read/view.ts";
+// An open log: its parts put together, and the order in which a directory is opened.
+import { findGateKind, lockPathOf } from "../../durable/gate/gate-record.ts";
+import type { Ground } from "../../durable/liveness/ground.ts";
+import { ensureDirectory } from "../../durable/publish/directory.ts";
+import { checkExpectedStore } from "../../durable/publish/record-file.ts";
+import { makeId } from "../../format/id.ts";
+import { createLateStoreLock } from "../../locks/store/late-store-lock.ts";
+import { createStoreLock, type StoreLock } from "../../locks/store/store-lock.ts";
+import { joinGround, joinOrLook, recordedGround } from "../../part/part.ts";
+import type { Ports } from "../../ports/ports.ts";
+import { Appender } from "../append/appender.ts";
+import { checkMode, decideLog, logPart, type LogRecord } from "../log/format/log-record.ts";
+import type { Tip } from "../log/format/tip.ts";
+import { LogFiles } from "../log/log-files.ts";
+import { LocalPublisher } from "../log/publish/local-publisher.ts";
+import type { Publisher } from "../log/publish/publisher.ts";
+import { SharePublisher } from "../log/publish/share-publisher.ts";
+import { EventReader } from "../log/read/event-reader.ts";
+import { LogGrowth } from "../log/read/growth.ts";
+import { LogView } from "../log/read/view.ts";
+import type { EventCodec } from "../model/codec.ts";
+import type { EventStoreOptions } from "../model/event-store.ts";
+import { findWholeLog, mustBeNew } from "./lost-log.ts";
 
 export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> {
   /** For tests that want many segments. */
@@ -29,34 +29,36 @@ export interface LogOptions extends Omit<EventStoreOptions, "schemas" | "keys"> 
   readonly ground?: Ground | undefined;
 }
 
-/** Together as long as a turn with the gate. */
+/**
+ * Background work waits for the appender at most this long: as long as the appender keeps the gate.
+ */
 const looksMax = 4;
 const lookMs = 5;
 
 export class OpenedLog {
-  readonly place: LogFiles;
+  readonly files: LogFiles;
   readonly publisher: Publisher;
   readonly view: LogView;
   readonly reader: EventReader;
   readonly appender: Appender;
-  readonly hints: LogGrowth;
+  readonly growth: LogGrowth;
   readonly lock: StoreLock;
 
-  /** `AppenderClass`: what appends here, the real one or a known-wrong variant. */
+  /** `AppenderClass`: the real one, or a known-wrong variant. */
   constructor(
-    place: LogFiles,
+    files: LogFiles,
     publisher: Publisher,
     lock: StoreLock,
     codec: EventCodec,
     AppenderClass: typeof Appender = Appender,
   ) {
-    const { ports } = place.ground;
-    this.place = place;
+    const { ports } = files.ground;
+    this.files = files;
     this.publisher = publisher;
     this.lock = lock;
-    this.view = new LogView(place, () => this.#giveWay());
-    this.reader = new EventReader(place, this.view, codec);
-    this.hints = new LogGrowth(ports, place.directory, async () => (await publisher.tip()).position);
+    this.view = new LogView(files, () => this.#giveWay());
+    this.reader = new EventReader(files, this.view, codec);
+    this.growth = new LogGrowth(ports, files.directory, async () => (await publisher.tip()).position);
     this.appender = new AppenderClass({ ports, lock, publisher, view: this.view, reader: this.reader });
   }
 
@@ -65,7 +67,8 @@ export class OpenedLog {
     checkChoice(options, "mode", ["local", "share"]);
     checkChoice(options, "durability", ["fsync", "none"]);
     const { lockTimeoutMs: timeoutMs, leaseMs, durability, segmentBytesMax } = options;
-    // Before anything is written: a newer format is refused here, a log that has lost its record, and one that this machine must not touch.
+    // Before anything is written: refuses a newer format, a log without its record, and a log that
+    // this machine must not touch.
     const known = await findWholeLog(ports.disk, directory);
     checkExpectedStore({ what: "event log", path: directory, found: known }, options);
     if (known !== undefined) checkMode(known, directory, ports.disk.volume);
@@ -91,9 +94,9 @@ export class OpenedLog {
         return await OpenedLog.open(ports, directory, codec, options);
       }
       const isSynced = durability !== "none" || record.mode === "share";
-      const place = new LogFiles(ground, directory, record.id, { isSynced, segmentBytesMax, ownsGround });
-      const publisher = record.mode === "local" ? await openLocal(place, lock) : await SharePublisher.open(place);
-      const log = new OpenedLog(place, publisher, lock, codec);
+      const files = new LogFiles(ground, directory, record.id, { isSynced, segmentBytesMax, ownsGround });
+      const publisher = record.mode === "local" ? await openLocal(files, lock) : await SharePublisher.open(files);
+      const log = new OpenedLog(files, publisher, lock, codec);
       try {
         const tip = await log.advance();
         if (tip.segment === 0 && known !== undefined && ports.disk.volume.kind === "local")
@@ -102,7 +105,8 @@ export class OpenedLog {
         await log.close();
         throw error;
       }
-      // What dead processes have left in the ground. Whatever stands in the way, as where nothing can be written: the next one who opens it comes by here too.
+      // Removes what dead processes left in the ground. It may fail, as where nothing can be
+      // written: the next opening tries again.
       await ground.sweep().catch(() => undefined);
       return log;
     } catch (error) {
@@ -111,28 +115,31 @@ export class OpenedLog {
     }
   }
 
-  /** The published tip, with the view on it. */
+  /** The published tip. The view is there when this resolves. */
   async advance(): Promise<Tip> {
     const tip = await this.publisher.tip();
     await this.view.advance(tip);
     return tip;
   }
 
-  /** For work in the background. Calls to a local disk let nobody else in between, and whoever has the gate is waited for by all: but not for ever. */
+  /**
+   * For background work: a call to a local disk blocks, and all writers wait for the holder of the
+   * gate.
+   */
   async #giveWay(): Promise<void> {
-    const { clock } = this.place.ground.ports;
+    const { clock } = this.files.ground.ports;
     await clock.sleep(0);
     for (let look = 0; look < looksMax && this.appender.hasGate; look++) await clock.sleep(lookMs);
   }
 
   async close(): Promise<void> {
     await this.appender.drained();
-    this.hints.close();
+    this.growth.close();
     await this.view.close();
     await this.reader.close();
     await this.publisher.close();
     await this.lock.close();
-    if (this.place.ownsGround) await this.place.ground.close();
+    if (this.files.ownsGround) await this.files.ground.close();
   }
 }
 
@@ -150,8 +157,8 @@ async function openLate(ports: Ports, directory: string, open: () => Promise<Sto
   return createLateStoreLock(lockPathOf(directory), gate, () => joinOrLook(logPart, directory, open, undefined));
 }
 
-async function openLocal(place: LogFiles, lock: StoreLock): Promise<LocalPublisher> {
-  const publisher = new LocalPublisher(place);
+async function openLocal(files: LogFiles, lock: StoreLock): Promise<LocalPublisher> {
+  const publisher = new LocalPublisher(files);
   try {
     await publisher.settle(() => lock.tryAcquire());
   } catch (error) {
@@ -164,7 +171,7 @@ async function openLocal(place: LogFiles, lock: StoreLock): Promise<LocalPublish
 async function decide(ground: Ground, directory: string, lock: StoreLock, { mode }: LogOptions): Promise<LogRecord> {
   const { clock, random, disk } = ground.ports;
   const id = makeId(clock.wallMs(), random.bytes(16));
-  // An OS lock is a fence where one kernel serves all; anywhere else the chain has to be.
+  // An OS lock is a fence where one kernel serves all processes; anywhere else the chain is.
   const proposal: LogRecord = {
     id,
     mode: mode ?? (lock.gate === "os" ? "local" : "share"),

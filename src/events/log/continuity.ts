@@ -1,9 +1,10 @@
-// A log that is another one than it was: its directory, or a file that says how far it goes, was replaced or put back to an older state under a process that has it open.
-// Such a process knows of lines that are not there any more, so nothing that it judges or tells would be true.
-import { holdfastError } from "../../../errors.ts";
-import { emptyTip, isBefore, isEqualTip, isSameTip, type Tip } from "../format/tip.ts";
+// Detects a log that was replaced, or put back to an older state, while a process has it open. Such
+// a process knows of lines that do not exist any more, so nothing that it judges or tells would be
+// true.
+import { holdfastError } from "../../errors.ts";
+import { emptyTip, isBefore, isEqualTip, isSameTip, type Tip } from "./format/tip.ts";
 
-/** What one process has known of a log, and that it must stay so. */
+/** The furthest tip that one process knows of a log. It never moves back. */
 export class Continuity {
   readonly #directory: string;
   #known: Tip = emptyTip;
@@ -13,19 +14,22 @@ export class Continuity {
     this.#directory = directory;
   }
 
-  /** CLOSED, for good: view and gate are those of the log that was there before. */
+  /** CLOSED, for good: view and gate of this process belong to the former log. */
   mustHold(): void {
     if (this.#isBroken) throw this.broken();
   }
 
-  /** To be thrown by whoever finds that it is another log. */
+  /** For the caller to throw when it finds another log. */
   broken(): Error {
     this.#isBroken = true;
     const message = `${this.#directory} was replaced, or put back to an older state, while it was open. Nothing was judged or written. Open it again.`;
     return holdfastError("CLOSED", message, {});
   }
 
-  /** The tip that `look` finds. What was known when it began is a part of it: nothing that counts is ever taken back. */
+  /**
+   * The tip that `look` finds. It must not be before the tip known when the look began: what counts
+   * is never taken back.
+   */
   async following(look: () => Promise<Tip>): Promise<Tip> {
     this.mustHold();
     const known = this.#known;
@@ -40,7 +44,7 @@ export class Continuity {
     if (isBefore(tip, known) || (isSameTip(tip, known) && !isEqualTip(tip, known))) throw this.broken();
   }
 
-  /** This process knows of it now. */
+  /** This process knows of the tip now. */
   reach(tip: Tip): void {
     if (isBefore(this.#known, tip)) this.#known = tip;
   }

@@ -1,18 +1,22 @@
-// A log of which parts are gone can look like one that was just made: appends would begin with position 1 again. What is left tells the two apart.
+// A log that has lost some of its files can look like a new one, and appends would begin with
+// position 1 again. The files that are left tell the two apart.
 import { holdfastError } from "../../errors.ts";
-import { findSlotNumber } from "../../format/name.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { isIndexName } from "../index/file/index-file.ts";
-import { findLog, type LogRecord } from "./format/log-record.ts";
-import { listSegments } from "./format/segment.ts";
+import { findLog, type LogRecord } from "../log/format/log-record.ts";
+import { listSegments } from "../log/format/segment.ts";
+import { hasEpochs } from "../log/publish/tenure-chain.ts";
 
-/** The record of the log, undefined where there is no log yet. CORRUPT when it is missing beside what is made only after it. */
+/**
+ * The record of the log; undefined where there is no log yet. CORRUPT when it is missing beside
+ * files that are made after it.
+ */
 export async function findWholeLog(disk: Disk, directory: string): Promise<LogRecord | undefined> {
   const record = await findLog(disk, directory);
   const trace = record === undefined ? await findTrace(disk, directory) : undefined;
   if (trace === undefined) return record;
-  // After the trace: whoever makes a log makes its record first, so that it is there by now if that was just being done.
+  // A second look: a process that is just making the log has made the record before the trace.
   const late = await findLog(disk, directory);
   if (late !== undefined) return late;
   const path = `${directory}/log.json`;
@@ -29,30 +33,19 @@ async function findTrace(disk: Disk, directory: string): Promise<string | undefi
   return (await hasEpochs(disk, directory)) ? `${directory}/tenures` : undefined;
 }
 
-/** Whether the chain of tenures was ever begun. */
-export async function hasEpochs(disk: Disk, directory: string): Promise<boolean> {
-  const epochs = await namesIn(disk, `${directory}/tenures/epochs`);
-  return epochs.some((name) => findSlotNumber(name) !== undefined);
-}
-
-/** For a log with segments and without a chain that says what counts of them. CORRUPT: to begin a new one would hide them all. */
-export async function mustHaveEpochs(disk: Disk, directory: string): Promise<void> {
-  if (await hasEpochs(disk, directory)) return;
-  const path = `${directory}/tenures`;
-  const message = `${path} is gone, or has lost its epochs: it says how much of ${directory}/segments counts. Nothing was changed. Restore it from a backup of the same moment as the segments; without one, \`holdfast events verify --repair\` makes it anew, and all lines that are whole count.`;
-  throw holdfastError("CORRUPT", message, { path });
-}
-
-/** The path of an index, if there is one and no segment. Only on a local disk, where a listing is what is there. */
+/**
+ * The path of an index file, if there is one and no segment. Only on a local disk, where a listing
+ * is complete.
+ */
 export async function findOrphanedIndex(disk: Disk, directory: string): Promise<string | undefined> {
   const index = (await namesIn(disk, `${directory}/index`)).find(isIndexName);
   if (index === undefined) return undefined;
-  // After the indexes: a segment is there before anybody makes one of it.
+  // After the indexes: a segment exists before any index is made from it.
   const segments = await segmentsIn(disk, directory);
   return segments.length === 0 ? `${directory}/index/${index}` : undefined;
 }
 
-/** For a log that reads as empty. CORRUPT. */
+/** For a log that reads as empty. CORRUPT when it had segments. */
 export async function mustBeNew(disk: Disk, directory: string): Promise<void> {
   const index = await findOrphanedIndex(disk, directory);
   if (index === undefined) return;

@@ -1,19 +1,25 @@
-// What a segment of a log on one machine says by itself, for those who have to find out how far it counts: after a restart, and after a writer died.
+// The end of a segment by its own lines, for a log on one machine after a restart or after a writer
+// died.
 import { tipAfter } from "../format/line.ts";
 import type { LogFiles } from "../log-files.ts";
-import { hasLineEnd } from "../publish/preallocation.ts";
-import { damaged, headOf, scanFile } from "./scan.ts";
+import { hasLineEnd } from "./preallocation.ts";
+import { damaged, headOf, scanFile } from "../read/scan.ts";
 import { openSegment, readHeader, segmentPath } from "../format/segment.ts";
 import { emptyTip, isEqualTip, isSameTip, type Tip } from "../format/tip.ts";
 
 export interface Parsing {
-  /** A point that counted before, and has to be come by if it is in this segment. Default: none. */
+  /**
+   * A point that counted before: if it is in this segment, its lines must pass it. Default: none.
+   */
   readonly floor?: Tip | undefined;
-  /** Whether a line that ends and does not fit is damage. Default: it is what was never finished, and the lines before it are all there is. */
+  /**
+   * An invalid line that ends in a newline is damage. Default: it is an unfinished write, and the
+   * log ends before it.
+   */
   readonly isStrict?: boolean | undefined;
 }
 
-/** Where the lines of a segment end, as far as they are valid. CORRUPT. */
+/** Where the valid lines of a segment end. CORRUPT. */
 export async function parsedEndOf(
   { disk, directory }: LogFiles,
   segment: number,
@@ -38,7 +44,7 @@ export async function parsedEndOf(
   }
 }
 
-/** Whole lines behind a point of a segment, and where they end. */
+/** Whole lines behind a point of a segment, and their end. */
 export async function linesBehind(
   { disk, directory }: LogFiles,
   tip: Tip,

@@ -22,7 +22,7 @@ export async function downgrade({ table, interop }: LocksContext, grant: Grant, 
   const to = new CallArguments("downgrade").change("to", change);
   // What was committed under all of it happens before others are let into a part.
   do await settleRedos(table, grant);
-  while (!(await grant.work.duringChange(() => tryToDowngrade(table, grant, to))));
+  while (!(await grant.duringChange(() => tryToDowngrade(table, grant, to))));
   await interop?.adapt(grant);
 }
 

@@ -241,6 +241,12 @@ export class Grant {
     return this.#turn?.passOn(this) ?? false;
   }
 
+  /** A change of its extent. LOCK_LOST, also while an earlier change is under way. */
+  async duringChange<T>(change: () => Promise<T>): Promise<T> {
+    this.mustHold();
+    return await this.work.duringChange(change);
+  }
+
   /** Its owner did something under it. */
   touch(clock: Clock): void {
     this.#lastActiveMs = clock.wallMs();

@@ -193,8 +193,7 @@ function isListed(requests: readonly TableRequest[], grant: Grant, claims: reado
  * would mislead others.
  */
 export async function correctTable(table: LockTable, grant: Grant): Promise<void> {
-  if (grant.extent.needsCorrection && grant.isHeld)
-    await grant.work.duringChange(() => tryToCorrectTable(table, grant));
+  if (grant.extent.needsCorrection && grant.isHeld) await grant.duringChange(() => tryToCorrectTable(table, grant));
 }
 
 /** The same for a caller that is changing the extent of the hold. */

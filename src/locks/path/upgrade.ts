@@ -60,10 +60,10 @@ async function upgradeRequest(
   let isAnnounced = false;
   try {
     for (;;) {
-      const blockers = await grant.work.duringChange(() => tryToUpgrade(table, grant, to));
+      const blockers = await grant.duringChange(() => tryToUpgrade(table, grant, to));
       if (blockers.length === 0) return;
       if (timeoutMs <= 0) throw await timedOut(blockers);
-      isAnnounced ||= await grant.work.duringChange(() => announce(table, grant, to));
+      isAnnounced ||= await grant.duringChange(() => announce(table, grant, to));
       // A hold in the way announced first: the next try finds the deadlock.
       if (!isAnnounced) continue;
       const [{ id }] = blockers as [TableRequest];

@@ -40,7 +40,7 @@ export type { SemaphoreOptions } from "./semaphore/options.ts";
 export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
 
 // One for the whole process: semaphores on one path know of each other.
-const places = new InProcessLocks();
+const inProcess = new InProcessLocks();
 
 const semaphoreOptions: OptionNames<SemaphoreOptions> = {
   staleMs: true,
@@ -56,7 +56,7 @@ export class Semaphore extends PortsSemaphore {
   constructor(path: string, options: SemaphoreOptions = {}) {
     checkLockPath(path);
     checkOptions("new Semaphore", options, semaphoreOptions);
-    super({ openPorts: openNodePorts, places }, directoryOf(path), options);
+    super({ openPorts: openNodePorts, inProcess }, directoryOf(path), options);
   }
 }
 

@@ -39,8 +39,8 @@ const moduleUrl = (path: string): string =>
 /** In each round all begin at the same moment, and whoever has the lock keeps it: there may be one. */
 const racer = `
 import { setTimeout as sleep } from "node:timers/promises";
-import { LockName } from ${moduleUrl("locks/semaphore/protocol.ts")};
-import { Places } from ${moduleUrl("locks/semaphore/in-process.ts")};
+import { SemaphoreProtocol } from ${moduleUrl("locks/semaphore/protocol.ts")};
+import { InProcessLocks } from ${moduleUrl("locks/semaphore/in-process.ts")};
 import { PortsSemaphore } from ${moduleUrl("locks/semaphore/semaphore.ts")};
 import { openNodePorts } from ${moduleUrl("ports/node/ports.ts")};
 import * as mutants from ${moduleUrl("testing/mutants/semaphore.ts")};
@@ -53,7 +53,7 @@ const finish = finishSignal();
 const ports = await openNodePorts(directory);
 const chance = new Chance(process.pid);
 const slow = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability: 0.3, msMax: 8 }) };
-const world = { openPorts: async () => slow, places: new Places(), LockName: mutants[variant] ?? LockName, watchMs: Infinity };
+const world = { openPorts: async () => slow, inProcess: new InProcessLocks(), Protocol: mutants[variant] ?? SemaphoreProtocol, watchMs: Infinity };
 for (let round = 0; round < rounds; round++) {
   // Time passes: so that all of them begin at the same moment.
   await sleep(Math.max(0, startMs + round * everyMs - Date.now()));

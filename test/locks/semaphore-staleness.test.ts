@@ -391,13 +391,13 @@ describe("a directory without a record", () => {
 });
 
 describe("where the guard would exclude nobody", () => {
-  const places = {
+  const locations = {
     "there are no OS locks": { quirks: { osLocks: "none" } },
     "it is a share": { volume: nfs },
     "nothing is known of the disk": { volume: { kind: "unknown", type: "fuse", mountOptions: [] } },
   } as const;
 
-  it.each(Object.entries(places))("because %s, nothing is taken over", async (_, options) => {
+  it.each(Object.entries(locations))("because %s, nothing is taken over", async (_, options) => {
     const world = await SemaphoreWorld.make(options);
     await world.plant("pid=4711\ntimestamp=0\n");
     const ada = world.semaphore("ada");
@@ -412,7 +412,7 @@ describe("where the guard would exclude nobody", () => {
     expect(world.text()).toBe(undefined);
   });
 
-  it.each(Object.entries(places))(
+  it.each(Object.entries(locations))(
     "because %s, a free name can be had and released all the same",
     async (_, options) => {
       const world = await SemaphoreWorld.make(options);

@@ -32,7 +32,7 @@ export class SemaphoreWorld extends World {
     const processState: Host["processState"] = (pid, startMark) =>
       this.#gone.has(`${pid}:${startMark}`) ? "dead" : "alive";
     const ports = { ...base, ...others, host: { ...base.host, processState, ...host } };
-    return new PortsSemaphore({ openPorts: async () => ports, places: new InProcessLocks() }, lockPath, options);
+    return new PortsSemaphore({ openPorts: async () => ports, inProcess: new InProcessLocks() }, lockPath, options);
   }
 
   /** As seen by everybody: this process has ended. */

@@ -8,8 +8,8 @@ import { findFate } from "./owner.ts";
 import type { Observation } from "./observe.ts";
 
 export function timedOut(ports: Ports, path: string, waitedMs: number, obstacle: Obstacle): Error {
-  const { sight, why } = obstacle;
-  const record = findRecord(sight);
+  const { observation, why } = obstacle;
+  const record = findRecord(observation);
   const holder = record === undefined ? "is held" : `is held by ${describeHolder(record)}`;
   const message = `${path} ${holder}: ${why}. Waited ${Math.round(waitedMs)} ms (option timeoutMs).`;
   const blockedBy = record === undefined ? [] : [blockingLock(ports, path, record)];
@@ -17,10 +17,10 @@ export function timedOut(ports: Ports, path: string, waitedMs: number, obstacle:
 }
 
 /** `who` it was thought to be held by. */
-export function notHeld(path: string, who: string, sight: Observation): Error {
-  const record = findRecord(sight);
+export function notHeld(path: string, who: string, observation: Observation): Error {
+  const record = findRecord(observation);
   const state =
-    sight.kind === "free"
+    observation.kind === "free"
       ? "nobody holds it"
       : record === undefined
         ? "something else is there"
@@ -51,8 +51,8 @@ function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingL
   return record.tag === undefined ? lock : { ...lock, tag: record.tag };
 }
 
-function findRecord(sight: Observation): LockRecord | undefined {
-  return sight.kind === "taken" ? sight.record : undefined;
+function findRecord(observation: Observation): LockRecord | undefined {
+  return observation.kind === "taken" ? observation.record : undefined;
 }
 
 function sinceOf(timestamp: number): Date {

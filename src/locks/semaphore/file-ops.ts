@@ -1,12 +1,13 @@
 // The two forms of a lock, a file and a directory: how each is made so that one of many wins, and removed by its holder.
+import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { linkOnce } from "../../durable/publish/publish.ts";
+import { isHoldfastError } from "../../errors.ts";
 import { hasErrno, isOutage, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { notALock } from "./path.ts";
-import { isSame, observe, recordPathOf, takenBy, type LockForm, type Taken } from "./observe.ts";
-import { removeLockDirectory, tempPathOf } from "./temp.ts";
+import { notALock, tempPathOf } from "./path.ts";
+import { isSame, observe, recordPathOf, takenBy, type LockForm, type Observation, type Taken } from "./observe.ts";
 
 /** How often a lock is asked to go when the server goes away meanwhile. */
 const triesMax = 3;
@@ -83,15 +84,15 @@ export async function makeLockDirectory(
 }
 
 /** Removes what was just looked at; fine when it is gone already. Only what is our own and young, or where nothing is taken over. */
-export async function removeLock(ports: Ports, path: string, sight: Taken): Promise<void> {
+export async function removeLock(ports: Ports, path: string, observation: Taken): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      return await removeOnce(ports, path, sight);
+      return await removeOnce(ports, path, observation);
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error;
       // The answer was lost on the way, and what was asked for may be done: then something else is there by now, or nothing. What stands as it was is removed
       // again; never without a look, because the name may be another's.
-      if (!isSame(sight, await observe(ports.disk, path))) return;
+      if (!isSame(observation, await observe(ports.disk, path))) return;
       if (tries >= triesMax || !isOutage(error)) throw error;
     }
   }
@@ -111,6 +112,102 @@ async function removeOnce(ports: Ports, path: string, { form, isBare }: Taken): 
   } catch (error) {
     if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notALock(path, form, error);
     if (!hasErrno(error, "ENOENT")) throw error;
+  }
+}
+
+/** How often a lock is put back that was moved by mistake, when its name is taken and free again meanwhile. */
+const putBackTriesMax = 5;
+
+/**
+ * Moves what was just looked at to a name of our own, looks at it there, and calls `then`; the name is free by then unless
+ * another process was faster. What turns out to be something else is put back at once. Undefined when that was so, or
+ * nothing was there. Only under the guard.
+ */
+export async function takeAway<T>(
+  ports: Ports,
+  path: string,
+  observation: Taken,
+  then: () => Promise<T>,
+): Promise<T | undefined> {
+  const { disk } = ports;
+  const away = tempPathOf(path, ports.random);
+  const moved = await move(disk, path, away);
+  if (moved.kind === "free") return undefined;
+  if (!isSame(observation, moved)) {
+    await putBack(disk, away, path, moved);
+    return undefined;
+  }
+  try {
+    return await then();
+  } finally {
+    await removeMoved(disk, away, moved);
+  }
+}
+
+/** What was moved. */
+async function move(disk: Disk, path: string, away: string): Promise<Observation> {
+  let failure: unknown;
+  try {
+    await disk.rename(path, away);
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT") && !isOutcomeUnknown(error)) throw error;
+    // A repeated request fails although the first one was done; what is there tells.
+    failure = error;
+  }
+  let moved: Observation;
+  try {
+    moved = await observe(disk, away);
+  } catch (error) {
+    // It is not known what was moved, and so it may not stay away. The first error tells more.
+    await putBack(disk, away, path).catch(() => undefined);
+    throw error;
+  }
+  if (moved.kind === "free" && failure !== undefined && !hasErrno(failure, "ENOENT")) throw failure as Error;
+  return moved;
+}
+
+/**
+ * By a link, which overwrites nothing. A lock of ours that was made on the free name meanwhile does not count yet: its maker
+ * looks under the guard, which this process holds, whether it still stands. So it has to go. A lock of another program
+ * stays, and then two programs without a guard hold the lock: see the page of the format.
+ */
+async function putBack(disk: Disk, away: string, path: string, moved?: Taken): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    let failure: unknown;
+    try {
+      await disk.link(away, path);
+      break;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return;
+      failure = error;
+    }
+    const now = await observe(disk, path);
+    if (now.kind === "free") {
+      // No hard links here, or not for this user, or it is a directory: then what is moved back may overwrite, within a moment.
+      if (hasErrno(failure, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) return await disk.rename(away, path);
+    } else if (moved !== undefined && isSame(moved, now)) break;
+    else if (now.record?.token !== undefined) await disk.unlink(path).catch(() => undefined);
+    else if (!isOutcomeUnknown(failure)) break;
+    if (tries >= putBackTriesMax) throw failure;
+  }
+  await removeMoved(disk, away, moved);
+}
+
+/** In nobody's way: if it cannot be removed now, the next sweep finds it. */
+async function removeMoved(disk: Disk, away: string, moved: Taken | undefined): Promise<void> {
+  if (moved?.form === "directory") await removeLockDirectory(disk, away);
+  else await disk.unlink(away).catch(() => undefined);
+}
+
+/** One on its way out, with its record and nothing else: what somebody put into the lock while it was held stays, and so does the directory. */
+export async function removeLockDirectory(disk: Disk, path: string): Promise<boolean> {
+  try {
+    await unlinkIfThere(disk, recordPathOf(path, "directory"));
+    await disk.rmdir(path);
+    return true;
+  } catch (error) {
+    if (isHoldfastError(error)) return false;
+    throw error;
   }
 }
 

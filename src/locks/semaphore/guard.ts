@@ -6,7 +6,7 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk } from "../../ports/disk.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { tempPathOf } from "./temp.ts";
+import { tempPathOf } from "./path.ts";
 
 /** For those who have to get it: as long as a healthy process keeps it, many times over. */
 const waitMsMax = 10_000;

@@ -2,7 +2,7 @@
 import type { Hold } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { SemaphoreClaim } from "./claim.ts";
+import type { SemaphoreClaim } from "./owner.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
 import type { SemaphoreProtocol } from "./protocol.ts";
 
@@ -15,7 +15,7 @@ export interface SemaphoreHold extends Hold {
 
 export interface ClaimHoldOptions {
   readonly clock: Clock;
-  readonly name: SemaphoreProtocol;
+  readonly protocol: SemaphoreProtocol;
   readonly claim: SemaphoreClaim;
   /** How often it is looked whether the lock still stands. Infinity: never. */
   readonly watchMs: number;
@@ -83,8 +83,8 @@ export class ClaimHold implements SemaphoreHold {
   }
 
   async #release(): Promise<boolean> {
-    const { name, claim } = this.#options;
-    const wasOurs = await name.giveUp(claim);
+    const { protocol, claim } = this.#options;
+    const wasOurs = await protocol.giveUp(claim);
     if (wasOurs) this.#finish();
     else this.#lose();
     return wasOurs;
@@ -92,12 +92,12 @@ export class ClaimHold implements SemaphoreHold {
 
   /** In the background: it keeps no process alive, and a look that fails is made again. */
   async #watch(): Promise<void> {
-    const { clock, name, claim, watchMs } = this.#options;
+    const { clock, protocol, claim, watchMs } = this.#options;
     while (!this.#over.signal.aborted) {
       try {
         await clock.sleep(watchMs, { signal: this.#over.signal, background: true });
         // Whoever is releasing it finds out by himself, and what he finds is no loss.
-        if (this.#releasing === undefined && !(await name.isStanding(claim)) && this.#releasing === undefined)
+        if (this.#releasing === undefined && !(await protocol.isStanding(claim)) && this.#releasing === undefined)
           this.#lose();
       } catch {
         // Over; or the disk did not answer, which proves nothing about the lock.
@@ -107,7 +107,7 @@ export class ClaimHold implements SemaphoreHold {
 
   #lose(): void {
     if (this.#over.signal.aborted) return;
-    const { path } = this.#options.name;
+    const { path } = this.#options.protocol;
     const message = `${path} is no longer held: the lock was removed or taken over by somebody else. What was done under it may have met others.`;
     this.#lost.abort(holdfastError("LOCK_LOST", message, { path }));
     this.#finish();

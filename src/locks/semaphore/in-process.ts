@@ -16,26 +16,26 @@ export interface LocalLock {
   hold: OwnHold | undefined;
 }
 
-/** One for a whole process: two semaphores on one path share its place. */
+/** One for a whole process: two semaphores on one path share its lock. */
 export class InProcessLocks {
-  readonly #places = new Map<string, LocalLock>();
+  readonly #locks = new Map<string, LocalLock>();
 
   /** To be used at once or not at all: a place that nobody has taken is forgotten when somebody leaves it. */
   at(path: string): LocalLock {
-    const place = this.#places.get(path) ?? { turn: new Fifo(), hold: undefined };
-    this.#places.set(path, place);
-    return place;
+    const lock = this.#locks.get(path) ?? { turn: new Fifo(), hold: undefined };
+    this.#locks.set(path, lock);
+    return lock;
   }
 
   find(path: string): LocalLock | undefined {
-    return this.#places.get(path);
+    return this.#locks.get(path);
   }
 
   /** The turn goes to the next in line. */
-  leave(path: string, place: LocalLock): void {
-    place.turn.give();
-    if (!place.turn.tryTake()) return;
+  leave(path: string, lock: LocalLock): void {
+    lock.turn.give();
+    if (!lock.turn.tryTake()) return;
     // Nobody was in line. A later caller makes a new place; this one stays taken, so that nobody who still has it can use it.
-    if (this.#places.get(path) === place) this.#places.delete(path);
+    if (this.#locks.get(path) === lock) this.#locks.delete(path);
   }
 }

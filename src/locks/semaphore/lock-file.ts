@@ -33,7 +33,7 @@ const pidMax = 2 ** 32 - 1;
 const timestampMax = 253_402_300_799;
 const extraKeys = ["token", "host", "boot", "space", "start", "volume"] as const;
 /** Every key that Holdfast knows. */
-export const recordKeys: readonly string[] = ["pid", "timestamp", "tag", ...extraKeys];
+const recordKeys: readonly string[] = ["pid", "timestamp", "tag", ...extraKeys];
 
 /**
  * Undefined when a required field is missing or malformed. Lines end with LF or CRLF; blank ones and unknown keys are ignored; of a key that occurs twice the
@@ -86,7 +86,7 @@ export function formatLockRecord(record: LockRecord): string {
 }
 
 /** Without white space around them, the byte order mark before them, and the zeros after them: those of a fixed buffer, or of a crash. */
-export function linesOf(text: string): string[] {
+function linesOf(text: string): string[] {
   let end = text.length;
   while (text[end - 1] === "\0") end--;
   const lines = text
@@ -130,4 +130,46 @@ function cleanText(text: string | undefined, lengthMax: number): string | undefi
     .replace(/\p{Surrogate}/gu, "\uFFFD");
   const cleaned = Array.from(line).slice(0, lengthMax).join("").trim();
   return cleaned === "" ? undefined : cleaned;
+}
+
+/**
+ * - `torn`: nothing, or the beginning of a record and nothing else. Whoever wrote it came no further.
+ * - `malformed`: both required keys, with values that cannot be read: a time in milliseconds, a name for a process.
+ *   Its writer has finished, and may be at work.
+ * - `unfinished`: fields with other keys, which may be the beginning of a record of another program, or a file of settings. Nobody can tell, unless the rest is
+ *   written soon.
+ * - `data`: no record begins like this.
+ */
+export type Contents = "torn" | "malformed" | "unfinished" | "data";
+
+const fieldKey = /^[A-Za-z_][\w.-]{0,63}$/;
+/** One of these is the first line of whoever writes what the protocol requires. */
+const requiredKeys = ["pid", "timestamp"];
+
+/** Of a text that is no record. */
+export function contentsOf(text: string): Contents {
+  const lines = linesOf(text);
+  // Only the last one can have been cut off: the others have their ends.
+  const cut = lines.pop() ?? "";
+  const whole = lines.filter((line) => line !== "");
+  if (![...whole, cut.includes("=") ? cut : `${cut || "_"}=`].every(isField)) return "data";
+  if (
+    requiredKeys.every((key) =>
+      [...whole, cut].some((line) => line.length > key.length + 1 && line.startsWith(`${key}=`)),
+    )
+  )
+    return "malformed";
+  const [first = cut, ...others] = cut === "" ? whole : [...whole, cut];
+  if (first === "") return "torn";
+  return mayBegin(first, requiredKeys) && others.every((line) => mayBegin(line, recordKeys)) ? "torn" : "unfinished";
+}
+
+/** Key and value on one line, without anything that no program writes into a text. */
+function isField(line: string): boolean {
+  const at = line.indexOf("=");
+  return at > 0 && fieldKey.test(line.slice(0, at)) && !/\p{Cc}/u.test(line.slice(at).replaceAll("\t", " "));
+}
+
+function mayBegin(line: string, keys: readonly string[]): boolean {
+  return keys.some((key) => (line.includes("=") ? line.startsWith(`${key}=`) : key.startsWith(line)));
 }

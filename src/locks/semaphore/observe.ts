@@ -1,8 +1,7 @@
 // One look at the name of a lock: whether something is there, what it says, and how to recognise it at the next look.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { contentsOf, type Contents } from "./contents.ts";
-import { lockFileBytesMax, parseLockRecord, type LockRecord } from "./lock-file.ts";
+import { contentsOf, lockFileBytesMax, parseLockRecord, type Contents, type LockRecord } from "./lock-file.ts";
 
 export type LockForm = "file" | "directory";
 
@@ -24,7 +23,7 @@ export interface Taken {
   /** A directory without a record of ours in it: it may be a lock of another program, or no lock at all. */
   readonly isBare?: boolean;
   /** Each time it was opened, it was gone before it could be read: it changes hands on other machines. Nothing of it can be known, except that it is another's. */
-  readonly isFleeting?: boolean;
+  readonly changedWhileReading?: boolean;
 }
 
 export type Observation = { readonly kind: "free" } | Taken;
@@ -47,7 +46,7 @@ export async function observe(disk: Disk, path: string): Promise<Observation> {
     } catch (error) {
       // What this machine has opened is gone, and what is there now is found by looking anew. It is no proof that the name is free.
       if (!hasErrno(error, "ESTALE")) throw error;
-      if (tries >= triesMax) return { kind: "taken", form: "file", signature: "fleeting", isFleeting: true };
+      if (tries >= triesMax) return { kind: "taken", form: "file", signature: "changing", changedWhileReading: true };
     }
   }
 }
@@ -81,13 +80,13 @@ export function takenBy(form: LockForm, bytes: Uint8Array): Taken {
 
 /** Nothing has changed between these two looks. */
 export function isSame(before: Taken, now: Observation): boolean {
-  return now.kind === "taken" && now.signature === before.signature && !now.isFleeting;
+  return now.kind === "taken" && now.signature === before.signature && !now.changedWhileReading;
 }
 
 async function lookInside(disk: Disk, path: string): Promise<Observation> {
-  const sight = await lookAtRecordInside(disk, path);
-  if (sight.kind === "free" || sight.record !== undefined) return sight;
-  return (await hasOthersInside(disk, path)) ? { ...sight, contents: "data" } : sight;
+  const observation = await lookAtRecordInside(disk, path);
+  if (observation.kind === "free" || observation.record !== undefined) return observation;
+  return (await hasOthersInside(disk, path)) ? { ...observation, contents: "data" } : observation;
 }
 
 async function lookAtRecordInside(disk: Disk, path: string): Promise<Observation> {
@@ -95,8 +94,8 @@ async function lookAtRecordInside(disk: Disk, path: string): Promise<Observation
     return await lookAtRecord(disk, path, "directory");
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ENOTDIR")) {
-      const sight = await describeByStat(disk, path, "directory");
-      return sight.kind === "free" ? sight : { ...sight, isBare: true };
+      const observation = await describeByStat(disk, path, "directory");
+      return observation.kind === "free" ? observation : { ...observation, isBare: true };
     }
     return await describeUnread(disk, path, "directory", error);
   }
@@ -115,10 +114,10 @@ async function hasOthersInside(disk: Disk, path: string): Promise<boolean> {
 
 async function describeUnread(disk: Disk, path: string, form: LockForm, error: unknown): Promise<Observation> {
   if (!hasErrno(error, "EFBIG", "EACCES", "EPERM", "EISDIR")) throw error;
-  const sight = await describeByStat(disk, path, form);
-  if (sight.kind === "free") return sight;
+  const observation = await describeByStat(disk, path, form);
+  if (observation.kind === "free") return observation;
   // What is larger than any record, or has a directory in its place, is another's.
-  return hasErrno(error, "EACCES", "EPERM") ? { ...sight, isHidden: true } : { ...sight, contents: "data" };
+  return hasErrno(error, "EACCES", "EPERM") ? { ...observation, isHidden: true } : { ...observation, contents: "data" };
 }
 
 /** For what has no content that could be compared. */

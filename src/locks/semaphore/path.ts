@@ -2,8 +2,10 @@
 import { posix } from "node:path";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
+import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
+import type { Random } from "../../ports/random.ts";
 import type { LockForm } from "./observe.ts";
 
 // What is made beside the lock has a longer name: `.guard`, or `.` and 26 digits and `.tmp`.
@@ -40,6 +42,11 @@ export async function resolveLockPath(disk: Disk, path: string): Promise<string>
     at = posix.resolve(directory, target);
   }
   throw invalid(path, "its symbolic links lead in a circle");
+}
+
+/** 128 random bits: nobody can put something there before us, and two containers with one pid do not meet. */
+export function tempPathOf(lockPath: string, random: Random): string {
+  return `${lockPath}.${randomName(random.bytes(16))}.tmp`;
 }
 
 /** What a failure with the name itself means to a user: the directory went away, or never was. Other errors come back unchanged. */

@@ -16,14 +16,12 @@ import { diskError, hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts
 import { elapsedMs } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { isSightOf, newClaim, type SemaphoreClaim, type ClaimOptions } from "./claim.ts";
-import { createLockFile, makeLockDirectory, removeLock, withStaged, type FileOptions } from "./file-ops.ts";
+import { createLockFile, makeLockDirectory, removeLock, takeAway, withStaged, type FileOptions } from "./file-ops.ts";
 import { Guard, type Guarded } from "./guard.ts";
 import { notALock } from "./path.ts";
-import { isOwnedBy, type Owner } from "./owner.ts";
+import { isOwnedBy, isObservationOf, newClaim, type ClaimOptions, type Owner, type SemaphoreClaim } from "./owner.ts";
 import { isSame, observe, type Observation, type Taken } from "./observe.ts";
 import { Staleness, type Verdict } from "./staleness.ts";
-import { takeAway } from "./take-away.ts";
 
 export interface SemaphoreProtocolOptions extends FileOptions, ClaimOptions {
   readonly staleMs: number | null;
@@ -31,7 +29,7 @@ export interface SemaphoreProtocolOptions extends FileOptions, ClaimOptions {
 
 /** Why a claim was not made. */
 export interface Obstacle {
-  readonly sight: Observation;
+  readonly observation: Observation;
   readonly why: string;
 }
 
@@ -64,40 +62,41 @@ export class SemaphoreProtocol {
     this.#guard = new Guard(ports, path);
   }
 
-  async look(): Promise<Observation> {
-    const sight = await observe(this.ports.disk, this.path);
-    this.staleness.saw(sight);
-    return sight;
+  async observe(): Promise<Observation> {
+    const observation = await observe(this.ports.disk, this.path);
+    this.staleness.saw(observation);
+    return observation;
   }
 
-  judge(sight: Taken): Promise<Verdict> {
-    return this.staleness.judge(sight);
+  judge(observation: Taken): Promise<Verdict> {
+    return this.staleness.judge(observation);
   }
 
   /** One attempt: takes the name if it is free or stale. Never waits for anybody. */
   async attempt(tag: string | undefined): Promise<Attempt> {
-    let sight: Observation = { kind: "free" };
+    let observation: Observation = { kind: "free" };
     for (let round = 0; round < roundsMax; round++) {
-      sight = await this.look();
-      if (sight.kind === "taken") {
-        const { isStale, why } = await this.judge(sight);
-        if (!isStale) return { obstacle: { sight, why } };
-        const outcome = await this.#tryTakeOver(sight, tag);
-        if (typeof outcome === "string") return { obstacle: { sight, why: `it is stale (${why}), but ${outcome}` } };
+      observation = await this.observe();
+      if (observation.kind === "taken") {
+        const { isStale, why } = await this.judge(observation);
+        if (!isStale) return { obstacle: { observation, why } };
+        const outcome = await this.#tryTakeOver(observation, tag);
+        if (typeof outcome === "string")
+          return { obstacle: { observation, why: `it is stale (${why}), but ${outcome}` } };
         if (outcome !== undefined) return outcome;
         continue;
       }
       const attempt = await this.#tryWin(newClaim(this.ports, this.options, tag));
       if (attempt !== undefined) return attempt;
     }
-    return { obstacle: { sight, why: "others were faster" } };
+    return { obstacle: { observation, why: "others were faster" } };
   }
 
   /** Whether it is still ours, as far as can be told. Rejects when it cannot. */
   async isStanding(claim: SemaphoreClaim): Promise<boolean> {
-    const sight = await this.look();
-    this.#mustBeVisible(sight);
-    return isSightOf(claim, sight);
+    const observation = await this.observe();
+    this.#mustBeVisible(observation);
+    return isObservationOf(claim, observation);
   }
 
   /** False when it was lost before. */
@@ -110,36 +109,39 @@ export class SemaphoreProtocol {
   async giveUpFor(owner: Owner): Promise<boolean> {
     // Under the guard whatever its age: the owner may die while we look, and the lock of the dead is taken at once.
     return await this.guarded(async (isGuarded) => {
-      const sight = await this.look();
-      if (sight.kind === "free" || sight.record === undefined || !isOwnedBy(sight.record, owner)) return false;
-      return await this.#remove(sight, isGuarded);
+      const observation = await this.observe();
+      if (observation.kind === "free" || observation.record === undefined || !isOwnedBy(observation.record, owner))
+        return false;
+      return await this.#remove(observation, isGuarded);
     });
   }
 
   /** True when a stale lock was there and is gone. UNSUPPORTED_DISK where that cannot be done safely. */
   async removeStale(): Promise<boolean> {
-    const sight = await this.look();
-    if (sight.kind === "free" || !(await this.judge(sight)).isStale) return false;
-    return await this.#guardedOrRefused(async () => (await this.isStillStale(sight)) && this.#remove(sight, true));
+    const observation = await this.observe();
+    if (observation.kind === "free" || !(await this.judge(observation)).isStale) return false;
+    return await this.#guardedOrRefused(
+      async () => (await this.isStillStale(observation)) && this.#remove(observation, true),
+    );
   }
 
   /** Whatever lock is there, because somebody says so. True when there was one. INVALID_PATH for what is none: nobody can mean that. */
   async removeAnyway(): Promise<boolean> {
     return await this.guarded(async (isGuarded) => {
       for (let round = 0; round < roundsMax; round++) {
-        const sight = await this.look();
-        this.mustBeLock(sight);
-        if (sight.kind === "free") return false;
-        if (await this.#remove(sight, isGuarded)) return true;
+        const observation = await this.observe();
+        this.mustBeLock(observation);
+        if (observation.kind === "free") return false;
+        if (await this.#remove(observation, isGuarded)) return true;
       }
       return false;
     });
   }
 
   /** INVALID_PATH when what is there has contents that are no record and, as far as they go, not the beginning of one. */
-  mustBeLock(sight: Observation): void {
-    if (sight.kind === "taken" && (sight.contents === "data" || sight.contents === "unfinished"))
-      throw notALock(this.path, sight.form);
+  mustBeLock(observation: Observation): void {
+    if (observation.kind === "taken" && (observation.contents === "data" || observation.contents === "unfinished"))
+      throw notALock(this.path, observation.form);
   }
 
   /** False while it is so young that nobody can take it before it is removed: half of the time, and the other half for the pause of a busy machine. */
@@ -160,15 +162,15 @@ export class SemaphoreProtocol {
     return this.#guard.tryRun(action);
   }
 
-  /** Under the guard, with a lock that `make` makes in one call: takes the place of `sight` if that is still there and stale; else false. */
-  protected async takeOver(sight: Taken, make: () => Promise<boolean>): Promise<boolean> {
-    if (!(await this.isStillStale(sight))) return false;
-    return (await takeAway(this.ports, this.path, sight, make)) ?? false;
+  /** Under the guard, with a lock that `make` makes in one call: takes the place of `observation` if that is still there and stale; else false. */
+  protected async takeOver(observation: Taken, make: () => Promise<boolean>): Promise<boolean> {
+    if (!(await this.isStillStale(observation))) return false;
+    return (await takeAway(this.ports, this.path, observation, make)) ?? false;
   }
 
   /** The look last: what may be another's by now is moved right after it. */
-  protected async isStillStale(sight: Taken): Promise<boolean> {
-    return (await this.judge(sight)).isStale && isSame(sight, await this.look());
+  protected async isStillStale(observation: Taken): Promise<boolean> {
+    return (await this.judge(observation)).isStale && isSame(observation, await this.observe());
   }
 
   /** Whether what was won on a free name stands, now that no taker can have moved it, nor another lock in whose place it stands. */
@@ -177,14 +179,14 @@ export class SemaphoreProtocol {
   }
 
   /** Undefined: something has changed, look again. Text: what stands in the way. */
-  async #tryTakeOver(sight: Taken, tag: string | undefined): Promise<Attempt | string | undefined> {
+  async #tryTakeOver(observation: Taken, tag: string | undefined): Promise<Attempt | string | undefined> {
     if (!this.#guard.isTrusted) return "on this file system nothing can be taken over safely";
     const claim = newClaim(this.ports, this.options, tag);
     let isBusy = false;
     try {
       // Written and synced before the guard is asked for: nothing that takes long comes between the last look and the end.
       const attempt = await this.#claimOrDoubt(claim, async (make) => {
-        const outcome = await this.tryGuarded(() => this.takeOver(sight, make));
+        const outcome = await this.tryGuarded(() => this.takeOver(observation, make));
         isBusy = outcome === undefined;
         return outcome?.result ?? false;
       });
@@ -255,23 +257,27 @@ export class SemaphoreProtocol {
   }
 
   async #removeOwn(claim: SemaphoreClaim, isGuarded: boolean): Promise<boolean> {
-    const sight = await this.look();
-    this.#mustBeVisible(sight);
-    return sight.kind === "taken" && isSightOf(claim, sight) && (await this.#remove(sight, isGuarded));
+    const observation = await this.observe();
+    this.#mustBeVisible(observation);
+    return (
+      observation.kind === "taken" &&
+      isObservationOf(claim, observation) &&
+      (await this.#remove(observation, isGuarded))
+    );
   }
 
   /** False when something else was there by then. */
-  async #remove(sight: Taken, isGuarded: boolean): Promise<boolean> {
-    if (isGuarded) return (await takeAway(this.ports, this.path, sight, async () => true)) ?? false;
-    await removeLock(this.ports, this.path, sight);
+  async #remove(observation: Taken, isGuarded: boolean): Promise<boolean> {
+    if (isGuarded) return (await takeAway(this.ports, this.path, observation, async () => true)) ?? false;
+    await removeLock(this.ports, this.path, observation);
     return true;
   }
 
   /** What this user may no longer read, or what the server no longer knows by the handle that it gave, is not lost for that. */
-  #mustBeVisible(sight: Observation): void {
-    if (sight.kind === "free") return;
-    if (sight.isHidden) throw diskError("EACCES", "read", this.path);
-    if (sight.isFleeting) throw diskError("ESTALE", "read", this.path);
+  #mustBeVisible(observation: Observation): void {
+    if (observation.kind === "free") return;
+    if (observation.isHidden) throw diskError("EACCES", "read", this.path);
+    if (observation.changedWhileReading) throw diskError("ESTALE", "read", this.path);
   }
 
   async #guardedOrRefused<T>(action: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 // Known-wrong variants of the semaphore: each is what some program out there does, or what we nearly did.
-import type { SemaphoreClaim } from "../../locks/semaphore/claim.ts";
+import type { SemaphoreClaim } from "../../locks/semaphore/owner.ts";
 import { SemaphoreProtocol, type Attempt } from "../../locks/semaphore/protocol.ts";
 import { observe, type Observation, type Taken } from "../../locks/semaphore/observe.ts";
 import type { Guarded } from "../../locks/semaphore/guard.ts";
@@ -59,7 +59,7 @@ class TakeoverByRenameAndVerify extends SemaphoreProtocol {
     return { result: await action() };
   }
 
-  protected override async takeOver(sight: Taken): Promise<boolean> {
+  protected override async takeOver(observation: Taken): Promise<boolean> {
     const { disk, host } = this.ports;
     const mine = `${this.path}.${host.pid}.stale`;
     try {
@@ -70,7 +70,7 @@ class TakeoverByRenameAndVerify extends SemaphoreProtocol {
     }
     const moved = await observe(disk, mine);
     // The name is free while this is found out, and whoever comes now enters beside the one whose lock was moved away.
-    if (moved.kind === "taken" && moved.signature !== sight.signature)
+    if (moved.kind === "taken" && moved.signature !== observation.signature)
       await disk.link(mine, this.path).catch(() => undefined);
     await disk.unlink(mine);
     return false;
@@ -79,9 +79,9 @@ class TakeoverByRenameAndVerify extends SemaphoreProtocol {
 
 /** Looks, then writes, then puts its lock in the place of whatever is there by now. */
 class TakeoverByReplacing extends SemaphoreProtocol {
-  protected override async takeOver(sight: Taken): Promise<boolean> {
+  protected override async takeOver(observation: Taken): Promise<boolean> {
     const { disk, host, clock } = this.ports;
-    if (!(await this.isStillStale(sight))) return false;
+    if (!(await this.isStillStale(observation))) return false;
     const mine = `${this.path}.${host.pid}.new`;
     const record = `pid=${host.pid}\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
     await disk.createFile(mine, Buffer.from(record), { sync: false });
@@ -92,8 +92,8 @@ class TakeoverByReplacing extends SemaphoreProtocol {
 
 /** Moves away what it found stale, and makes its own lock if the name is free then, whatever it was that it has moved. */
 class TakeoverWithoutASecondLook extends SemaphoreProtocol {
-  protected override async takeOver(sight: Taken, make: () => Promise<boolean>): Promise<boolean> {
-    if (!(await this.isStillStale(sight))) return false;
+  protected override async takeOver(observation: Taken, make: () => Promise<boolean>): Promise<boolean> {
+    if (!(await this.isStillStale(observation))) return false;
     await this.ports.disk.rename(this.path, `${this.path}.${this.ports.host.pid}.stale`).catch(() => undefined);
     return await make();
   }
@@ -109,8 +109,8 @@ class FreeNameCountsAtOnce extends SemaphoreProtocol {
 /** Reads whose pid is in the file, and unlinks it if that is its own. */
 class ReleaseByReadThenUnlink extends SemaphoreProtocol {
   override async giveUp(claim: SemaphoreClaim): Promise<boolean> {
-    const sight = await this.look();
-    if (sight.kind === "free" || sight.record?.pid !== claim.record.pid) return false;
+    const observation = await this.observe();
+    if (observation.kind === "free" || observation.record?.pid !== claim.record.pid) return false;
     await this.ports.disk.unlink(this.path).catch(() => undefined);
     return true;
   }
@@ -124,9 +124,9 @@ export class RefreshByTruncate extends SemaphoreProtocol {
     return attempt;
   }
 
-  override async look(): Promise<Observation> {
-    const sight = await super.look();
-    if (sight.kind === "free" || !sight.signature.startsWith("file:@")) return sight;
+  override async observe(): Promise<Observation> {
+    const observation = await super.observe();
+    if (observation.kind === "free" || !observation.signature.startsWith("file:@")) return observation;
     await this.ports.disk.unlink(this.path).catch(() => undefined);
     return { kind: "free" };
   }
@@ -154,16 +154,16 @@ async function readText(disk: Disk, path: string): Promise<string> {
 
 const together = /are inside together/;
 
-function mutant(name: string, about: string, Name: typeof SemaphoreProtocol, scenario: string): Mutant {
-  return { name, about, scenario: scenarioNamed(semaphoreScenarios(Name), scenario), breaks: together };
+function mutant(name: string, about: string, Protocol: typeof SemaphoreProtocol, scenario: string): Mutant {
+  return { name, about, scenario: scenarioNamed(semaphoreScenarios(Protocol), scenario), breaks: together };
 }
 
 /** Tells the user that what it has opened is gone, as if that were a failure. */
 class StaleHandleIsAFailure extends SemaphoreProtocol {
-  override async look(): Promise<Observation> {
-    const sight = await super.look();
-    if (sight.kind === "taken" && sight.isFleeting) throw diskError("ESTALE", "read", this.path);
-    return sight;
+  override async observe(): Promise<Observation> {
+    const observation = await super.observe();
+    if (observation.kind === "taken" && observation.changedWhileReading) throw diskError("ESTALE", "read", this.path);
+    return observation;
   }
 }
 

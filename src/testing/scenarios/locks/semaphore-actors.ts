@@ -15,18 +15,22 @@ const staleMs = 60_000;
 /** Older than `staleMs`, before the scenario begins. */
 export const agedMs = 200_000;
 
-function openSemaphore(ports: Ports, Name: typeof SemaphoreProtocol, options: SemaphoreOptions = {}): PortsSemaphore {
-  const world = { openPorts: async () => ports, places: new InProcessLocks(), LockName: Name, watchMs: Infinity };
+function openSemaphore(
+  ports: Ports,
+  Protocol: typeof SemaphoreProtocol,
+  options: SemaphoreOptions = {},
+): PortsSemaphore {
+  const world = { openPorts: async () => ports, inProcess: new InProcessLocks(), Protocol, watchMs: Infinity };
   return new PortsSemaphore(world, path, { staleMs, fsync: false, ...options });
 }
 
 /** Opened before the scenario begins: where the lock lies is found out once. */
 async function opened(
   ports: Ports,
-  Name: typeof SemaphoreProtocol,
+  Protocol: typeof SemaphoreProtocol,
   options: SemaphoreOptions = {},
 ): Promise<PortsSemaphore> {
-  const semaphore = openSemaphore(ports, Name, options);
+  const semaphore = openSemaphore(ports, Protocol, options);
   await semaphore.status();
   return semaphore;
 }
@@ -48,8 +52,8 @@ interface WorkerOptions extends ContenderOptions {
 }
 
 /** Waits until it is its turn, as often as it is told to. */
-export function worker(Name: typeof SemaphoreProtocol, { times = 1, ...options }: WorkerOptions = {}): Actor {
-  return contender(Name, options, async (context, semaphore) => {
+export function worker(Protocol: typeof SemaphoreProtocol, { times = 1, ...options }: WorkerOptions = {}): Actor {
+  return contender(Protocol, options, async (context, semaphore) => {
     for (let time = 0; time < times; time++) {
       const hold = await semaphore.acquire();
       await workInside(context);
@@ -59,8 +63,8 @@ export function worker(Name: typeof SemaphoreProtocol, { times = 1, ...options }
 }
 
 /** Whose disk may fail: then it does not have the lock, and does not try again. */
-export function unluckyWorker(Name: typeof SemaphoreProtocol, machine: string): Actor {
-  return contender(Name, { machine }, async (context, semaphore) => {
+export function unluckyWorker(Protocol: typeof SemaphoreProtocol, machine: string): Actor {
+  return contender(Protocol, { machine }, async (context, semaphore) => {
     try {
       const hold = await semaphore.acquire();
       await workInside(context);
@@ -73,8 +77,8 @@ export function unluckyWorker(Name: typeof SemaphoreProtocol, machine: string): 
 }
 
 /** Goes away when somebody else has it. */
-export function passerBy(Name: typeof SemaphoreProtocol, options: ContenderOptions = {}): Actor {
-  return contender(Name, options, async (context, semaphore) => {
+export function passerBy(Protocol: typeof SemaphoreProtocol, options: ContenderOptions = {}): Actor {
+  return contender(Protocol, options, async (context, semaphore) => {
     const hold = await semaphore.tryAcquire();
     if (hold === undefined) return;
     await workInside(context);
@@ -84,30 +88,30 @@ export function passerBy(Name: typeof SemaphoreProtocol, options: ContenderOptio
 
 /** The same, but what it has it keeps. It may come later than the others. */
 export function keeper(
-  Name: typeof SemaphoreProtocol,
+  Protocol: typeof SemaphoreProtocol,
   { afterMs = 0, ...options }: ContenderOptions & { readonly afterMs?: number } = {},
 ): Actor {
-  return contender(Name, options, async ({ note, ports }, semaphore) => {
+  return contender(Protocol, options, async ({ note, ports }, semaphore) => {
     if (afterMs > 0) await ports.clock.sleep(afterMs);
     if ((await semaphore.tryAcquire()) !== undefined) note("enter");
   });
 }
 
 function contender(
-  Name: typeof SemaphoreProtocol,
+  Protocol: typeof SemaphoreProtocol,
   { machine, container, ...options }: ContenderOptions,
   run: (context: ActorContext, semaphore: PortsSemaphore) => Promise<void>,
 ): Actor {
   return actor<PortsSemaphore>({
     ...(machine === undefined ? {} : { machine }),
     ...(container === undefined ? {} : { container }),
-    prepare: ({ ports }) => opened(ports, Name, options),
+    prepare: ({ ports }) => opened(ports, Protocol, options),
     run,
   });
 }
 
 /** Holds the lock since long before the scenario begins, and lets go of it; alive, but nobody in another container can tell. */
-export function agedHolder(Name: typeof SemaphoreProtocol, comesBack: boolean): Actor {
+export function agedHolder(Protocol: typeof SemaphoreProtocol, comesBack: boolean): Actor {
   return actor({
     container: "old",
     prepare: async ({ ports, note }) => {
@@ -117,7 +121,7 @@ export function agedHolder(Name: typeof SemaphoreProtocol, comesBack: boolean): 
         wallMs: () => ports.clock.wallMs() - agoMs,
         monotonicMs: () => ports.clock.monotonicMs() - agoMs,
       };
-      const semaphore = await opened({ ...ports, clock }, Name);
+      const semaphore = await opened({ ...ports, clock }, Protocol);
       const hold = await semaphore.acquire();
       agoMs = 0;
       note("enter");
@@ -136,9 +140,9 @@ export function agedHolder(Name: typeof SemaphoreProtocol, comesBack: boolean): 
 }
 
 /** Took the lock for the process `pid`, as a command does for the script that calls it, and lets go of it for that process. */
-export function helperOf(Name: typeof SemaphoreProtocol, pid: number): Actor {
+export function helperOf(Protocol: typeof SemaphoreProtocol, pid: number): Actor {
   return actor({
-    prepare: async ({ ports }) => (await opened(ports, Name, { owner: { pid } })).acquire(),
+    prepare: async ({ ports }) => (await opened(ports, Protocol, { owner: { pid } })).acquire(),
     run: (_context, hold) => hold.release(),
   });
 }

@@ -85,14 +85,14 @@ function scenario({ setup, ...plan }: Plan): Scenario {
   };
 }
 
-export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphoreProtocol): Scenario[] {
+export function semaphoreScenarios(Protocol: typeof SemaphoreProtocol = SemaphoreProtocol): Scenario[] {
   const directoryForm = { form: "directory" } as const;
   return [
     scenario({
       name: "semaphore: two processes on a free name",
       size: "medium",
       about: "One enters twice; one may be killed at any moment, and the other takes its lock at once.",
-      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      actors: { ada: worker(Protocol, { times: 2 }), bob: worker(Protocol) },
       killsMax: 1,
       isUnseen,
     }),
@@ -100,7 +100,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       name: "semaphore: three processes on a free name",
       size: "medium",
       about: "None has patience, and one keeps what it gets; one is killed at any moment.",
-      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: keeper(Name) },
+      actors: { ada: passerBy(Protocol), bob: passerBy(Protocol), cleo: keeper(Protocol) },
       killsMax: 1,
       mortal: ["bob"],
       isUnseen,
@@ -109,14 +109,14 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       name: "semaphore: two takers of a stale lock",
       about: "Both find it stale, and one replaces it; the other goes away.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), bob: passerBy(Name) },
+      actors: { ada: passerBy(Protocol), bob: passerBy(Protocol) },
     }),
     scenario({
       name: "semaphore: two takers and a third on a free name",
       size: "medium",
       about: "The third takes nothing over, but comes in whenever the name is free.",
       setup: plantStaleFile,
-      actors: { ada: keeper(Name), bob: keeper(Name), cleo: keeper(Name, { staleMs: null }) },
+      actors: { ada: keeper(Protocol), bob: keeper(Protocol), cleo: keeper(Protocol, { staleMs: null }) },
       isUnseen,
     }),
     scenario({
@@ -124,7 +124,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       size: "medium",
       about: "Also under the guard, with the stale lock in its hands; the other waits until it gets in.",
       setup: plantStaleFile,
-      actors: { ada: worker(Name), bob: passerBy(Name) },
+      actors: { ada: worker(Protocol), bob: passerBy(Protocol) },
       killsMax: 1,
       mortal: ["bob"],
       isUnseen,
@@ -134,7 +134,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       size: "medium",
       about: "All find it stale, and one replaces it and keeps it; the others go away.",
       setup: plantStaleFile,
-      actors: { ada: keeper(Name), bob: keeper(Name), cleo: keeper(Name) },
+      actors: { ada: keeper(Protocol), bob: keeper(Protocol), cleo: keeper(Protocol) },
       isUnseen,
     }),
     scenario({
@@ -142,9 +142,9 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "Wherever it stands, also between its last look and its rename; and a third comes when it goes on.",
       setup: plantStaleFile,
       actors: {
-        ada: keeper(Name),
-        bob: keeper(Name, { afterMs: 15_000 }),
-        cleo: keeper(Name, { staleMs: null, afterMs: 30_000 }),
+        ada: keeper(Protocol),
+        bob: keeper(Protocol, { afterMs: 15_000 }),
+        cleo: keeper(Protocol, { staleMs: null, afterMs: 30_000 }),
       },
       pauses: { ms: 30_000, count: 1, actors: ["ada"] },
       isUnseen,
@@ -154,9 +154,9 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       size: "medium",
       about: "It lives, but in another container, and is older than it may be; the name may be free for a moment.",
       actors: {
-        ada: agedHolder(Name, false),
-        bob: keeper(Name, { container: "new" }),
-        cleo: keeper(Name, { container: "new" }),
+        ada: agedHolder(Protocol, false),
+        bob: keeper(Protocol, { container: "new" }),
+        cleo: keeper(Protocol, { container: "new" }),
       },
       isUnseen,
     }),
@@ -164,7 +164,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       name: "semaphore: an old holder lets go and comes back beside a taker",
       size: "medium",
       about: "What it removes must be its own lock, not that of whoever took over.",
-      actors: { ada: agedHolder(Name, true), bob: worker(Name, { container: "new" }) },
+      actors: { ada: agedHolder(Protocol, true), bob: worker(Protocol, { container: "new" }) },
       isUnseen,
     }),
     scenario({
@@ -173,9 +173,9 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "The lock of the dead is taken at once, also while somebody is about to release it for them.",
       actors: {
         script: { pid: scriptPid, run: async ({ ports }) => void (await ports.disk.canOpen(directory)) },
-        helper: helperOf(Name, scriptPid),
-        ada: passerBy(Name),
-        bob: passerBy(Name, { staleMs: null }),
+        helper: helperOf(Protocol, scriptPid),
+        ada: passerBy(Protocol),
+        bob: passerBy(Protocol, { staleMs: null }),
       },
       killsMax: 1,
       mortal: ["script"],
@@ -184,13 +184,13 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
     scenario({
       name: "semaphore: beside a program that follows the protocol",
       about: "It creates the file and then fills it; in between the file is empty, and held.",
-      actors: { ada: worker(Name, { times: 2 }), shell: foreignWorker() },
+      actors: { ada: worker(Protocol, { times: 2 }), shell: foreignWorker() },
     }),
     scenario({
       name: "semaphore: a taker beside a program that takes over by the letter",
       about: "It removes what it has read as stale, and creates: what it has created is not overwritten.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), shell: foreignTaker() },
+      actors: { ada: passerBy(Protocol), shell: foreignTaker() },
       check: mustNotMeet,
     }),
     scenario({
@@ -198,7 +198,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       size: "medium",
       about: "What the taker has moved away by mistake is put back, and the third has not come in meanwhile.",
       setup: plantStaleFile,
-      actors: { ada: keeper(Name), shell: lateForeignTaker(), cleo: keeper(Name, { staleMs: null }) },
+      actors: { ada: keeper(Protocol), shell: lateForeignTaker(), cleo: keeper(Protocol, { staleMs: null }) },
       check: mustNotMeet,
       isUnseen,
     }),
@@ -207,7 +207,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       size: "medium",
       about: "Made by exclusive create, as the protocol says; one may be killed between create and write.",
       quirks: { noHardLinks: true },
-      actors: { ada: passerBy(Name), bob: worker(Name, { retryMs: 1600 }) },
+      actors: { ada: passerBy(Protocol), bob: worker(Protocol, { retryMs: 1600 }) },
       killsMax: 1,
       mortal: ["ada"],
       isUnseen: isClosing,
@@ -216,7 +216,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       name: "semaphore: two processes on a free directory",
       size: "medium",
       about: "The directory form: one wins the mkdir.",
-      actors: { ada: worker(Name, directoryForm), bob: passerBy(Name, directoryForm) },
+      actors: { ada: worker(Protocol, directoryForm), bob: passerBy(Protocol, directoryForm) },
       isUnseen: isClosing,
     }),
     scenario({
@@ -225,7 +225,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about:
         "It cannot be replaced in one step, so the name is free for a moment; a file and a directory contend for it.",
       setup: plantStaleDirectory,
-      actors: { ada: worker(Name, directoryForm), bob: passerBy(Name) },
+      actors: { ada: worker(Protocol, directoryForm), bob: passerBy(Protocol) },
       isUnseen: isClosing,
     }),
     scenario({
@@ -234,7 +234,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "A name that is said to be absent may be there, and what failed may have happened.",
       volume: share,
       quirks: { staleAbsence: true },
-      actors: { ada: unluckyWorker(Name, "m1"), bob: unluckyWorker(Name, "m2") },
+      actors: { ada: unluckyWorker(Protocol, "m1"), bob: unluckyWorker(Protocol, "m2") },
       troubles: { retransmit: 1, lostReply: 1 },
     }),
     scenario({
@@ -243,7 +243,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "A lock that was opened is gone before it is read, time and again: nobody is told of that.",
       volume: share,
       quirks: { fileHandles: true },
-      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      actors: { ada: worker(Protocol, { times: 2, machine: "m1" }), bob: worker(Protocol, { machine: "m2" }) },
       troubles: { stale: 3 },
     }),
     scenario({
@@ -252,7 +252,7 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "Before or after a lock is made or removed: what is there tells, and the name may be another's by then.",
       volume: share,
       quirks: { outages: true },
-      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      actors: { ada: worker(Protocol, { times: 2, machine: "m1" }), bob: worker(Protocol, { machine: "m2" }) },
       troubles: { outage: 1 },
     }),
     scenario({
@@ -261,11 +261,11 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about: "What is left is a whole lock file or none, whoever was about to write one or to replace another.",
       profile: "weak",
       setup: plantStaleFile,
-      actors: { ada: keeper(Name, { fsync: true }), bob: keeper(Name, { fsync: true }) },
+      actors: { ada: keeper(Protocol, { fsync: true }), bob: keeper(Protocol, { fsync: true }) },
       powerCuts: true,
       audit: async ({ disk }) => {
-        const sight = await observe(disk, path);
-        mustHold(sight.kind === "free" || sight.record !== undefined, "the lock file is torn");
+        const observation = await observe(disk, path);
+        mustHold(observation.kind === "free" || observation.record !== undefined, "the lock file is torn");
       },
     }),
   ];

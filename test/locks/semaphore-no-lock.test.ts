@@ -45,7 +45,9 @@ describe("a file of a day ago with contents that are no lock is refused, and not
           await expect(operations[operation]?.(new Semaphore(path, { form, owner }))).rejects.toMatchObject({
             code: "INVALID_PATH",
             path,
-            message: expect.stringContaining("is a file with contents that are no lock. Nothing was removed") as string,
+            message: expect.stringContaining(
+              "is not a lock file: its contents are not a record. Nothing was removed",
+            ) as string,
           });
         expect(readdirSync(directory)).toEqual(["Gemfile.lock"]);
         expect(readFileSync(path).equals(Buffer.from(bytes))).toBe(true);
@@ -75,7 +77,7 @@ describe("a directory with other things in it is refused at once:", () => {
         await expect(operations[operation]?.(new Semaphore(path, { form }))).rejects.toMatchObject({
           code: "INVALID_PATH",
           path,
-          message: expect.stringContaining("is a directory with files in it that are no lock") as string,
+          message: expect.stringContaining("is not a lock: it is a directory with files in it") as string,
         });
         expect(readdirSync(above)).toEqual(["data"]);
         expect(readdirSync(path)).toEqual(before);

@@ -1,4 +1,5 @@
-// Names and tokens of foreign lock files: the vector of the program that they come from, and what else it would read and write.
+// Names and tokens of foreign lock files: the vector of the program that they come from, and what
+// else it would read and write.
 import { describe, expect, it } from "vitest";
 import {
   ancestorsOf,

@@ -1,20 +1,24 @@
-// Whose locks a path falls under: the nearest directory above it that is a store, or has path locks of its own. Looks only, and makes nothing.
+// The root that a path belongs to: the nearest directory above it that is a store or has path
+// locks. Makes nothing.
 import { parentOf } from "../../durable/publish/directory.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { followLinks } from "./follow-path.ts";
 
 export interface LockRoot {
-  /** The directory, without symbolic links on the way: whoever comes by another way finds the same. */
+  /** The directory, without symbolic links: every way to it gives the same root. */
   readonly root: string;
-  /** What was asked about, relative to the root; "" is the root itself. */
+  /** The given path relative to the root; "" is the root itself. */
   readonly path: string;
-  /** Whether path locks were ever opened here. Opening them in a store where they were not makes their table. */
+  /**
+   * Whether path locks were ever opened here. Opening them in a store without them makes their
+   * table.
+   */
   readonly hasLocks: boolean;
 }
 
 /**
- * `path` is absolute, and need not exist. On a network mount a root that another machine made moments ago may not be seen yet: who must be sure names the root
- * himself.
+ * `path` is absolute, and need not exist. On a network mount a root that another machine made
+ * moments ago may not be visible yet: a caller that must be sure names the root.
  */
 export async function findRoot(disk: Disk, path: string): Promise<LockRoot | undefined> {
   const { path: real } = await followLinks(disk, path);

@@ -1,4 +1,4 @@
-// Who stands in the way of a semaphore, told to the one who waited in vain.
+// Errors that name the holder of a semaphore: LOCK_TIMEOUT for a waiter, NOT_HELD for a release.
 import type { BlockingLock } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -16,14 +16,14 @@ export function timedOut(ports: Ports, path: string, waitedMs: number, obstacle:
   return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
 }
 
-/** `who` it was thought to be held by. */
+/** `who`: the process that was expected to hold the lock. */
 export function notHeld(path: string, who: string, observation: Observation): Error {
   const record = findRecord(observation);
   const state =
     observation.kind === "free"
-      ? "nobody holds it"
+      ? "no process holds it"
       : record === undefined
-        ? "something else is there"
+        ? "what is there has no readable record"
         : `${describeHolder(record)} holds it`;
   return holdfastError("NOT_HELD", `${path} is not held by ${who}: ${state}.`, { path });
 }
@@ -35,7 +35,9 @@ function describeHolder({ pid, host, timestamp, tag }: LockRecord): string {
   return `process ${pid}${where} since ${sinceOf(timestamp).toISOString()}${what}`;
 }
 
-/** What a lock file does not tell is empty, or the one time that it does tell. */
+/**
+ * A lock file has one time, which stands for all of them. Fields that it does not have are empty.
+ */
 function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingLock {
   const since = sinceOf(record.timestamp);
   const holder = {

@@ -1,4 +1,5 @@
-// Patience: how somebody waits for a lock between two attempts. A hint ends the pause early; without one it looks again after a while, with jitter.
+// Patience: how somebody waits for a lock between two attempts. A hint ends the pause early;
+// without one it looks again after a while, with jitter.
 import type { Ports } from "../../ports/ports.ts";
 
 /** Attempts are never closer together: a directory in which much happens hints all the time. */
@@ -12,7 +13,10 @@ export class RetryPause {
   #attemptedAtMs = -Infinity;
   #wake: () => void = () => undefined;
 
-  /** To be made before the attempt that it is to follow: what changes during the attempt is a hint, too. */
+  /**
+   * To be made before the attempt that it is to follow: what changes during the attempt is a hint,
+   * too.
+   */
   constructor(ports: Ports, directory: string, retryMs: number) {
     this.#ports = ports;
     this.#retryMs = retryMs;

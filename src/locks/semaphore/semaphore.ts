@@ -1,4 +1,5 @@
-// Semaphore: a lock file at any path that every program can honour (protocol 1.0), taken over only when that is safe.
+// Semaphore: a lock file at any path that every program can honour (protocol 1.0), taken over only
+// when that is safe.
 import type { Waiting } from "../../common.ts";
 import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
@@ -20,22 +21,25 @@ import { sweepTemps } from "./staleness.ts";
 import { workUnder } from "../path/work-under.ts";
 
 export interface SemaphoreStatus {
-  /** Something is there, stale or not. */
+  /** True for any lock, stale or not. */
   readonly locked: boolean;
   readonly info?: Readonly<LockFileInfo>;
   readonly stale: boolean;
-  /** Held by this process, proven by token and not by pid. */
+  /** Held by this process: proven by its token, not by its pid. */
   readonly mine: boolean;
 }
 
 export interface SemaphoreWorld {
-  /** The ports for a directory: asked for at the first use, and again if the lock turns out to lie elsewhere. */
+  /**
+   * The ports for a directory. Called at the first use, and again if a symbolic link leads
+   * elsewhere.
+   */
   readonly openPorts: (directory: string) => Promise<Ports>;
   /** One for the whole process. */
   readonly inProcess: InProcessLocks;
-  /** How the name is treated; tests hand in known-wrong ones. */
+  /** Tests pass known-wrong protocols. */
   readonly Protocol?: typeof SemaphoreProtocol;
-  /** How often a holder looks whether it still holds. Default 5_000. */
+  /** Pause between two checks of a hold that its lock still stands. Default 5_000. */
   readonly watchMs?: number;
 }
 
@@ -47,7 +51,7 @@ interface Site {
 type Acquiring = Waiting & { tag?: string | undefined };
 
 export class PortsSemaphore {
-  /** As it was given, absolute. */
+  /** As given, absolute. */
   readonly path: string;
   readonly #world: SemaphoreWorld;
   readonly #settings: SemaphoreSettings;
@@ -60,14 +64,17 @@ export class PortsSemaphore {
     this.#settings = settingsOf(options);
   }
 
-  /** Undefined when somebody else has it: losing a race is an answer. */
+  /** Undefined when another process has the lock. */
   async tryAcquire({ tag }: { tag?: string | undefined } = {}): Promise<SemaphoreHold | undefined> {
     checkTag(tag);
     const outcome = await this.#explained((site) => this.#tryOnce(site, tag));
     return outcome instanceof ClaimHold ? outcome : undefined;
   }
 
-  /** LOCK_TIMEOUT tells who holds it. Default `timeoutMs`: Infinity; 0 tries once. Callers of one process take turns, first come first served. */
+  /**
+   * LOCK_TIMEOUT names the holder. Default `timeoutMs`: Infinity; 0 tries once. Callers of one
+   * process take turns, first come, first served.
+   */
   async acquire({ timeoutMs = Infinity, signal, tag }: Acquiring = {}): Promise<SemaphoreHold> {
     checkTimeout(timeoutMs);
     checkTag(tag);
@@ -81,7 +88,10 @@ export class PortsSemaphore {
     });
   }
 
-  /** Releases in every case; an error of `work` arrives unchanged. Whoever works long minds `hold.signal`. */
+  /**
+   * Releases in every case; an error of `work` is thrown unchanged. Long work should watch
+   * `hold.signal`.
+   */
   async withLock<T>(work: (hold: SemaphoreHold) => Promise<T>, options: Acquiring = {}): Promise<T> {
     return await workUnder(await this.acquire(options), work);
   }
@@ -96,13 +106,16 @@ export class PortsSemaphore {
     });
   }
 
-  /** Ends the hold that this process has, whichever semaphore on this path it was taken through. NOT_HELD if there is none, unless `force`. */
+  /**
+   * Ends the hold of this process, through whichever semaphore on this path it was taken. NOT_HELD
+   * if there is none, unless `force`.
+   */
   async release({ force = false }: { force?: boolean | undefined } = {}): Promise<void> {
     await this.#explained(async ({ ports, protocol }) => {
       const { ownerPid } = this.#settings;
       const own = this.#findOwnHold(protocol);
       if (own !== undefined && (await own.end())) return;
-      // Before anybody asks for the guard: not even that is left beside a file that is no lock.
+      // Before the guard is opened: no guard file may appear beside a file that is not a lock.
       protocol.mustBeLock(await protocol.observe());
       if (ownerPid !== undefined && (await protocol.giveUpFor(ownerOf(ports.host, ownerPid)))) return;
       const who = ownerPid === undefined ? "this process" : `process ${ownerPid}`;
@@ -111,7 +124,10 @@ export class PortsSemaphore {
     });
   }
 
-  /** Removes a stale lock and orphaned temp files; true if it did. INVALID_PATH when what is there is no lock, UNSUPPORTED_DISK where a stale one cannot be removed safely. */
+  /**
+   * Removes a stale lock and orphaned temporary files; true if it did. INVALID_PATH when the file
+   * is not a lock, UNSUPPORTED_DISK where a stale one cannot be removed safely.
+   */
   async clean(): Promise<boolean> {
     return await this.#explained(async ({ ports, protocol }) => {
       const removed = await protocol.removeStale();
@@ -119,7 +135,10 @@ export class PortsSemaphore {
     });
   }
 
-  /** What is unsafe about the place where the lock lies, for people; undefined when nothing is. */
+  /**
+   * What is unsafe about the directory of the lock, as a sentence for people; undefined when
+   * nothing is.
+   */
   async findLocationRisk(): Promise<string | undefined> {
     return await this.#explained(async ({ ports, protocol }) => {
       const directory = parentOf(protocol.path);
@@ -131,7 +150,7 @@ export class PortsSemaphore {
     });
   }
 
-  /** Undefined when another caller of this process is at it. */
+  /** Undefined when another caller of this process has its turn. */
   async #tryOnce(site: Site, tag: string | undefined): Promise<ClaimHold | Obstacle | undefined> {
     const { inProcess } = this.#world;
     const local = inProcess.at(site.protocol.path);
@@ -161,7 +180,7 @@ export class PortsSemaphore {
           this.#attempts(site, tag, deadline.signal, (last) => (obstacle = last)),
         );
         if (!isGuardBusy(won)) return await this.#holdOf(site, local, won, signal);
-        // Given up, which takes until the other process goes on: then the place is left, and it is our turn again.
+        // Giving up takes until the stopped process goes on. Then the next caller has its turn.
         this.#giveUp(site, local, won.claim);
       }
     } catch (error) {
@@ -187,7 +206,8 @@ export class PortsSemaphore {
         onObstacle(attempt.obstacle);
         until.throwIfAborted();
         if (patience === undefined) {
-          // First the watch, then another look, then the pause: what was released before the watch began would be noticed by nobody.
+          // Watch first, then observe again, then pause: a release between the first observation
+          // and the watch would otherwise go unnoticed.
           patience = new RetryPause(ports, parentOf(protocol.path), this.#settings.retryMs);
           continue;
         }
@@ -198,7 +218,7 @@ export class PortsSemaphore {
     }
   }
 
-  /** Whoever fails before there is a hold leaves the place to the next; a hold leaves it when it ends. */
+  /** A failure before there is a hold gives up the turn. A hold gives it up when it ends. */
   async #orLeave<T>({ protocol }: Site, local: LocalLock, action: () => Promise<T>): Promise<T> {
     try {
       return await action();
@@ -211,16 +231,16 @@ export class PortsSemaphore {
   async #holdOf(site: Site, local: LocalLock, { claim, doubt }: Won, signal?: AbortSignal): Promise<ClaimHold> {
     const hold = this.#newHold(site, local, claim);
     if (doubt === undefined && !signal?.aborted) return hold;
-    // Nobody wants it any more, or nobody can be told that it is his. If it cannot be given up now, the hold tries again until it is: as long as this process
-    // lives nobody else may take it.
+    // The caller has aborted, or cannot be told for sure that it holds the lock. If giving up fails
+    // now, the hold retries: while this process lives no other process may take the lock.
     await hold.end().catch(() => undefined);
     signal?.throwIfAborted();
     throw doubt;
   }
 
-  /** In the background: nobody waits for it, and until it is done the place is taken. */
+  /** Gives up in the background. The turn stays taken until that is done. */
   #giveUp(site: Site, local: LocalLock, claim: SemaphoreClaim): void {
-    // What fails is tried again by the hold itself.
+    // The hold itself retries after a failure.
     this.#newHold(site, local, claim)
       .end()
       .catch(() => undefined);
@@ -249,14 +269,14 @@ export class PortsSemaphore {
     return own?.token === record.token || (ownerPid !== undefined && isOwnedBy(record, ownerOf(ports.host, ownerPid)));
   }
 
-  /** Who stands in the way now, for an error message. */
+  /** The present obstacle, for an error message. */
   async #look({ protocol }: Site): Promise<Obstacle> {
     const observation = await protocol.observe();
     if (observation.kind === "free") return { observation, why: "it was just released" };
     return { observation, why: (await protocol.judge(observation)).why };
   }
 
-  /** Runs an operation at the place where the lock lies, and says what a failure of the disk means for the lock. */
+  /** Runs an operation where the lock lies, and says what a disk error means for the lock. */
   async #explained<T>(operation: (site: Site) => Promise<T>): Promise<T> {
     try {
       this.#site ??= this.#open();
@@ -272,19 +292,21 @@ export class PortsSemaphore {
       const directory = parentOf(this.path);
       const nearby = await openPorts(directory);
       const path = await resolveLockPath(nearby.disk, this.path);
-      // A symbolic link may lead to another file system, with other properties.
+      // A symbolic link may lead to another file system.
       const ports = parentOf(path) === directory ? nearby : await openPorts(parentOf(path));
       checkMount(ports, parentOf(path));
       return { ports, protocol: new Protocol(ports, path, this.#settings) };
     } catch (error) {
-      // What is missing now may be there next time.
+      // What is missing now may be there at the next call.
       this.#site = undefined;
       throw error;
     }
   }
 }
 
-/** The lock was won, but a process that holds the guard and seems to be stopped may have it in its hands. */
+/**
+ * The lock was won, but could not be confirmed: a process that seems to be stopped has the guard.
+ */
 function isGuardBusy({ doubt }: Won): boolean {
   return isHoldfastError(doubt, "LOCK_TIMEOUT");
 }

@@ -4,7 +4,7 @@ import type { Disk } from "../../ports/disk.ts";
 import { removeTree } from "../../durable/publish/directory.ts";
 import { findLeftovers } from "../../locks/table/cleanup.ts";
 import { LockTable } from "../../locks/table/lock-table.ts";
-import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo/apply.ts";
+import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo/paths.ts";
 import type { Redo, RedoStep } from "../../locks/redo/record.ts";
 import { brokenHolderScenarios, oldText } from "../scenarios/locks/broken-holders.ts";
 import type { LockScenarioOptions } from "../scenarios/locks/lock-actors.ts";

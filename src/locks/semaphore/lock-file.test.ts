@@ -76,7 +76,7 @@ describe("reading a lock file", () => {
     });
   });
 
-  it("cleans the tag of another program before anybody prints it", () => {
+  it("cleans the tag of another program before it can reach a terminal", () => {
     expect(parseLockFile("pid=1\ntimestamp=2\ntag=a\u001b[31mred\u0007\u0085\u2028b\n")?.tag).toBe("a [31mred   b");
     expect(parseLockFile(`pid=1\ntimestamp=2\ntag=${"x".repeat(5000)}\n`)?.tag).toHaveLength(1000);
   });
@@ -156,7 +156,7 @@ describe("writing a lock file", () => {
   });
 });
 
-const record = formatLockRecord({ pid: 12345, timestamp: 1703520000, tag: "größe", token: "t", start: "77" });
+const wholeText = formatLockRecord({ pid: 12345, timestamp: 1703520000, tag: "größe", token: "t", start: "77" });
 
 describe("a text without a whole record", () => {
   it.each([
@@ -193,7 +193,7 @@ describe("a text without a whole record", () => {
     ["other keys among them", "pid=12\nversion=9\n"],
     ["a word that may become a key", "vers"],
     ["settings", "DATABASE_URL=postgres://db1\nPORT=80\n"],
-    ["a host, which may be in anybody's settings", "host=db1\n"],
+    ["a host, which settings files have too", "host=db1\n"],
     ["a tag alone", "tag=latest\n"],
   ])("of %s may still become a record", (_, text) => {
     expect(contentsOf(text)).toBe("unfinished");
@@ -214,12 +214,12 @@ describe("a text without a whole record", () => {
     ["words", "Dear Ada,\nhow are you?\n"],
     ["both keys and words", "pid=worker-3\ntimestamp=soon\nDear Ada\n"],
     ["a script", 'export PID=1\necho "$PID"\n'],
-  ])("of %s is somebody's data", (_, text) => {
+  ])("of %s is data", (_, text) => {
     expect(contentsOf(text)).toBe("data");
   });
 
   it("is torn wherever a record of ours is cut off, and with zeros in the place of the rest", () => {
-    const bytes = Buffer.from(record);
+    const bytes = Buffer.from(wholeText);
     for (let length = 0; length < bytes.length; length++)
       for (const rest of [Buffer.alloc(0), Buffer.alloc(bytes.length - length)]) {
         const text = Buffer.concat([bytes.subarray(0, length), rest]).toString();

@@ -1,4 +1,5 @@
-// The simulated processes of the semaphore's scenarios: who waits, who passes by, who has grown old, and who knows only the protocol.
+// The simulated processes of the semaphore's scenarios: waiters, processes that try once, holders
+// of old locks, and programs that know only the protocol.
 import { isHoldfastError } from "../../../errors.ts";
 import type { SemaphoreProtocol } from "../../../locks/semaphore/protocol.ts";
 import type { SemaphoreOptions } from "../../../locks/semaphore/options.ts";
@@ -24,7 +25,7 @@ function openSemaphore(
   return new PortsSemaphore(world, path, { staleMs, fsync: false, ...options });
 }
 
-/** Opened before the scenario begins: where the lock lies is found out once. */
+/** Opened before the scenario begins, so that its path is resolved already. */
 async function opened(
   ports: Ports,
   Protocol: typeof SemaphoreProtocol,
@@ -35,7 +36,7 @@ async function opened(
   return semaphore;
 }
 
-/** In the critical section: something that takes a step, so that the others can come in if nothing keeps them out. */
+/** The critical section takes a step, so that another process can enter if nothing excludes it. */
 async function workInside({ ports, note }: ActorContext): Promise<void> {
   note("enter");
   await ports.disk.canOpen(directory);
@@ -51,7 +52,7 @@ interface WorkerOptions extends ContenderOptions {
   readonly times?: number;
 }
 
-/** Waits until it is its turn, as often as it is told to. */
+/** Waits for the lock as often as it is told to. */
 export function worker(Protocol: typeof SemaphoreProtocol, { times = 1, ...options }: WorkerOptions = {}): Actor {
   return contender(Protocol, options, async (context, semaphore) => {
     for (let time = 0; time < times; time++) {
@@ -62,7 +63,7 @@ export function worker(Protocol: typeof SemaphoreProtocol, { times = 1, ...optio
   });
 }
 
-/** Whose disk may fail: then it does not have the lock, and does not try again. */
+/** Its disk may fail: then it does not have the lock, and does not try again. */
 export function unluckyWorker(Protocol: typeof SemaphoreProtocol, machine: string): Actor {
   return contender(Protocol, { machine }, async (context, semaphore) => {
     try {
@@ -76,7 +77,7 @@ export function unluckyWorker(Protocol: typeof SemaphoreProtocol, machine: strin
   });
 }
 
-/** Goes away when somebody else has it. */
+/** Gives up when another process has the lock. */
 export function passerBy(Protocol: typeof SemaphoreProtocol, options: ContenderOptions = {}): Actor {
   return contender(Protocol, options, async (context, semaphore) => {
     const hold = await semaphore.tryAcquire();
@@ -86,7 +87,7 @@ export function passerBy(Protocol: typeof SemaphoreProtocol, options: ContenderO
   });
 }
 
-/** The same, but what it has it keeps. It may come later than the others. */
+/** As above, but keeps the lock. It may start later than the others. */
 export function keeper(
   Protocol: typeof SemaphoreProtocol,
   { afterMs = 0, ...options }: ContenderOptions & { readonly afterMs?: number } = {},
@@ -110,7 +111,10 @@ function contender(
   });
 }
 
-/** Holds the lock since long before the scenario begins, and lets go of it; alive, but nobody in another container can tell. */
+/**
+ * Has held the lock since long before the scenario, and releases it. It lives, but no process in
+ * another container can tell.
+ */
 export function agedHolder(Protocol: typeof SemaphoreProtocol, comesBack: boolean): Actor {
   return actor({
     container: "old",
@@ -128,7 +132,8 @@ export function agedHolder(Protocol: typeof SemaphoreProtocol, comesBack: boolea
       return { semaphore, hold };
     },
     run: async (context, { semaphore, hold }) => {
-      // Whoever takes the lock now does what the protocol says of old locks; from here on there must be one holder again.
+      // A taker follows the protocol's rule for old locks. From here on there must be one holder
+      // again.
       context.note("leave");
       await hold.release();
       if (!comesBack) return;
@@ -139,7 +144,10 @@ export function agedHolder(Protocol: typeof SemaphoreProtocol, comesBack: boolea
   });
 }
 
-/** Took the lock for the process `pid`, as a command does for the script that calls it, and lets go of it for that process. */
+/**
+ * Took the lock for the process `pid`, as a command does for its script, and releases it for that
+ * process.
+ */
 export function helperOf(Protocol: typeof SemaphoreProtocol, pid: number): Actor {
   return actor({
     prepare: async ({ ports }) => (await opened(ports, Protocol, { owner: { pid } })).acquire(),
@@ -162,9 +170,10 @@ export function foreignWorker(): Actor {
 }
 
 /**
- * Another program that takes over to the letter: it removes whatever is there by now, because what it has read was stale,
- * creates, and keeps what it has. It removes by a rename to a name of its own, which nobody can tell from an unlink, and
- * looks what that was: "robbed" is what the protocol itself cannot help.
+ * Another program that takes over to the letter: it removes whatever is there by now, because the
+ * lock that it has read was stale, creates, and keeps its lock. It removes by a rename to a name of
+ * its own, which looks like an unlink, and checks what that was: "robbed" is what the protocol
+ * itself cannot prevent.
  */
 export function foreignTaker(): Actor {
   return {
@@ -182,7 +191,10 @@ export function foreignTaker(): Actor {
   };
 }
 
-/** The same, where it matters most: it has read what is stale before the scenario begins, and creates in one step. */
+/**
+ * The same at the most critical moment: it has read the stale lock before the scenario begins, and
+ * creates in one step.
+ */
 export function lateForeignTaker(): Actor {
   const own = `${directory}/shell`;
   return actor<string>({

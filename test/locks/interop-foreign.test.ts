@@ -92,8 +92,7 @@ describe("a live foreign lock", () => {
     const reason = new Error("enough");
     const cancel = new AbortController();
     const cancelled = locks.acquire("a", { timeoutMs: Infinity, signal: cancel.signal });
-    // Time passes: so that it waits by then. If it does not, it is refused at once, which is right
-    // as well.
+    // Time passes: so that it waits by then. Otherwise it is refused at once, which is right too.
     setTimeout(() => cancel.abort(reason), 50);
     await expect(cancelled).rejects.toBe(reason);
     const closed = locks.acquire("a", { timeoutMs: Infinity }).catch((thrown: unknown) => thrown);

@@ -75,8 +75,7 @@ describe("a lock that another process holds", () => {
     const path = newPath();
     writeFileSync(path, foreignLock());
     const waiting = new Semaphore(path, { retryMs: 60_000 }).acquire({ timeoutMs: 20_000 });
-    // Time passes: so that it waits by then. If it does not, it gets the lock at once, which is
-    // right as well.
+    // Time passes: so that it waits by then. Otherwise it gets the lock at once, right too.
     await sleep(200);
     rmSync(path);
     await (await waiting).release();
@@ -182,8 +181,7 @@ describe("an aborted wait", () => {
     const abort = new AbortController();
     const waiting = failureOf(semaphore.acquire({ signal: abort.signal }));
     const inLine = failureOf(semaphore.acquire({ signal: abort.signal }));
-    // Time passes: so that both wait by then. If they do not, they are refused at once, which is
-    // right as well.
+    // Time passes: so that both wait by then. Otherwise they are refused at once, right too.
     await sleep(50);
     abort.abort(reason);
     expect(await waiting).toBe(reason);

@@ -110,8 +110,7 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
           await lock.withLock(async () => {
             isOver = fs.readFileSync(log, "utf8").length >= ${roundsInAll};
             if (!isOver) fs.appendFileSync(log, name);
-            // Time passes, so that the others queue: a process that does not wait cannot be
-            // overtaken.
+            // Time passes: so that the others queue. A process must wait to be overtaken.
             await new Promise((resolve) => setTimeout(resolve, 1));
           });
         say("done");`,

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { ensureDirectory, Ground } from "../../dist/durable/index.js";
 import { openPathLocks, openStoreLock, Semaphore } from "../../dist/locks/index.js";
-import { Places } from "../../dist/locks/semaphore/in-process.js";
+import { InProcessLocks } from "../../dist/locks/semaphore/in-process.js";
 import { PortsSemaphore } from "../../dist/locks/semaphore/semaphore.js";
 import { createStoreLock } from "../../dist/locks/store/store-lock.js";
 import { TablePathLocks } from "../../dist/locks/path/service.js";
@@ -32,7 +32,7 @@ export function countedWorld({ ports }, counts) {
       return await TablePathLocks.open(ground, { ...options, root, ownsGround: true });
     },
     newSemaphore: (path, options) =>
-      new PortsSemaphore({ openPorts: async () => ports, places: new Places() }, path, options),
+      new PortsSemaphore({ openPorts: async () => ports, inProcess: new InProcessLocks() }, path, options),
     properLockfileOptions: { fs: countedFs },
   };
 }

@@ -268,7 +268,9 @@ describe("wrong usage ends with 2:", () => {
     for (const args of [["acquire"], ["try-acquire"], ["status"], ["clean"], ["release"], ["release", "--force"]])
       expect(await run(...args, table)).toMatchObject({
         exitCode: 2,
-        stderr: expect.stringContaining("is a file with contents that are no lock. Nothing was removed") as string,
+        stderr: expect.stringContaining(
+          "is not a lock file: its contents are not a record. Nothing was removed",
+        ) as string,
       });
     expect(readFileSync(table, "utf8")).toBe("id,amount\n1,20\n");
   });

@@ -50,7 +50,7 @@ const openings: readonly (readonly [string, (ports: Ports) => Promise<unknown>])
   [
     "a semaphore",
     async (ports) => {
-      const world = { openPorts: async () => ports, places: new InProcessLocks() };
+      const world = { openPorts: async () => ports, inProcess: new InProcessLocks() };
       await new PortsSemaphore(world, "/job.lock").status();
     },
   ],

@@ -1,5 +1,5 @@
-// Whose locks a path falls under: the nearest directory above it that is a store, or has path locks of
-// its own. Looks only, and makes nothing.
+// The root that a path belongs to: the nearest directory above it that is a store or has path
+// locks. Makes nothing.
 import { parentOf } from "../../durable/publish/directory.ts";
 import { isStore, StoreLayout } from "../../durable/store/store-record.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -7,20 +7,23 @@ import { followLinks } from "./follow-path.ts";
 
 export interface LockRoot {
   /**
-   * The tree whose paths are locked, without symbolic links on the way: every way to it gives the same.
-   * In a store that is `files/`.
+   * The tree whose paths are locked, without symbolic links: every way to it gives the same root. In a
+   * store that is `files/`.
    */
   readonly root: string;
-  /** What was asked about, relative to the root; "" is the root itself, or its store. */
+  /** The given path relative to the root; "" is the root itself, or its store. */
   readonly path: string;
-  /** Whether path locks were ever opened here. Opening them in a store where they were not makes their table. */
+  /**
+   * Whether path locks were ever opened here. Opening them in a store without them makes their
+   * table.
+   */
   readonly hasLocks: boolean;
 }
 
 /**
- * `path` is absolute, and need not exist. A path in a store that is not below `files/` is under no lock of
- * that store. On a network mount a root that another machine made moments ago may not be seen yet: a caller
- * that must be sure names the root.
+ * `path` is absolute, and need not exist. A path in a store that is not below `files/` is under no
+ * lock of that store. On a network mount a root that another machine made moments ago may not be
+ * visible yet: a caller that must be sure names the root.
  */
 export async function findRoot(disk: Disk, path: string): Promise<LockRoot | undefined> {
   const { path: real } = await followLinks(disk, path);

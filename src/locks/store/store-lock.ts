@@ -1,4 +1,5 @@
-// The store lock: one writer at a time in a directory, among all processes that open it there. How it excludes is recorded in the directory.
+// The store lock: one writer at a time in a directory, among all processes that open it. The
+// directory records how it excludes.
 import { posix } from "node:path";
 import type { BlockingLock, Hold, OpenOptions, Waiting } from "../../common.ts";
 import { ensureDirectory, parentOf } from "../../durable/publish/directory.ts";
@@ -22,37 +23,49 @@ import { TablePathLocks } from "../path/service.ts";
 export interface StoreLockOptions extends OpenOptions {
   /** Default 5_000. */
   timeoutMs?: number | undefined;
-  /** Between machines: whoever is silent for so long has lost it. Default 30_000. */
+  /** Between machines: a holder that is silent for this long has lost the lock. Default 30_000. */
   leaseMs?: number | undefined;
 }
 
 export interface StoreHold extends Hold {
-  /** Whether anybody waits: time to hand over. True also where nobody can tell, as between machines. */
+  /**
+   * Whether another process waits: time to hand over. True where that cannot be told, as between
+   * machines.
+   */
   isContended(): Promise<boolean>;
   /**
-   * LOCK_LOST. One look at the disk: between machines others may have taken this process for dead, and on
-   * one machine the lock file may have been deleted or replaced; then another process may be inside.
+   * LOCK_LOST. Looks at the disk once. Between machines this process may have been declared dead;
+   * on one machine the lock file may have been deleted or replaced. Another process may then hold
+   * the lock.
    */
   assertHeld(): Promise<void>;
-  /** On one machine: of the lock file. A holder by a file that was deleted has another one. */
+  /**
+   * On one machine: identifies the lock file. A process that holds a deleted file has another id.
+   */
   readonly lockId: string;
 }
 
 export interface StoreLock extends AsyncDisposable {
   readonly path: string;
-  /** How it excludes here. Recorded in the directory, so that all processes of all machines use the same; who cannot, refuses (UNSUPPORTED_DISK). */
+  /**
+   * How it excludes here. Recorded in the directory, so that all processes of all machines use the
+   * same; a process that cannot refuses to open it (UNSUPPORTED_DISK).
+   */
   readonly gate: GateKind;
   tryAcquire(): Promise<StoreHold | undefined>;
-  /** LOCK_TIMEOUT naming path, time, option and, as far as it is known, who has it. Not re-entrant. */
+  /** LOCK_TIMEOUT names path, time, option and, if known, the holder. Not re-entrant. */
   acquire(options?: Waiting): Promise<StoreHold>;
-  /** Who has it now, as far as it is known. For people: it may be another one by the time of the answer. */
+  /** The holder now, if known. For people: it may have changed by the time of the answer. */
   findHolder(): Promise<BlockingLock | undefined>;
   withLock<T>(work: (hold: StoreHold) => Promise<T>, options?: Waiting): Promise<T>;
-  /** Whoever waits is told CLOSED. On one machine a hold of this object is waited for, so release it before: closing under it would let another process in beside its work. Between machines it is let go. */
+  /**
+   * Waiters get CLOSED. On one machine it waits until a hold of this object is released: closing
+   * under it would let another process in beside its work. Between machines the hold is released.
+   */
   close(): Promise<void>;
 }
 
-/** What a store lock is made of: an OS lock on one machine, a lock in a table between several. */
+/** What excludes: an OS lock on one machine, a lock in a table between machines. */
 type Excluder = Pick<StoreLock, "tryAcquire" | "findHolder" | "close"> & {
   readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<StoreHold>;
 };
@@ -85,13 +98,42 @@ export async function createStoreLock(
   };
 }
 
+/**
+ * A store lock in a directory where nothing can be written now: it is opened by its first use,
+ * which fails for as long as that is so.
+ */
+export function createLateStoreLock(path: string, gate: GateKind, open: () => Promise<StoreLock>): StoreLock {
+  let opening: Promise<StoreLock> | undefined;
+  const opened = (): Promise<StoreLock> =>
+    (opening ??= open().catch((error: unknown) => {
+      // There may be room, or permission, at the next call.
+      opening = undefined;
+      throw error;
+    }));
+  const acquire = async (options?: Waiting): Promise<StoreHold> => await (await opened()).acquire(options);
+  const close = async (): Promise<void> => {
+    const lock = await opening?.catch(() => undefined);
+    await lock?.close();
+  };
+  return {
+    path,
+    gate,
+    tryAcquire: async () => await (await opened()).tryAcquire(),
+    acquire,
+    findHolder: async () => await (await opened()).findHolder(),
+    withLock: async (work, options) => await workUnder(await acquire(options), work),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
 async function openExcluder(
   ports: Ports,
   directory: string,
   { leaseMs, ground: shared }: { readonly leaseMs: number | undefined } & InGround,
 ): Promise<{ gate: GateKind; excluder: Excluder }> {
   const known = await findGate(ports, directory);
-  // Known already, as at every opening but the first: then an OS lock needs nothing else here.
+  // Recorded already, as at every opening but the first: an OS lock needs nothing else here.
   if (known?.gate === "os") return { gate: "os", excluder: await openOsGate(ports, directory) };
   await ensureDirectory(ports.disk, directory);
   const path = known === undefined && shared !== undefined ? shared.layout.directory : groundOf(directory, known);
@@ -128,7 +170,8 @@ async function openTableGate(
 ): Promise<Excluder> {
   const path = lockPathOf(directory);
   const lockKey = keyOf(ground, directory, record);
-  // Errors name the path as this machine sees it; in the table its key is the same for all. Nothing of the tree is looked at.
+  // Errors name the path as this machine sees it; its key in the table is the same for all. The
+  // tree is not looked at.
   const keys = { clean: () => path, locate: async () => ({ path, key: lockKey }), keyOf: async () => lockKey };
   const locks = await TablePathLocks.open(ground, { keys, toLook, ownsGround });
   return {
@@ -178,7 +221,10 @@ function keyOf({ layout }: Ground, directory: string, { ground }: GateRecord): s
   return `/${posix.relative(parentOf(layout.directory), directory)}/.store.lock`;
 }
 
-/** Who has the store lock of `directory`; undefined where there is none, or its holder is not known. Makes no lock. Also where nothing can be written. */
+/**
+ * The holder of the store lock of `directory`; undefined where there is no lock or its holder is
+ * unknown. Makes no lock, and works where nothing can be written.
+ */
 export async function findStoreHolder(ports: Ports, directory: string): Promise<BlockingLock | undefined> {
   const record = await findGate(ports, directory);
   if (record === undefined) return undefined;

@@ -1,17 +1,20 @@
-// Known-wrong ways to apply a committed change: each lets somebody who comes late touch what the next holder made.
+// Known-wrong ways to apply a committed change: each lets a process that comes late touch what the
+// next holder made.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { removeTree } from "../../durable/publish/directory.ts";
 import { findLeftovers } from "../../locks/table/cleanup.ts";
 import { LockTable } from "../../locks/table/lock-table.ts";
-import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo/apply.ts";
+import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo/paths.ts";
 import type { Redo, RedoStep } from "../../locks/redo/record.ts";
 import { brokenHolderScenarios, oldText } from "../scenarios/locks/broken-holders.ts";
 import type { LockScenarioOptions } from "../scenarios/locks/lock-actors.ts";
 import { staleRedoScenarios } from "../scenarios/locks/stale-redo.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-/** Applies each step by `applyStep`, then marks the redo as done: what the variants have in common. */
+/**
+ * Applies each step by `applyStep`, then marks the redo as done: the common part of the variants.
+ */
 abstract class OtherwiseApplied extends LockTable {
   protected override async apply(redo: Redo): Promise<void> {
     const directory = redoDirectory(this.place, redo.id);
@@ -30,31 +33,34 @@ abstract class OtherwiseApplied extends LockTable {
   }
 }
 
-/** R1: the record says which file is to go; if that one is there, it is unlinked. */
+/** R1: the record says which file to remove; if that file is there, it is unlinked. */
 class RemovalByIdentity extends OtherwiseApplied {
   protected async applyStep(step: RedoStep): Promise<void> {
     const bytes = await this.disk.readFile(this.target(step), 100).catch(() => undefined);
-    // Its text stands for the inode number that a record would have.
+    // The text stands for the inode number that a record would have.
     if (bytes !== undefined && Buffer.from(bytes).toString() === oldText)
       await this.disk.unlink(this.target(step)).catch(() => undefined);
   }
 }
 
-/** R3: from name to name. */
+/** R3: renames from name to name. */
 class MoveByRename extends OtherwiseApplied {
   protected async applyStep(step: RedoStep): Promise<void> {
     if (step.kind === "move") await renameIfThere(this.disk, targetOf(this.place, step.source), this.target(step));
   }
 }
 
-/** R6: a directory that is already there is as good as made. */
+/** R6: a directory that exists counts as made. */
 class DirectoryByName extends OtherwiseApplied {
   protected async applyStep(step: RedoStep): Promise<void> {
     await this.disk.mkdir(this.target(step)).catch(() => undefined);
   }
 }
 
-/** R2m: what is to go is moved into the step's directory and from there to the trash, and that is taken for done. */
+/**
+ * R2m: moves the target into the step's directory and from there to the trash, and counts that as
+ * done.
+ */
 class EnteringTooSoon extends OtherwiseApplied {
   protected override async apply(redo: Redo): Promise<void> {
     for (const [index, step] of redo.steps.entries())
@@ -71,7 +77,7 @@ class EnteringTooSoon extends OtherwiseApplied {
   }
 }
 
-/** R5m: all steps are done before the directories of all of them are removed. */
+/** R5m: does all steps before it removes their directories. */
 class StepsTooSoon extends EnteringTooSoon {
   protected override async apply(redo: Redo): Promise<void> {
     await super.apply(redo);
@@ -95,7 +101,10 @@ class StepsTooSoon extends EnteringTooSoon {
   }
 }
 
-/** What a rename or a removal says is taken for what has happened: not there, or a stale handle, means that another process has done it. */
+/**
+ * Takes the answer of a rename or a removal for what has happened: absent, or a stale handle, means
+ * that another process has done it.
+ */
 class TrustingAnswers extends OtherwiseApplied {
   protected async applyStep(step: RedoStep, directory: string): Promise<void> {
     const { disk } = this;
@@ -131,7 +140,7 @@ function lookingByStat(disk: Disk): Disk {
   });
 }
 
-/** Removes what the dead have left unless the list names it. */
+/** Removes what dead holders have left unless the list names it. */
 class SweepingByName extends LockTable {
   override async sweep(): Promise<void> {
     await this.ground.sweep();
@@ -199,7 +208,7 @@ export const redoMutants: readonly Mutant[] = [
   ),
   mutant(
     "sweeping what is staged and not named in the list",
-    "Its maker was taken for dead after everybody was judged, and still has a request: it commits what is no longer there.",
+    "Its maker was declared dead after all holders were judged, and still has a request: it commits what is gone.",
     SweepingByName,
     "broken: a committer that is declared dead, and a sweep",
     /the commit of ada was acknowledged/,
@@ -213,7 +222,7 @@ export const redoMutants: readonly Mutant[] = [
   ),
   staleMutant(
     "a stale handle taken for done by another",
-    "ESTALE says nothing about the name: what was committed happens in part, and is told as done.",
+    "ESTALE says nothing about the name: the commit happens in part, and is reported as done.",
     { TableClass: TrustingAnswers },
     "redo: handles are stale anywhere in a commit",
     /part of it is not|it is half done/,

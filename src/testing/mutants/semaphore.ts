@@ -1,5 +1,6 @@
-// Known-wrong variants of the semaphore: each is what some program out there does, or what we nearly did.
-import type { SemaphoreClaim } from "../../locks/semaphore/claim.ts";
+// Known-wrong variants of the semaphore: each is what some program does, or what Holdfast nearly
+// did.
+import type { SemaphoreClaim } from "../../locks/semaphore/owner.ts";
 import { SemaphoreProtocol, type Attempt } from "../../locks/semaphore/protocol.ts";
 import { observe, type Observation, type Taken } from "../../locks/semaphore/observe.ts";
 import type { Guarded } from "../../locks/semaphore/guard.ts";
@@ -8,7 +9,10 @@ import type { Disk } from "../../ports/disk.ts";
 import { semaphoreScenarios } from "../scenarios/locks/semaphore.ts";
 import { scenarioNamed, type Mutant } from "./mutant.ts";
 
-/** S1: only takers ask for the guard. A holder that has grown old, or acts for another process, compares and unlinks. */
+/**
+ * S1: only takers ask for the guard. A holder that has grown old, or acts for another process,
+ * compares and unlinks.
+ */
 class GuardAtTakeoverOnly extends SemaphoreProtocol {
   protected override mustGuard(): boolean {
     return false;
@@ -17,7 +21,7 @@ class GuardAtTakeoverOnly extends SemaphoreProtocol {
 
 const leaseMs = 10_000;
 
-/** S4: the guard is a file with a lease, which a sleeper holds and another one steals. */
+/** S4: the guard is a file with a lease, which another process steals from a paused one. */
 class GuardWithLease extends SemaphoreProtocol {
   protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     const { disk, clock } = this.ports;
@@ -40,7 +44,9 @@ class GuardWithLease extends SemaphoreProtocol {
   }
 }
 
-/** Removes what it found stale, and creates on the free name; as the protocol says, and as most lock packages do. */
+/**
+ * Removes the stale lock, and creates on the free name, as protocol 1.0 and most lock packages do.
+ */
 export class TakeoverByUnlink extends SemaphoreProtocol {
   protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return { result: await action() };
@@ -48,18 +54,18 @@ export class TakeoverByUnlink extends SemaphoreProtocol {
 
   protected override async takeOver(): Promise<boolean> {
     await this.ports.disk.unlink(this.path).catch(() => undefined);
-    // Somebody creates on the free name: perhaps we, in the next round.
+    // Some process creates on the free name: perhaps this one, in the next round.
     return false;
   }
 }
 
-/** Moves what it found stale to a name of its own, and looks there whether that was it; if not, it puts it back. */
+/** Moves the stale lock to a name of its own and checks it there; another lock is put back. */
 class TakeoverByRenameAndVerify extends SemaphoreProtocol {
   protected override async tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return { result: await action() };
   }
 
-  protected override async takeOver(sight: Taken): Promise<boolean> {
+  protected override async takeOver(observation: Taken): Promise<boolean> {
     const { disk, host } = this.ports;
     const mine = `${this.path}.${host.pid}.stale`;
     try {
@@ -69,19 +75,20 @@ class TakeoverByRenameAndVerify extends SemaphoreProtocol {
       return false;
     }
     const moved = await observe(disk, mine);
-    // The name is free while this is found out, and whoever comes now enters beside the one whose lock was moved away.
-    if (moved.kind === "taken" && moved.signature !== sight.signature)
+    // The name is free meanwhile: a process that comes now enters beside the holder of the moved
+    // lock.
+    if (moved.kind === "taken" && moved.signature !== observation.signature)
       await disk.link(mine, this.path).catch(() => undefined);
     await disk.unlink(mine);
     return false;
   }
 }
 
-/** Looks, then writes, then puts its lock in the place of whatever is there by now. */
+/** Looks, then writes, then replaces whatever lock is there by now. */
 class TakeoverByReplacing extends SemaphoreProtocol {
-  protected override async takeOver(sight: Taken): Promise<boolean> {
+  protected override async takeOver(observation: Taken): Promise<boolean> {
     const { disk, host, clock } = this.ports;
-    if (!(await this.isStillStale(sight))) return false;
+    if (!(await this.isStillStale(observation))) return false;
     const mine = `${this.path}.${host.pid}.new`;
     const record = `pid=${host.pid}\ntimestamp=${Math.floor(clock.wallMs() / 1000)}\n`;
     await disk.createFile(mine, Buffer.from(record), { sync: false });
@@ -90,33 +97,33 @@ class TakeoverByReplacing extends SemaphoreProtocol {
   }
 }
 
-/** Moves away what it found stale, and makes its own lock if the name is free then, whatever it was that it has moved. */
+/** Moves the stale lock away and makes its own, without checking what it has moved. */
 class TakeoverWithoutASecondLook extends SemaphoreProtocol {
-  protected override async takeOver(sight: Taken, make: () => Promise<boolean>): Promise<boolean> {
-    if (!(await this.isStillStale(sight))) return false;
+  protected override async takeOver(observation: Taken, make: () => Promise<boolean>): Promise<boolean> {
+    if (!(await this.isStillStale(observation))) return false;
     await this.ports.disk.rename(this.path, `${this.path}.${this.ports.host.pid}.stale`).catch(() => undefined);
     return await make();
   }
 }
 
-/** Enters on a free name at once, while a taker has a lock in its hands that it has moved by mistake. */
+/** Enters on a free name at once, while a taker has moved another lock away by mistake. */
 class FreeNameCountsAtOnce extends SemaphoreProtocol {
   protected override async isSettled(): Promise<boolean> {
     return true;
   }
 }
 
-/** Reads whose pid is in the file, and unlinks it if that is its own. */
+/** Reads the pid in the file, and unlinks it if that is its own. */
 class ReleaseByReadThenUnlink extends SemaphoreProtocol {
   override async giveUp(claim: SemaphoreClaim): Promise<boolean> {
-    const sight = await this.look();
-    if (sight.kind === "free" || sight.record?.pid !== claim.record.pid) return false;
+    const observation = await this.observe();
+    if (observation.kind === "free" || observation.record?.pid !== claim.record.pid) return false;
     await this.ports.disk.unlink(this.path).catch(() => undefined);
     return true;
   }
 }
 
-/** Keeps its lock young by writing it anew: emptied first, then filled. And takes an empty file for no lock. */
+/** Refreshes its lock by emptying and filling it, and takes an empty file for a free name. */
 export class RefreshByTruncate extends SemaphoreProtocol {
   override async attempt(tag: string | undefined): Promise<Attempt> {
     const attempt = await super.attempt(tag);
@@ -124,9 +131,9 @@ export class RefreshByTruncate extends SemaphoreProtocol {
     return attempt;
   }
 
-  override async look(): Promise<Observation> {
-    const sight = await super.look();
-    if (sight.kind === "free" || !sight.signature.startsWith("file:@")) return sight;
+  override async observe(): Promise<Observation> {
+    const observation = await super.observe();
+    if (observation.kind === "free" || !observation.signature.startsWith("file:@")) return observation;
     await this.ports.disk.unlink(this.path).catch(() => undefined);
     return { kind: "free" };
   }
@@ -135,7 +142,8 @@ export class RefreshByTruncate extends SemaphoreProtocol {
     const { disk } = this.ports;
     const empty = `${this.path}.${record.pid}.empty`;
     await disk.createFile(empty, new Uint8Array(), { sync: false });
-    // The disk port cannot truncate; to everybody who looks, an empty file in the place of a full one is the same.
+    // The disk port cannot truncate; to a reader, replacing the file by an empty one looks the
+    // same.
     await disk.rename(empty, this.path);
     const file = await disk.open(this.path, "write").catch(() => undefined);
     await file?.write(0, bytes);
@@ -154,20 +162,20 @@ async function readText(disk: Disk, path: string): Promise<string> {
 
 const together = /are inside together/;
 
-function mutant(name: string, about: string, Name: typeof SemaphoreProtocol, scenario: string): Mutant {
-  return { name, about, scenario: scenarioNamed(semaphoreScenarios(Name), scenario), breaks: together };
+function mutant(name: string, about: string, Protocol: typeof SemaphoreProtocol, scenario: string): Mutant {
+  return { name, about, scenario: scenarioNamed(semaphoreScenarios(Protocol), scenario), breaks: together };
 }
 
-/** Tells the user that what it has opened is gone, as if that were a failure. */
+/** Reports a lock file that was replaced while reading as an error. */
 class StaleHandleIsAFailure extends SemaphoreProtocol {
-  override async look(): Promise<Observation> {
-    const sight = await super.look();
-    if (sight.kind === "taken" && sight.isFleeting) throw diskError("ESTALE", "read", this.path);
-    return sight;
+  override async observe(): Promise<Observation> {
+    const observation = await super.observe();
+    if (observation.kind === "taken" && observation.changedWhileReading) throw diskError("ESTALE", "read", this.path);
+    return observation;
   }
 }
 
-/** Removes its lock again when the answer was lost, without a look whose it is by now. */
+/** Repeats a removal whose reply was lost, without checking whose lock it is by now. */
 class ReleaseRepeatedBlindly extends SemaphoreProtocol {
   override async giveUp(claim: SemaphoreClaim): Promise<boolean> {
     const { disk } = this.ports;
@@ -182,7 +190,7 @@ export const semaphoreMutants: readonly Mutant[] = [
   {
     ...mutant(
       "semaphore: a stale handle is a failure",
-      "The lock changes hands on another machine while it is looked at, and whoever waits for it is told of an I/O error.",
+      "The lock changes hands on another machine while it is read, and a waiter gets an I/O error.",
       StaleHandleIsAFailure,
       "semaphore: two machines whose handles go stale",
     ),
@@ -190,7 +198,7 @@ export const semaphoreMutants: readonly Mutant[] = [
   },
   mutant(
     "semaphore: release repeated without a look",
-    "The server had removed the lock before it went away, another machine took it, and it is that one's lock that is removed.",
+    "The server had removed the lock before it went away, another machine took it, and its lock is removed.",
     ReleaseRepeatedBlindly,
     "semaphore: two machines whose server goes away",
   ),
@@ -202,13 +210,13 @@ export const semaphoreMutants: readonly Mutant[] = [
   ),
   mutant(
     "semaphore: release for another without the guard",
-    "The process that the lock belongs to dies between look and unlink, somebody takes over, and it is the taker's lock that is removed.",
+    "The owner dies between look and unlink, another process takes over, and the taker's lock is removed.",
     GuardAtTakeoverOnly,
     "semaphore: a helper lets go for a script that is killed",
   ),
   mutant(
     "semaphore: guard with a lease (S4)",
-    "A taker sleeps past the lease of its guard, another one takes over and works, and the sleeper's rename replaces its lock.",
+    "A taker is paused past the lease of its guard, another one takes over, and the first one's rename replaces its lock.",
     GuardWithLease,
     "semaphore: a taker that is stopped",
   ),
@@ -220,7 +228,7 @@ export const semaphoreMutants: readonly Mutant[] = [
   ),
   mutant(
     "semaphore: takeover by rename-and-verify",
-    "While the second taker looks what it has moved away, the name of the first one's lock is free.",
+    "While the second taker checks what it has moved away, the name of the first one's lock is free.",
     TakeoverByRenameAndVerify,
     "semaphore: two takers and a third on a free name",
   ),
@@ -244,13 +252,13 @@ export const semaphoreMutants: readonly Mutant[] = [
   ),
   mutant(
     "semaphore: release by read-then-unlink",
-    "Between the two somebody takes over, and it is the taker's lock that is removed.",
+    "Between the two another process takes over, and the taker's lock is removed.",
     ReleaseByReadThenUnlink,
     "semaphore: an old holder lets go and comes back beside a taker",
   ),
   mutant(
     "semaphore: refresh by truncate",
-    "Whoever looks while it is written anew finds it empty, and the name free.",
+    "A process that looks during a refresh finds the file empty, and takes the name for free.",
     RefreshByTruncate,
     "semaphore: two processes on a free name",
   ),

@@ -36,6 +36,10 @@ export const semaphoreTask: TortureTask = {
 
 function openSemaphore({ ground, directory, sync, sabotage }: TortureTools): PortsSemaphore {
   const openPorts = async (): Promise<typeof ground.ports> => ground.ports;
-  const world = { openPorts, places: new InProcessLocks(), LockName: sabotage ? RefreshByTruncate : SemaphoreProtocol };
+  const world = {
+    openPorts,
+    inProcess: new InProcessLocks(),
+    Protocol: sabotage ? RefreshByTruncate : SemaphoreProtocol,
+  };
   return new PortsSemaphore(world, `${directory}/counts.lock`, { fsync: sync, retryMs: 20 });
 }

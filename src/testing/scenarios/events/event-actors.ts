@@ -12,8 +12,12 @@ import { WriteSessionLost, type Publisher, type WriteSession } from "../../../ev
 import { SharePublisher } from "../../../events/log/publish/share-publisher.ts";
 import { OpenedLog } from "../../../events/open/opened-log.ts";
 import { itemsOf, type Query } from "../../../events/model/query.ts";
-import { createLateStoreLock } from "../../../locks/store/late-store-lock.ts";
-import { createStoreLock, type StoreHold, type StoreLock } from "../../../locks/store/store-lock.ts";
+import {
+  createLateStoreLock,
+  createStoreLock,
+  type StoreHold,
+  type StoreLock,
+} from "../../../locks/store/store-lock.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import {
   actor,

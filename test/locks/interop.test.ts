@@ -1,16 +1,16 @@
-// The mirror on the real disk: what foreign programs see of our locks, from the grant to its end.
+// Interop on the real disk: what foreign programs see of our locks, from the grant to its end.
 import { existsSync, statSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { foreignBlocker, foreignLock, MirrorSite, tokenAt } from "./mirror-site.ts";
+import { foreignBlocker, foreignLock, InteropSite, tokenAt } from "./interop-site.ts";
 import { keep } from "./keep.ts";
 
 const token = /^holdfast\.[0-9a-z]{12}\.[0-9a-z]{26}:\d{19}:[ET]$/;
 const shortLeaseMs = 1500;
 
-let site: MirrorSite;
+let site: InteropSite;
 beforeEach(async () => {
-  site = await MirrorSite.make();
+  site = await InteropSite.make();
   await mkdir(site.at("dir/sub"), { recursive: true });
   await writeFile(site.at("dir/file.txt"), "");
 });
@@ -20,7 +20,7 @@ afterEach(async () => {
 
 const soon = async (check: () => void): Promise<void> => await vi.waitFor(check, { timeout: 10_000, interval: 20 });
 
-describe("the mirror of a hold", () => {
+describe("the lock file of a hold", () => {
   it.each([
     ["dir", "exact", "inside", "E"],
     ["dir", "tree", "inside", "T"],
@@ -58,7 +58,7 @@ describe("the mirror of a hold", () => {
     expect(foreignBlocker(site.at(path), wanted) !== undefined).toBe(isStopped);
   });
 
-  it("goes with each of its ends: release, failed work, break, idleness, close", async () => {
+  it("is removed at every end of the hold: release, failed work, break, idleness, close", async () => {
     const [locks, other] = [await site.open(), await site.open()];
     await expect(locks.withLock("a", () => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
     expect(site.lockFiles()).toEqual([]);
@@ -73,7 +73,7 @@ describe("the mirror of a hold", () => {
     expect(site.lockFiles()).toEqual([]);
   });
 
-  it("makes no directories: where there is none for it, the lock holds among us alone", async () => {
+  it("needs its directory: where that is missing, the lock holds among Holdfast processes only", async () => {
     const [locks, other] = [await site.open(), await site.open()];
     await using _hold = await locks.acquire("no/such/path");
     expect(existsSync(site.at("no"))).toBe(false);
@@ -101,7 +101,7 @@ describe("the mirror of a hold", () => {
     expect(statSync(site.inside("dir")).ino).toBe(ino);
   });
 
-  it("comes back when somebody has deleted it", async () => {
+  it("comes back after a program has deleted it", async () => {
     const locks = await site.open({ leaseMs: shortLeaseMs });
     await using hold = await locks.acquire("dir/file.txt");
     await rm(site.beside("dir/file.txt"));
@@ -109,7 +109,7 @@ describe("the mirror of a hold", () => {
     expect(hold.signal.aborted).toBe(false);
   });
 
-  it("changes its type with the width of the hold", async () => {
+  it("changes its type when the hold is upgraded or downgraded", async () => {
     const locks = await site.open();
     await using hold = await locks.acquire("dir");
     await hold.upgrade("tree");
@@ -165,7 +165,7 @@ describe("the mirror of a hold", () => {
     expect(site.lockFiles()).toEqual([]);
   });
 
-  it("replaces what a dead process of ours has left, at once", async () => {
+  it("replaces that of a dead Holdfast process at once", async () => {
     const [a, b] = [await site.open(), await site.open()];
     const hold = await a.acquire("a");
     const left = tokenAt(site.beside("a"));
@@ -175,7 +175,7 @@ describe("the mirror of a hold", () => {
     expect(tokenAt(site.beside("a"))).not.toBe(left);
   });
 
-  it("is not there without the option", async () => {
+  it("does not exist without the option", async () => {
     const locks = await site.open({ interop: false });
     foreignLock(site.beside("a"));
     await using _hold = await locks.acquire("a");

@@ -1,16 +1,17 @@
-// Foreign lock files on the real disk: which of them stand in our way, for how long, and what becomes of them.
+// Foreign lock files on the real disk: which of them stand in our way, for how long, and what
+// becomes of them.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { foreignLock, MirrorSite, tokenAt } from "./mirror-site.ts";
+import { foreignLock, InteropSite, tokenAt } from "./interop-site.ts";
 
 const leaseMs = 30_000;
 const shortLeaseMs = 1500;
 
-let site: MirrorSite;
+let site: InteropSite;
 beforeEach(async () => {
-  site = await MirrorSite.make();
+  site = await InteropSite.make();
   await mkdir(site.at("dir/sub"), { recursive: true });
   await writeFile(site.at("dir/file.txt"), "");
 });
@@ -53,14 +54,14 @@ describe("a live foreign lock", () => {
     expect(tokenAt(site[where](path))).toMatch(/^9b2f0d6e-foreign:/);
   });
 
-  it("above the root stands in the way too", async () => {
+  it("above the root excludes a request too", async () => {
     const locks = await site.open({}, site.at("dir"));
     foreignLock(site.inside(""), "T");
     const error: unknown = await locks.acquire("sub").catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "LOCK_TIMEOUT", blockedBy: [{ path: site.inside("") }] });
   });
 
-  it("is named by whoever it refuses, with all that is known of it", async () => {
+  it("is named in the error of the request that it refuses, with all that is known of it", async () => {
     const locks = await site.open();
     foreignLock(site.inside("dir"), "T", 1000);
     const error: unknown = await locks.acquire("dir/sub").catch((thrown: unknown) => thrown);
@@ -73,7 +74,7 @@ describe("a live foreign lock", () => {
     expect(site.lockFiles()).toEqual(["dir/.path.ovlock"]);
   });
 
-  it("is waited for, as long as was asked for and no longer", async () => {
+  it("is waited for until the time-out and no longer", async () => {
     const locks = await site.open();
     foreignLock(site.beside("a"));
     await expect(locks.acquire("a", { timeoutMs: 200 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT", waitedMs: 200 });
@@ -91,7 +92,7 @@ describe("a live foreign lock", () => {
     const reason = new Error("enough");
     const cancel = new AbortController();
     const cancelled = locks.acquire("a", { timeoutMs: Infinity, signal: cancel.signal });
-    // Time passes: so that it waits by then. If it does not, it is refused at once, which is right as well.
+    // Time passes: so that it waits by then. Otherwise it is refused at once, which is right too.
     setTimeout(() => cancel.abort(reason), 50);
     await expect(cancelled).rejects.toBe(reason);
     const closed = locks.acquire("a", { timeoutMs: Infinity }).catch((thrown: unknown) => thrown);
@@ -111,7 +112,7 @@ describe("a live foreign lock", () => {
     expect(tokenAt(site.inside("dir"))).toMatch(/:E$/);
   });
 
-  it("may be that of another Holdfast whose root lies within ours", async () => {
+  it("may belong to another Holdfast whose root lies below ours", async () => {
     const [outer, inner] = [await site.open(), await site.open({}, site.at("dir"))];
     const hold = await inner.acquire("sub", { mode: "tree" });
     expect(await outer.tryAcquire("dir", { mode: "tree" })).toBe(undefined);
@@ -122,7 +123,7 @@ describe("a live foreign lock", () => {
 });
 
 describe("a stale foreign lock", () => {
-  it("stands in nobody's way and is left where it is, except at the very name of our own, which replaces it", async () => {
+  it("excludes no request and stays where it is, except at the name of our own lock file, which replaces it", async () => {
     const locks = await site.open();
     foreignLock(site.inside("dir"), "T", leaseMs + 1000);
     foreignLock(site.beside("dir/file.txt"), "E", leaseMs + 1000);
@@ -134,21 +135,21 @@ describe("a stale foreign lock", () => {
     expect(existsSync(there)).toBe(false);
   });
 
-  it("becomes one while it is waited for", async () => {
+  it("may become stale while a request waits", async () => {
     const locks = await site.open({ leaseMs: shortLeaseMs });
     foreignLock(site.inside("dir"), "T", shortLeaseMs - 500);
     await using _hold = await locks.acquire("dir/sub", { timeoutMs: 10_000 });
     expect(tokenAt(site.inside("dir"))).toMatch(/^9b2f0d6e-foreign:/);
   });
 
-  it("is one that has a time and no type, however new", async () => {
+  it("is also one with a time and no type, at any age", async () => {
     const locks = await site.open();
     writeFileSync(site.inside("dir"), `old:${nsIn(0)}`);
     await using _hold = await locks.acquire("dir/sub");
   });
 });
 
-describe("a lock file that says nothing", () => {
+describe("a lock file without a readable token", () => {
   const write: Readonly<Record<string, (file: string) => void>> = {
     empty: (file) => writeFileSync(file, ""),
     garbage: (file) => writeFileSync(file, "\0\u{fffd}garbage\n:::"),
@@ -162,7 +163,7 @@ describe("a lock file that says nothing", () => {
     "a pipe": (file) => execFileSync("/bin/sh", ["-c", 'mkfifo "$0"', file]),
   };
 
-  it.each(Object.keys(write))("(%s) counts until nobody has touched it for a lease", async (kind) => {
+  it.each(Object.keys(write))("(%s) counts until it has not changed for a lease", async (kind) => {
     const locks = await site.open();
     const file = site.inside("dir");
     write[kind]?.(file);

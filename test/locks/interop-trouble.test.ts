@@ -1,4 +1,5 @@
-// The mirror in trouble: foreign programs that come at the wrong moment, disks that fail, trees that lead in circles.
+// Interop in trouble: foreign programs at the wrong moment, disks that fail, links that lead in
+// circles.
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, symlink, utimes } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -7,14 +8,14 @@ import { InteropTree } from "../../src/locks/interop/tree.ts";
 import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { foreignLock, MirrorSite, tokenAt } from "./mirror-site.ts";
+import { foreignLock, InteropSite, tokenAt } from "./interop-site.ts";
 
 const shortLeaseMs = 1500;
 
-let site: MirrorSite;
+let site: InteropSite;
 let opened: TablePathLocks[];
 beforeEach(async () => {
-  site = await MirrorSite.make();
+  site = await InteropSite.make();
   opened = [];
   await mkdir(site.at("dir/sub"), { recursive: true });
 });
@@ -77,7 +78,7 @@ describe("a foreign program at the wrong moment", () => {
     expect(tokenAt(site.beside("a"))).toMatch(/^9b2f0d6e-foreign:/);
   });
 
-  it("that took a path while it was handed over has it: the receiver is told, and nothing is held", async () => {
+  it("that took a path during a transfer keeps it: the receiver gets an error and holds nothing", async () => {
     const [a, b] = [await site.open(), await site.open()];
     const secret = await (await a.acquire("a")).transfer();
     foreignLock(site.beside("a"));
@@ -96,7 +97,7 @@ describe("a lock file that cannot be written", () => {
     expect(readdirSync(site.at(".holdfast/temp"), { recursive: true })).toHaveLength(1);
   });
 
-  it("because a directory has its name fails the acquire, too, and the directory stays", async () => {
+  it("because a directory has its name fails the acquire too, and the directory stays", async () => {
     const locks = await site.open();
     await mkdir(site.inside("dir"));
     await utimes(site.inside("dir"), 0, 0);
@@ -105,7 +106,7 @@ describe("a lock file that cannot be written", () => {
     expect(existsSync(site.inside("dir"))).toBe(true);
   });
 
-  it("later does not end the hold, but whoever runs the process is told", async () => {
+  it("at a refresh does not end the hold, and the process warns", async () => {
     const warnings: string[] = [];
     let isFull = false;
     const locks = await openWith(
@@ -124,8 +125,8 @@ describe("a lock file that cannot be written", () => {
   });
 });
 
-describe("a look below a tree", () => {
-  it("ends in spite of links that lead back, and does not follow them out of it", async () => {
+describe("the search below a tree", () => {
+  it("ends in spite of links that lead back, and follows none out of the tree", async () => {
     const locks = await site.open();
     await mkdir(site.at("other"));
     foreignLock(site.inside("other"), "E");
@@ -135,7 +136,7 @@ describe("a look below a tree", () => {
     await using _hold = await locks.acquire("dir", { mode: "tree" });
   });
 
-  it("refuses a tree that is too large to be looked through", async () => {
+  it("refuses a tree with too many entries", async () => {
     const ports = await openNodePorts(site.root);
     const list = async (): Promise<string[]> => Array.from({ length: 200_001 }, () => "nothing");
     const stat = await ports.disk.stat(site.root);

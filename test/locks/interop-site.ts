@@ -1,4 +1,5 @@
-// A directory for tests of the mirror, and a foreign program in it: a reader and a writer by the rules of the seed, made independently of Holdfast's own.
+// A directory for tests of interop, and a foreign program in it: a reader and a writer by the rules
+// of the seed, independent of Holdfast's own code.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { mkdtemp, realpath, rm } from "node:fs/promises";
@@ -6,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { openPathLocks, type PathLocks, type PathLocksOptions } from "../../src/locks/index.ts";
 
-export class MirrorSite {
+export class InteropSite {
   readonly root: string;
   readonly #opened: PathLocks[] = [];
 
@@ -14,8 +15,8 @@ export class MirrorSite {
     this.root = root;
   }
 
-  static async make(): Promise<MirrorSite> {
-    return new MirrorSite(await realpath(await mkdtemp(join(tmpdir(), "holdfast-mirror-"))));
+  static async make(): Promise<InteropSite> {
+    return new InteropSite(await realpath(await mkdtemp(join(tmpdir(), "holdfast-interop-"))));
   }
 
   async open(options: PathLocksOptions = {}, root: string = this.root): Promise<PathLocks> {

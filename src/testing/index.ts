@@ -1,5 +1,5 @@
 // The subpath "holdfast/testing": the simulated world, the explorer, and the known-wrong variants that it must catch.
-export { benchMutant, mutants, type BenchResult } from "./bug-bench.ts";
+export { benchMutant, type BenchResult } from "./bug-bench.ts";
 export {
   explore,
   replay,
@@ -35,7 +35,7 @@ export type {
   RegisterOutput,
   RegisterValue,
 } from "./history/register-model.ts";
-export { allScenarios, type ListedScenario } from "./scenarios/index.ts";
+export { allScenarios, mutants, type ListedScenario } from "./rooms/index.ts";
 export type { Trouble } from "./sim/call.ts";
 export type { Profile } from "./sim/persistence.ts";
 export type { Quirks } from "./sim/server.ts";

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { Exploration, ExploreOptions } from "../../src/testing/explorer/explore.ts";
 import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
-import { allScenarios, type ListedScenario } from "../../src/testing/scenarios/index.ts";
+import { allScenarios, type ListedScenario } from "../../src/testing/rooms/index.ts";
 
 export interface ExploringOptions {
   readonly isWanted: (listed: ListedScenario) => boolean;

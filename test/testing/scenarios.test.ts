@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { quickBounds, statesMaxOf } from "../../src/testing/scenario-bounds.ts";
-import { allScenarios } from "../../src/testing/scenarios/index.ts";
+import { allScenarios } from "../../src/testing/rooms/index.ts";
 import { exploreListed } from "./exploring.ts";
 
 describe("every schedule of a small scenario keeps every promise, and there are at most 5,000 states", () =>

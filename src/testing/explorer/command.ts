@@ -1,12 +1,12 @@
 // The command `explore`: tries the schedules of the scenarios, shows what was tried, and how to see a broken promise again.
 import { availableParallelism } from "node:os";
 import { Option, type Command } from "commander";
-import { judgeMutant, mutants, mutantStatesMax } from "../bug-bench.ts";
+import { judgeMutant, mutantStatesMax } from "../bug-bench.ts";
 import { formatTable, parseAtLeastOne, parseCount } from "../command-line.ts";
 import { replay, type Exploration, type Violation } from "./explore.ts";
 import type { Scenario } from "./scenario.ts";
 import { ExplorerPool } from "./pool.ts";
-import { allScenarios } from "../scenarios/index.ts";
+import { allScenarios, mutants } from "../rooms/index.ts";
 
 interface ExploreFlags {
   readonly scenario?: string;

@@ -1,5 +1,6 @@
 // The processes that work on one folder, some in each guest, and the ledgers of what they were told: the torture of src/testing, spread over machines.
 import { Ledger } from "../../src/testing/torture/ledger.ts";
+import { getTortureTask } from "../../src/testing/torture/parts.ts";
 import type { WorkerOrders, WorkerReport } from "../../src/testing/torture/report.ts";
 import { VisitLedger, type ConfirmedVisit } from "../../src/testing/torture/visit-ledger.ts";
 import type { Bed } from "./bed.ts";
@@ -75,10 +76,11 @@ export class WorkCrew {
     );
   }
 
-  /** On a share nobody takes a semaphore over by itself: whoever knows that its holder is dead removes it. */
+  /** Removes the lock file that the dead machine left, as a person does on a share. */
   async bury(dead: Guest): Promise<void> {
-    if (this.part !== "semaphore") return;
-    const lock = `${this.#options.directory}/counts.lock`;
+    const { lockFileForPerson } = getTortureTask(this.part);
+    if (lockFileForPerson === undefined) return;
+    const lock = `${this.#options.directory}/${lockFileForPerson}`;
     const person = this.#bed.guests.find((guest) => guest !== dead);
     // The listing first, so that the machine of that person looks the name up anew.
     await person?.shell(

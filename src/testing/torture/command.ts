@@ -1,8 +1,9 @@
 // The command `torture`: disturbs real processes for a while, and says whether any promise was broken.
 import { Option, type Command } from "commander";
 import { formatTable, parseAtLeastOne, parseCount } from "../command-line.ts";
-import { torture, type TortureFigures, type TortureResult } from "./torture.ts";
 import { tortureParts } from "./parts.ts";
+import type { TortureFigures } from "./task.ts";
+import { torture, type TortureResult } from "./torture.ts";
 
 interface TortureFlags {
   readonly seconds: number;

@@ -31,7 +31,22 @@ interface Part {
 }
 type Appended = NewEvent<"Worked" | "Claimed", Part>;
 
+const longRunMin = { appends: 20, kills: 5, killsInside: 1, stops: 20 };
+
 export const eventsTask: TortureTask = {
+  promise: "loses no acknowledged event, leaves no gap and tears no batch",
+  longRuns: [
+    { about: "for one machine", seed: 8, seconds: 10, atLeast: longRunMin },
+    { about: "between machines", seed: 9, seconds: 10, atLeast: longRunMin },
+  ],
+  sabotage: {
+    about: "has a lock that excludes callers of its own process only",
+    seed: 10,
+    // By the ledger; or before it by the log itself, which refuses what was written without the gate.
+    breaks: /won twice|is lost|won number|refused for no reason|cannot be read|code: 'CORRUPT'/,
+  },
+  // An even one and an odd one: the mode of one machine, and that of shares.
+  shortSeeds: [2, 3],
   dawdling: 0.01,
   leaseMs: 2000,
 

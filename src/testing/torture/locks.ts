@@ -18,12 +18,23 @@ const bytesMax = 100_000;
 const slotsPerEpoch = 64;
 
 /** One file, under one lock: what is lost when check and write are two steps. */
-export const redoTask: TortureTask = { ...countersTask(["count"]), leaseMs: 200 };
+export const redoTask: TortureTask = {
+  promise: "loses no acknowledged update, though living holders lose their lease all the time",
+  longRuns: [{ seed: 6, seconds: 20, atLeast: { appends: 20, livesOver: 10 } }],
+  sabotage: { about: "checks its hold and then renames", seed: 7, needsStops: true },
+  leaseMs: 200,
+  ...countersTask(["count"]),
+};
 
 /** A nested tree, under locks that meet in every way. */
-export const locksTask: TortureTask = countersTask(["a/x", "a/y", "b/x"]);
+export const locksTask: TortureTask = {
+  promise: "keeps conflicting holders apart on a nested tree, though holders are killed and holds broken",
+  // The table rolls meanwhile.
+  longRuns: [{ seed: 5, seconds: 20, atLeast: { appends: 100, kills: 10, livesOver: 1 }, epochsMin: 3 }],
+  ...countersTask(["a/x", "a/y", "b/x"]),
+};
 
-function countersTask(leaves: readonly string[]): TortureTask {
+function countersTask(leaves: readonly string[]): Pick<TortureTask, "dawdling" | "work" | "find"> {
   return {
     dawdling: 0.003,
 

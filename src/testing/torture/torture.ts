@@ -10,6 +10,7 @@ import { Crew } from "../processes/crew.ts";
 import type { Counter } from "../scenarios/durable/counter.ts";
 import { Ledger } from "./ledger.ts";
 import { getTortureTask } from "./parts.ts";
+import type { TortureFigures } from "./task.ts";
 import type { AuditorReport, WorkerOrders, WorkerReport } from "./report.ts";
 import { VisitLedger, type ConfirmedVisit } from "./visit-ledger.ts";
 
@@ -30,17 +31,6 @@ export interface TortureOptions {
   readonly parent?: string | undefined;
   readonly onProgress?: ((figures: TortureFigures) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
-}
-
-export interface TortureFigures {
-  readonly seconds: number;
-  readonly appends: number;
-  readonly kills: number;
-  /** Kills of a child that was in the middle of a change. */
-  readonly killsInside: number;
-  readonly stops: number;
-  /** Lives that ended because their process was stopped for too long. */
-  readonly livesOver: number;
 }
 
 export interface TortureResult extends TortureFigures {

@@ -1,6 +1,6 @@
 // Three machines that work on one folder: in peace, and while machines die, sleep and are cut off. One pair of scenarios for each part of the torture.
 import { setTimeout as sleep } from "node:timers/promises";
-import { tortureParts } from "../../../src/testing/torture/parts.ts";
+import { getTortureTask, tortureParts } from "../../../src/testing/torture/parts.ts";
 import type { Bed } from "../bed.ts";
 import { Crews } from "../crews.ts";
 import { faultsOf, type Fault } from "../faults.ts";
@@ -18,8 +18,7 @@ const oneAlone = { workersPerGuest: 2, restMs: 0 };
 /** With several parts at once the processors would be what everybody waits for. */
 const manyTogether = { workersPerGuest: 1, restMs: 400 };
 
-/** The gate is for one machine, and says so on a share. */
-const parts = tortureParts.filter((part) => part !== "gate");
+const parts = tortureParts.filter((part) => !getTortureTask(part).isForOneMachine);
 
 export const workScenarios: readonly Scenario[] = [
   ...parts.flatMap((part) => [inPeace(part), underFaults(part, [part])]),

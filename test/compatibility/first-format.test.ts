@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openEvents, openProjection, verifyEvents, type NewEvent } from "../../src/events/index.ts";
 import { openPathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 type Moved = NewEvent<"Sold" | "Returned", { readonly sku: string; readonly pieces: number }>;
 

@@ -6,7 +6,7 @@ import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, ReadOptions } from "../../src/events/model/event-store.ts";
 import { itemsOf, matches, type Query } from "../../src/events/model/query.ts";
 import { describeContract } from "./contract.ts";
-import { listOf, positionsOf, sites } from "./sites.ts";
+import { listOf, positionsOf, sites } from "../sites/event-logs.ts";
 
 for (const [name, make] of sites) describeContract(name, make);
 

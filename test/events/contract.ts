@@ -6,7 +6,7 @@ import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore } from "../../src/events/model/event-store.ts";
 import type { Query } from "../../src/events/model/query.ts";
-import { failureOf, listOf, numbers, positionsOf, smallSegments, type SiteMaker } from "./sites.ts";
+import { failureOf, listOf, numbers, positionsOf, smallSegments, type SiteMaker } from "../sites/event-logs.ts";
 
 const sold = (sku: string, ...tags: string[]): NewEvent => ({
   type: "Sold",

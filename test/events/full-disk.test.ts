@@ -1,8 +1,8 @@
 // A disk that is full, and stays so: what an append is told is so, also where there is no room to write down that it failed.
 import { describe, expect, it } from "vitest";
 import { refusingPorts, type RefusingPorts } from "../durable/refusing-ports.ts";
-import { World } from "../durable/world.ts";
-import { letTimePass, listOf, openOn } from "./sites.ts";
+import { World } from "../sites/world.ts";
+import { letTimePass, listOf, openOn } from "../sites/event-logs.ts";
 
 const directory = "/log";
 /** More than the room behind the lines has. */

@@ -11,7 +11,7 @@ import type { Disk } from "../../src/ports/disk.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const times = 10_000;
 /** Far less than what was ever there, and looked for often enough to see the most that there is at a time. */

@@ -8,7 +8,7 @@ import { diskError } from "../../src/ports/disk-error.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 
 /** Ports on which the reads of segments fail, after so many that do not, while it is told to. */
 class FailingReads {

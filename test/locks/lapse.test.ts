@@ -1,8 +1,8 @@
 // When an offer of a hold has lapsed: by the stamps of files that are opened, because a share answers a stat from what it remembers.
 import { expect, it } from "vitest";
 import { isLapsed } from "../../src/locks/table/lapse.ts";
-import { changedDisk } from "../durable/places.ts";
-import { nfs, World } from "../durable/world.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
 
 it("an offer does not lapse by an old stamp that the client of a share remembers, nor stand by one", async () => {
   const world = new World({ volume: nfs });

@@ -1,6 +1,6 @@
 // Passing a hold on within a process: fast for its callers, fair to other processes.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {

@@ -1,6 +1,6 @@
 // How long a caller waits over all the places where it has to: its own process's line, and the table.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 import { keep } from "./keep.ts";
 
 let world: LocksWorld;

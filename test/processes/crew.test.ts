@@ -8,7 +8,7 @@ import { Chance } from "../../src/testing/processes/chance.ts";
 import { Chaos } from "../../src/testing/processes/chaos.ts";
 import { canStop } from "../../src/testing/processes/child.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 interface Said {
   readonly pid: number;

@@ -9,8 +9,8 @@ import { LogEventStore } from "../../src/events/log-store.ts";
 import type { LogOptions } from "../../src/events/opened-log.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { nfs, World } from "../durable/world.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { nfs, World } from "./world.ts";
+import { makeScratch } from "./scratch.ts";
 
 export interface Site {
   /** Another process on the same log; closed when the test ends. Memory is one process, so there it is always the same store. */

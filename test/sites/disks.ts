@@ -9,7 +9,7 @@ import { createMemoryDisk } from "../../src/ports/memory/disk.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "./scratch.ts";
 import { World, nfs } from "./world.ts";
 
 export interface Place {

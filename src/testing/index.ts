@@ -1,5 +1,9 @@
-// The subpath "holdfast/testing": the simulated world, the explorer, and the known-wrong variants that it must catch.
+// The subpath "holdfast/testing": the simulated world, the explorer, the mutants that it must catch, and contracts for own ports.
 export { benchMutant, type BenchResult } from "./bug-bench.ts";
+export type { ContractCheck } from "./contracts/contract.ts";
+export { diskContract } from "./contracts/disk.ts";
+export type { DiskSite } from "./contracts/disk-world.ts";
+export { osLockContract, type OsLockContractOptions, type OsLockSite } from "./contracts/os-lock.ts";
 export {
   explore,
   replay,

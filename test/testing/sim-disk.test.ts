@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { durabilityTouch } from "../../src/testing/sim/call.ts";
 import type { SimDisk } from "../../src/testing/sim/disk.ts";
 import type { Quirks } from "../../src/testing/sim/server.ts";
-import { describeDiskContract } from "../ports/disk-contract.ts";
+import { describeDiskContract } from "../sites/contracts.ts";
 import { Bench, bytesOf, textOf } from "./sim-bench.ts";
 
 const make = (disk: SimDisk, path: string, text = ""): Promise<void> =>

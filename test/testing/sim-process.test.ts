@@ -6,7 +6,7 @@ import { parkNever, type Park } from "../../src/testing/sim/call.ts";
 import { SimOsLocks } from "../../src/testing/sim/os-locks.ts";
 import { createSimPorts } from "../../src/testing/sim/process.ts";
 import type { Quirks } from "../../src/testing/sim/server.ts";
-import { describeOsLockContract } from "../ports/os-lock-contract.ts";
+import { describeOsLockContract } from "../sites/contracts.ts";
 import { Bench, bytesOf } from "./sim-bench.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -33,11 +33,10 @@ export function registerExplore(program: Command): void {
     )
     .option("--scenario <text>", "only those whose name contains it")
     .addOption(
-      new Option("--size <size>", "only scenarios of at most 5,000 states, at most 150,000, or more").choices([
-        "small",
-        "medium",
-        "large",
-      ]),
+      new Option(
+        "--size <size>",
+        "only scenarios of at most 5,000 states (those after a power cut included), at most 150,000, or more",
+      ).choices(["small", "medium", "large"]),
     )
     .option("--room <name>", "only scenarios of this room, such as locks")
     .option("--jobs <n>", "explore so many at the same time", parseAtLeastOne, availableParallelism())

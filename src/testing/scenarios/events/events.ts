@@ -62,6 +62,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: a sync that fails once",
+      size: "medium",
       about: "The kernel has given the data up, and the next sync says that all is well.",
       profile: "weak",
       powerCuts: true,

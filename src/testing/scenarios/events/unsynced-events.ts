@@ -27,6 +27,7 @@ export function mixedDurabilityScenarios(options: EventScenarioOptions = local):
   return [
     scenario({
       name: "events: one does not sync, full segments, power cuts",
+      size: "medium",
       about: "What the other acknowledges stands behind a segment that nobody has synced yet.",
       profile: "weak",
       actors: { ada: writer(2, { ...careless, segmentBytesMax: 1 }), bob: writer(1, options) },

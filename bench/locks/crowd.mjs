@@ -1,4 +1,4 @@
-// Eight processes that want the same lock all the time: how often it is had, and whether everybody gets a share.
+// Eight processes that want the same lock all the time: how often it is acquired, and whether each process gets a share.
 import { mkdirSync, readFileSync } from "node:fs";
 import { median } from "../measure.mjs";
 import { printTable, ratio, verdict } from "../report.mjs";
@@ -74,7 +74,7 @@ async function playRound(workers, entrant, callers) {
 function rowOf({ name, directory, rates, cpuMs, counts }, base) {
   const perSecond = median(rates);
   const share = (Math.min(...counts) * processes) / sum(counts);
-  // Whoever lets two in at once would look fast.
+  // A lock that lets two in at once would look fast.
   const lost = sum(counts) - Number(readFileSync(`${directory}/counter`).readBigUInt64LE());
   const figures = [
     ratio(perSecond / base),

@@ -1,4 +1,4 @@
-// What it costs to wait: the part of a core that a process takes while somebody else holds what it wants.
+// What it costs to wait: the part of a core that a process takes while another process holds what it wants.
 import { mkdirSync } from "node:fs";
 import { printTable, verdict } from "../report.mjs";
 import { contestants } from "./contestants.mjs";

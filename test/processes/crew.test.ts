@@ -107,7 +107,7 @@ describe("a crew", () => {
     });
   });
 
-  test.runIf(canStop)("leaves nobody behind when its work fails, not even who is stopped", async () => {
+  test.runIf(canStop)("leaves no child behind when its work fails, not even a stopped one", async () => {
     const crew = newCrew(["ada", "bob"]);
     const work = crew.run(async () => {
       await vi.waitFor(() => expect(pidsOf(crew)).toHaveLength(2), patience);
@@ -142,7 +142,7 @@ describe("a crew", () => {
 });
 
 describe("chaos", () => {
-  test("kills and stops, and leaves everybody running", async () => {
+  test("kills and stops, and leaves all children running", async () => {
     const crew = newCrew(["ada", "bob", "cleo"]);
     const chaos = new Chaos(crew.children, {
       chance: new Chance(1),

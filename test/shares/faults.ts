@@ -4,11 +4,11 @@ import type { Bed } from "./bed.ts";
 import type { Guest } from "./guest.ts";
 import type { Script } from "./script.ts";
 
-/** Those who work in the guests, as far as a fault is concerned. */
+/** The workers in the guests, as far as a fault is concerned. */
 export interface Workers {
   scripts(guest: Guest): readonly Script<unknown>[];
   start(guest: Guest): void;
-  /** Takes away what only a person may who knows that this machine is dead. */
+  /** Removes what only a person may remove, knowing that this machine is dead. */
   bury(dead: Guest): Promise<void>;
 }
 

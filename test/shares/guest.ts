@@ -115,7 +115,7 @@ export class Guest {
     return await within(msMax, ran, `${this.name}: ${command}`);
   }
 
-  /** No packet comes in or goes out any more, except those of the bed's own connection. Nobody is told. */
+  /** No packet comes in or goes out any more, except those of the bed's own connection. No peer is told. */
   async cut(): Promise<void> {
     await this.#drop("");
   }

@@ -80,7 +80,7 @@ function installQuietly(packages: readonly string[]): void {
   };
   run("apt-get", ["update", "-q"]);
   run(install[0]!, [...install.slice(1), "--download-only", ...packages]);
-  // With /run/systemd hidden, nobody asks the machine's own systemd to start anything.
+  // With /run/systemd hidden, no program asks the machine's own systemd to start anything.
   const hidden = 'test ! -d /run/systemd || mount -t tmpfs none /run/systemd; exec "$@"';
   const apart = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
   run("unshare", [...apart, "sh", "-c", hidden, "sh", ...install, "--no-download", ...packages]);

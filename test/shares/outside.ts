@@ -59,7 +59,7 @@ function isPossible(kind: ServerKind): boolean {
 }
 
 /**
- * A network without a way out, mounts that nobody else sees, and a process table whose first process is `main.ts`: when that ends, however it ends, the kernel ends
+ * A network without a way out, mounts that no other program sees, and a process table whose first process is `main.ts`: when that ends, however it ends, the kernel ends
  * every guest and server with it, and bridge, taps and mounts are gone.
  */
 async function runInside(orders: InsideOrders): Promise<number> {

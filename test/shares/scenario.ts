@@ -20,7 +20,7 @@ export class Report {
   readonly violations: string[] = [];
   readonly failures: string[] = [];
 
-  /** A figure or a fact that somebody will want to read. */
+  /** A figure or a fact for the reader of the run. */
   note(text: string): void {
     this.notes.push(text);
     console.log(`    ${text}`);

@@ -99,7 +99,7 @@ export class WorkCrew {
     );
     const stuck = (): string[] =>
       [...before].filter(([name, count]) => this.#ledger.acknowledgedOf(name) <= count).map(([name]) => name);
-    // Who is stuck is told by the answer.
+    // The answer tells which workers are stuck.
     await until("wins", msMax, () => stuck().length === 0 || this.isOver || undefined).catch(() => false);
     return { tookSeconds: Math.round((performance.now() - startMs) / 10) / 100, stuck: stuck() };
   }
@@ -139,7 +139,7 @@ export class WorkCrew {
     const script = this.#run(guest, "worker", name, (report) => this.#hear(guest, name, report));
     void script.ended.then(({ code, signal, isMachineGone, stderr }) => {
       if (isMachineGone) this.#unknown[name] = anyNumber;
-      // Those whom we have killed are no longer among the scripts.
+      // Workers that the bed has killed are no longer among the scripts.
       else if (code !== 0 && this.scripts(guest).includes(script))
         this.#failures.push(`worker ${name} ended by itself with ${code ?? signal}: ${causesIn(stderr)}`);
     });

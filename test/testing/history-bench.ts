@@ -35,7 +35,7 @@ export function blurred<Input, Output>(
   answer: (input: Input, step: Step<Input>) => Output,
   reach = 8,
 ): Operation<Input, Output>[] {
-  // Whoever was not answered is dead; its name goes to another.
+  // A process that was not answered is dead; its name goes to another.
   const lives = new Map<number, number>();
   const names = steps.map(({ process, fate }) => {
     const life = lives.get(process) ?? 1;

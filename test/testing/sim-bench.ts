@@ -50,7 +50,7 @@ export class Bench {
     return new Decided(createSimDisk({ server, machine: this.machine(machine), process, park, ...options }), parked);
   }
 
-  /** Everything on the disk, as everybody sees it now. */
+  /** Everything on the disk, as all machines see it now. */
   get state(): string {
     return stateOf(this.server);
   }

@@ -239,7 +239,7 @@ describe("directoryHandles", () => {
     expect(bench.state).toBe(state);
   });
 
-  it("is over once the machine has looked anew, and never concerns those who did not know the directory", async () => {
+  it("is over once the machine has looked anew, and never concerns a machine that did not know the directory", async () => {
     const bench = await moved();
     const m1 = bench.decided("m1");
     expect(await m1.answer((disk) => disk.canOpen("/d/a"))).toBe(false);

@@ -79,7 +79,7 @@ describe("the simulated OS lock", () => {
   it("dies with the process that holds it, and with no other", async () => {
     const world = new World();
     expect(await lockOn(world, "m1", "holder")).toBe(true);
-    world.osLocks.freeAllOf("somebody else");
+    world.osLocks.freeAllOf("another process");
     expect(await lockOn(world, "m1", "next")).toBe(false);
     world.osLocks.freeAllOf("holder");
     expect(await lockOn(world, "m1", "next")).toBe(true);

@@ -111,7 +111,7 @@ test("a test waits for what happens, and says why where it lets time pass", () =
   expect(guilty).toEqual([]);
 });
 
-test("no file names a directory of somebody's own machine", () => {
+test("no file names a home directory", () => {
   // Put together here, so that this file does not find itself.
   const homes = [
     ["", "home", "[\\w.-]+", ""].join("/"),

@@ -168,7 +168,7 @@ async function showAgain(
 
 async function runMutants(flags: ExploreFlags): Promise<void> {
   const names = new Set(choose(flags).map(({ name }) => name));
-  // Who asks for some by name wants to see how they are caught.
+  // A person who names mutants wants to see how they are caught.
   const isAskedFor = flags.scenario !== undefined && !flags.json;
   const options = { shortenMs: isAskedFor ? 1000 : 0, statesMax: mutantStatesMax };
   const results = await exploreTogether(flags, (pool) =>

@@ -42,7 +42,7 @@ export interface Violation {
 
 export async function explore(scenario: Scenario, options: ExploreOptions = {}): Promise<Exploration> {
   const search = new Search(scenario, options);
-  // Failures are answers here, made by the hundred thousand: nobody reads their stacks.
+  // Failures are answers here, made by the hundred thousand: their stacks are never read.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   await (options.random === undefined ? search.depthFirst() : search.randomly(options.random));

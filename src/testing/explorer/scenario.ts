@@ -55,7 +55,7 @@ export interface Scenario {
 
   /** How many actors may be killed (SIGKILL), each at any moment. Default 0. */
   readonly killsMax?: number;
-  /** Who may be killed. Default: everyone. */
+  /** The actors that may be killed. Default: all. */
   readonly mortal?: readonly string[];
   /** Each may be stopped for so long, `count` times in all, at any moment (SIGSTOP, a sleeping laptop). */
   readonly pauses?: { readonly ms: number; readonly count: number; readonly actors?: readonly string[] };
@@ -71,7 +71,7 @@ export interface Scenario {
   /** Actors look into each other's `/temp/<actor>`: then its steps are tried in every order too. */
   readonly tempIsShared?: boolean;
 
-  /** Steps whose moment nobody else can notice: what is done to names that only their maker knows yet. */
+  /** Steps whose moment no other actor can notice: what is done to names that only their maker knows yet. */
   readonly isUnseen?: (operation: string, path: string) => boolean;
 
   /** Names that are never removed or replaced once they are there (checked): looking at one need not be tried at every moment. */
@@ -79,7 +79,7 @@ export interface Scenario {
 
   /** Throws when the facts so far break a promise. Called after every step that added one. */
   readonly check?: (facts: readonly Fact[]) => void;
-  /** Throws when the disk breaks a promise, after everybody is done or dead; on a machine of its own. */
+  /** Throws when the disk breaks a promise, after all actors are done or dead; on a machine of its own. */
   readonly audit?: (ports: Ports, facts: readonly Fact[]) => Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// One run of a scenario: the simulated world, who waits for what, and the choices that are open at each moment.
+// One run of a scenario: the simulated world, what each actor waits for, and the choices that are open at each moment.
 import type { Ports } from "../../ports/ports.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
 import { durabilityTouch, parkNever, type Call, type Outcome, type Touch, type Trouble } from "../sim/call.ts";
@@ -206,17 +206,17 @@ export class World {
     }
   }
 
-  /** The choices of this moment are those of one step that nobody else can notice. */
+  /** The choices of this moment are those of one step that no other actor can notice. */
   get isEager(): boolean {
     return this.#isEager;
   }
 
-  /** Who could have gone on instead of `choice`: a switch away from it is a preemption. */
+  /** The actors that could have gone on instead of `choice`: a switch away from it is a preemption. */
   isPreemption(choice: Choice, choices: readonly Choice[]): boolean {
     return choice.actor !== this.#lastActor && choices.some((other) => other.actor === this.#lastActor);
   }
 
-  /** Who moved last: with a bound on preemptions it decides what is one. */
+  /** The actor that moved last: with a bound on preemptions it decides what is one. */
   get lastActor(): string {
     return this.#lastActor;
   }
@@ -246,7 +246,7 @@ export class World {
     ].join(":");
   }
 
-  /** Audits the disk as everybody left it. */
+  /** Audits the disk as the actors left it. */
   async audit(): Promise<string | undefined> {
     for (const actor of this.#actors) this.#server.closeHandlesOf(actor.name);
     return await this.#auditOn(this.#server);
@@ -317,7 +317,7 @@ export class World {
       ({ actor, parked, choices }) => choices.length > 0 && this.#isPrivate(actor, parked.call),
     );
     this.#isEager = unseen !== undefined;
-    // To be killed or stopped between two steps that nobody sees is still something else than after them.
+    // A kill or a stop between two unseen steps is still another state than one after them.
     if (unseen !== undefined) return [...unseen.choices, ...this.#disturbances(unseen.actor)];
     const choices = steps.flatMap((step) => step.choices);
     if (choices.length === 0) return [];
@@ -337,7 +337,7 @@ export class World {
     }));
   }
 
-  /** When it happens makes no difference to anybody, because nobody else looks at it or its answer is settled: it happens at once. */
+  /** Its moment makes no difference, because no other actor looks at it or its answer is settled: it happens at once. */
   #isPrivate(actor: ActorState, call: Call<unknown>): boolean {
     if (this.scenario.powerCuts) return false;
     if (call.isSettled?.()) return true;
@@ -427,7 +427,7 @@ export class World {
     this.#server.closeHandlesOf(actor.name);
   }
 
-  /** Everybody waits: the time goes on to the first moment at which somebody need not. */
+  /** All actors wait: the time goes on to the first moment at which one of them need not. */
   #passTime(): boolean {
     const moments = this.#actors
       .filter((actor) => actor.status !== "killed")

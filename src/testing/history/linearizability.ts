@@ -3,7 +3,7 @@ import { searchLinearization, type DeadEnd } from "./linearization.ts";
 
 /** One call in a history, as the caller saw it. Inputs and outputs are plain data. */
 export interface Operation<Input, Output> {
-  /** Who called; for messages only. What a process did in turn follows from the times. */
+  /** The caller; for messages only. What a process did in turn follows from the times. */
   readonly process: string;
   readonly input: Input;
   /** Left out when it never returned. */

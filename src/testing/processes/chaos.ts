@@ -11,7 +11,7 @@ export interface ChaosOptions {
   readonly killPart: number;
   /** How long a stop lasts, each range as likely as it is often in the list. */
   readonly stopMs: readonly (readonly [min: number, max: number])[];
-  /** Who is worth a kill right now: where there is one, every other kill hits such a one. Default: all are equal. */
+  /** Whether a child is worth a kill right now: where there is one, every other kill hits such a child. Default: all are equal. */
   readonly isInside?: ((child: Child) => boolean) | undefined;
 }
 
@@ -60,7 +60,7 @@ export class Chaos {
       if (signal.aborted) return;
       const kills = chance.happens(killPart);
       const child = (kills ? this.#pickInside() : undefined) ?? chance.pick(this.#children);
-      // One that ended by itself is a finding, and stays ended for everybody to see.
+      // One that ended by itself is a finding, and stays ended, so that it is seen.
       if (child === undefined || !child.isRunning) continue;
       if (kills) {
         this.#kills++;

@@ -12,7 +12,7 @@ export function report(value: object): void {
   writeSync(1, `${JSON.stringify(value)}\n`);
 }
 
-/** Aborts when the parent wants this child to finish. A child whose parent is gone ends at once: nobody would ever end it. */
+/** Aborts when the parent wants this child to finish. A child whose parent is gone ends at once: nothing else would ever end it. */
 export function finishSignal(): AbortSignal {
   const finish = new AbortController();
   process.on("message", (message) => {

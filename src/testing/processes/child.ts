@@ -74,7 +74,7 @@ export class Child {
     await this.#ended;
   }
 
-  /** As `kill`, for those who cannot wait. Continued first: a process that nobody continues may outlive its killer on some systems. */
+  /** As `kill`, for a caller that cannot wait. Continues the process first: a stopped one may outlive its killer on some systems. */
   killNow(): void {
     this.cont();
     this.#process?.kill("SIGKILL");

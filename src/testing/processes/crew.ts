@@ -56,7 +56,7 @@ export class Crew<Report> {
     );
   }
 
-  /** Children that ended although nobody wanted it. */
+  /** Children that ended by themselves. */
   get failures(): Ended[] {
     return this.endings.filter(({ wanted }) => !wanted);
   }

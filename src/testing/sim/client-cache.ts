@@ -103,7 +103,7 @@ export class ClientCache {
       const missing = this.#believePresent(path);
       if (missing !== undefined) this.#absences.add(missing);
     }
-    // That a name could not be made proves it absent to nobody: no client remembers that.
+    // A failed creation does not prove that the name is absent: no client remembers it.
     for (const path of made) this.#believePresent(path);
   }
 

@@ -286,7 +286,7 @@ export class SimDisk implements Disk {
     await this.#do({
       name: "sync directory",
       detail: path,
-      // Not what is in it, but whether it is there: somebody may have removed it.
+      // Not what is in it, but whether it is there: another process may have removed it.
       touches: this.#options.isPermanent?.(path) ? [durability] : [durability, this.#looks(`${path}/(itself)`)],
       needs: [path],
       directory: path,

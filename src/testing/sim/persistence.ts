@@ -229,7 +229,7 @@ function buildTree(root: DirectoryNode, entries: Entries, contents: Contents, no
   const fill = (from: DirectoryNode, to: DirectoryNode, above: readonly DirectoryNode[]): void => {
     for (const [name, node] of entries.get(from) ?? []) {
       if (node.kind === "directory") {
-        // Half of a rename can leave a directory inside itself, out of everybody's reach.
+        // Half of a rename can leave a directory inside itself, where no path reaches it.
         if (above.includes(node)) continue;
         const made = tree.newDirectory(node.ino);
         to.entries.set(name, made);

@@ -151,7 +151,7 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
       });
       const stop = async (): Promise<void> => {
         stopped.abort();
-        // No beat may land after this, as the real one has ended its thread by then; whether the last one succeeded is nobody's concern any more.
+        // No beat may land after this, as the real one has ended its thread by then; whether the last one succeeded does not matter any more.
         await writing.catch(() => undefined);
       };
       if (file instanceof SimFile) file.use(stop);

@@ -144,7 +144,7 @@ export class SimServer {
     return isOnlyThere ? this.touch(path, changes) : { what: "", changes };
   }
 
-  /** In the spelling of those who made the names, as a file system keeps it that does not tell upper from lower case. */
+  /** In the spelling in which the names were made, as a file system keeps it that does not tell upper from lower case. */
   #spelled(path: string): string {
     if (!this.quirks.caseInsensitive) return path;
     let directory: TreeNode | undefined = this.tree.root;
@@ -278,7 +278,7 @@ export class SimServer {
     );
   }
 
-  /** Somebody was told which file this is, or remembers it: from now on it is not the same as another with the same name and content. */
+  /** A process was told which file this is, or remembers it: from now on it is not the same as another with the same name and content. */
   identify<T extends TreeNode>(node: T): T {
     this.#identified.add(node);
     return node;

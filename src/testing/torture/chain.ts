@@ -5,7 +5,7 @@ import { addOne, countId, counterOptions, type Counter } from "../scenarios/dura
 import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
 
 const slotsPerEpoch = 8;
-/** Not more often: many collectors at once are done so fast that nobody meets one at work. */
+/** Not more often: many collectors at once are done so fast that no appender meets one at work. */
 const collectEvery = 12;
 
 /** Believes its link without asking whether the epoch is still open: a vacated number is won again. */

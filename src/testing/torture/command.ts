@@ -25,7 +25,7 @@ export function registerTorture(program: Command): void {
     .option("--processes <n>", "how many work at the same time", parseAtLeastOne, 8)
     .option(
       "--seed <n>",
-      "decides who is hit, when and how; the processes' own timing is never the same (default: new)",
+      "decides which process is hit, when and how; the processes' own timing is never the same (default: new)",
       parseCount,
     ) // prettier-ignore
     .addOption(new Option("--part <name>", "only this part (default: all)").choices(tortureParts))

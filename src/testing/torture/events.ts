@@ -17,10 +17,10 @@ const segmentBytesMax = 8 * 1024;
 const batchMax = 4;
 /** Longer than a crowd of sleepers takes. */
 const lockTimeoutMs = 10_000;
-/** How many events there are for one name that everybody wants. */
+/** How many events there are for one name that all processes want. */
 const eventsPerName = 20;
 
-/** What every event says: which append of whom it is part of, and where his last one was acknowledged. */
+/** What every event says: which append of which process it is part of, and where the last one of that process was acknowledged. */
 interface Part {
   readonly by: string;
   readonly count: number;
@@ -127,7 +127,7 @@ class Worker {
     this.#mine = { tags: [`by:${tools.name}`] };
   }
 
-  /** Where the one before who had this name has stopped. */
+  /** Where the process that had this name before has stopped. */
   async resume(): Promise<void> {
     const last = await this.#store.last(this.#mine);
     this.#count = last?.data.count ?? 0;
@@ -141,7 +141,7 @@ class Worker {
     if (this.#last.length > 0 && this.#chance.happens(0.1)) await this.#appendAgain();
     const batch = this.#nextBatch();
     const name = claimOf(batch);
-    // The name must be free; or nobody has written under this process's own name since it last did.
+    // The name must be free; or no process has written under this process's own name since it last did.
     const free = { failIfEventsMatch: { types: ["Claimed" as const], tags: name } };
     const unseen = { failIfEventsMatch: this.#mine, after: this.#position };
     report({ kind: "entered" });
@@ -279,7 +279,7 @@ function withoutOtherProcesses(ports: Ports): Ports {
     unlock: async () => undefined,
     close: async () => undefined,
   };
-  // Also on a share: who believes that his disk is his own takes the mode of one machine.
+  // Also on a share: a process that takes its disk for a local one takes the mode of one machine.
   const disk = { ...ports.disk, volume: { ...ports.disk.volume, kind: "local" as const } };
   return { ...ports, disk, osLock: { open: async () => free } };
 }

@@ -23,7 +23,7 @@ export interface TortureOptions {
   /** The longest time between two blows. Default 100. */
   readonly blowsEveryMsMax?: number | undefined;
   readonly processes: number;
-  /** Decides who is hit, when and how; the timing of the processes is their own. */
+  /** Decides which process is hit, when and how; the timing of the processes is their own. */
   readonly seed: number;
   /** Run a known-wrong variant, to see that it is found out. */
   readonly sabotage?: boolean | undefined;
@@ -72,7 +72,7 @@ class Torture {
   readonly #crew: Crew<WorkerReport>;
   readonly #chaos: Chaos;
   readonly #startedAtMs = performance.now();
-  /** Those who are in the middle of a change now. */
+  /** The children that are in the middle of a change now. */
   readonly #inside = new Set<string>();
   readonly #broken = new AbortController();
   #killsInside = 0;
@@ -123,7 +123,7 @@ class Torture {
         onProgress?.(this.#figures());
       }
     } finally {
-      // Also when interrupted, or it would start again whom the crew has ended.
+      // Also when interrupted, or it would start children again that the crew has ended.
       await this.#chaos.end();
     }
     this.#workMs = performance.now() - this.#startedAtMs;
@@ -144,7 +144,7 @@ class Torture {
     await sleep(ms, undefined, { signal: AbortSignal.any(ends) }).catch(() => signal?.throwIfAborted());
   }
 
-  /** When nobody is disturbed any more, everybody gets on. */
+  /** When no child is disturbed any more, all of them get on. */
   async #calmDown(): Promise<void> {
     const before = this.#names.map((name) => this.#ledger.acknowledgedOf(name));
     const stuck = (): string[] =>
@@ -171,7 +171,7 @@ class Torture {
   #unknown(): Counter {
     const unknown: Record<string, number> = {};
     const add = (name: string): void => void (unknown[name] = (unknown[name] ?? 0) + 1);
-    // Who finished when he was told to has told all that he did.
+    // A child that finished when it was told to has reported all that it did.
     for (const { child, code } of this.#crew.endings) if (code !== 0) add(child);
     for (const { from, report } of this.#crew.history)
       if (report.kind === "unknown" || report.kind === "lifeOver") add(from);
@@ -189,7 +189,7 @@ class Torture {
 
   #stopNow(name: string): void {
     const child = this.#crew.children.find((each) => each.name === name);
-    // So long that others judge it, take over and are done, also on a busy machine: a stop in which nobody is does not show anything.
+    // So long that others judge it, take over and are done, also on a busy machine: a stop during which no other process enters shows nothing.
     if (child !== undefined) this.#chaos.stopNow(child, 4 * this.#leaseMs);
   }
 

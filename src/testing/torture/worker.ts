@@ -43,7 +43,7 @@ async function audit(): Promise<void> {
   const ground = await openGround(ports);
   const found = await task.find(await toolsOf(ground, true));
   let unswept = await sweep(ground);
-  // Whoever was killed is proven dead at once; whoever was told to finish has left nothing. The lease is for what was neither.
+  // A killed process is proven dead at once; one that was told to finish has left nothing. The lease is for the others.
   for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until;) {
     await sleep(orders.leaseMs / 5);
     unswept = await sweep(ground);
@@ -52,7 +52,7 @@ async function audit(): Promise<void> {
   await ground.close();
 }
 
-/** The temp directories that are left though their holders have a record: those who were killed while they joined have none, and count for nothing. */
+/** The temp directories that are left though their holders have a record: a process that was killed while it joined has none, and does not count. */
 async function sweep(ground: Ground): Promise<string[]> {
   await ground.sweep();
   const { disk } = ground.ports;

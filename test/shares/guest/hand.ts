@@ -147,7 +147,7 @@ const operations = {
     const { dev, ino, nlink, size } = await stat(path);
     return { dev, ino, nlink, size };
   },
-  /** Whether the path is there, asked in one of several ways. `unique`: a path that nobody else uses. */
+  /** Whether the path is there, asked in one of several ways. `unique`: a path that no other process uses. */
   isThere: async (how: Question, path: string, unique: string): Promise<boolean> => await questions[how](path, unique),
   /** Asks every `everyMs` whether the path is there, until it is not: how long that took, or undefined after `msMax`. */
   awaitAbsence: async (how: "stat" | "open", path: string, everyMs: number, msMax: number) => {

@@ -16,11 +16,11 @@ const questionsOfFile: readonly Question[] = [
   "exclusive create",
 ];
 
-/** If it were a directory: no client keeps a removed one under another name, and no server keeps it for those who had it open. */
+/** If it were a directory: no client keeps a removed one under another name, and no server keeps it for processes that had it open. */
 const questionsOfDirectory: readonly Question[] = ["list it", "open it", "stat"];
 
-/** Who has the file open when it is unlinked. Asking by `open` is enough for that, and whoever asks can be stopped in the middle. */
-type Keeper = "nobody" | "the asker" | "another process beside the asker" | "the unlinker" | "a third machine";
+/** The process that has the file open when it is unlinked. Asking by `open` is enough for that, and the asker can be stopped in the middle. */
+type Keeper = "no process" | "the asker" | "another process beside the asker" | "the unlinker" | "a third machine";
 
 interface Hands {
   readonly asker: Hand;
@@ -43,7 +43,7 @@ export const openOfUnlinked: Scenario = {
     ]);
     const hands: Hands = { asker, besideAsker, unlinker, third };
     const keepers: readonly (readonly [Keeper, Hand | undefined])[] = [
-      ["nobody", undefined],
+      ["no process", undefined],
       ["the asker", asker],
       ["another process beside the asker", besideAsker],
       ["the unlinker", unlinker],
@@ -102,7 +102,7 @@ async function askAll(
   return wrong;
 }
 
-/** Whether whoever unlinks can see that somebody has it open: SMB keeps the name until the last one closes it. */
+/** Whether the unlinker can see that a process has it open: SMB keeps the name until the last one closes it. */
 async function countListed({ asker, unlinker }: Hands, hand: Hand | undefined, place: string): Promise<number> {
   let listed = 0;
   await unlinker.do("mkdir", place);

@@ -8,14 +8,14 @@ import type { Report, Scenario } from "../scenario.ts";
 import { WorkCrew } from "../work-crew.ts";
 
 const leaseMs = 5000;
-/** What the guests may take beyond the lease until everybody who is well gets on. */
+/** What the guests may take beyond the lease until all machines that are well get on. */
 const graceMs = 10_000;
 const firstWinMsMax = 60_000;
 const shownMax = 10;
 
-/** Two: what one machine remembers of the share is then asked by somebody else too. */
+/** Two: what one machine remembers of the share is then asked by a second process, too. */
 const oneAlone = { workersPerGuest: 2, restMs: 0 };
-/** With several parts at once the processors would be what everybody waits for. */
+/** With several parts at once all workers would wait for the processors. */
 const manyTogether = { workersPerGuest: 1, restMs: 400 };
 
 const parts = tortureParts.filter((part) => !getTortureTask(part).isForOneMachine);
@@ -67,7 +67,7 @@ function underFaults(name: string, parts: readonly string[]): Scenario {
   };
 }
 
-/** One fault to one machine, from its beginning until all get on again; gives for how long those were held up who were spared. */
+/** One fault to one machine, from its beginning until all get on again; gives how long the spared machines were held up. */
 async function suffer(bed: Bed, crew: Crews, fault: Fault, round: number, report: Report): Promise<number> {
   // Not the same victim for the same fault each time, though there are as many guests as divide the number of faults.
   const victim = bed.guest(((round + Math.floor(round / bed.guests.length)) % bed.guests.length) + 1);
@@ -76,7 +76,7 @@ async function suffer(bed: Bed, crew: Crews, fault: Fault, round: number, report
   const during = fault.run(victim, crew);
   // Its failure is told when it is awaited.
   during.catch(() => undefined);
-  // Those who are well may be held up by the server and by the lease of the victim, but by nothing else.
+  // Machines that are well may be held up by the server and by the lease of the victim, but by nothing else.
   const others = bed.guests.filter((guest) => guest !== victim);
   const survivors = fault.sparesOthers ? await crew.waitForWins(others, leaseMs + graceMs) : undefined;
   await during;

@@ -29,7 +29,10 @@ const tasks = {
 
   open: async ({ name, directory }) => void (await open(name, directory)),
 
-  /** `callers` take it as often as they can, and count in a file what only the holder may change. How often they did, and by how much time of a core. */
+  /**
+   * `callers` take it as often as they can, and count in a file what only the holder may change.
+   * How often they did, and by how much time of a core.
+   */
   async contend({ name, directory, callers, fromMs, untilMs }) {
     const lock = await open(name, directory);
     const fd = openSync(`${directory}/counter`, constants.O_RDWR | constants.O_CREAT);
@@ -70,7 +73,8 @@ const tasks = {
     const startMs = monotonicMs();
     await sleep(waitMs);
     const part = cpuMsSince(before) / (monotonicMs() - startMs);
-    // In the end the parent lets go. If it ends before that, the outcome of this wait does not matter.
+    // In the end the parent lets go. If it ends before that, the outcome of this wait does not
+    // matter.
     waiting?.then((release) => release()).catch(() => undefined);
     return part;
   },

@@ -1,4 +1,5 @@
-// The bug bench: runs a mutant and tells whether the explorer catches it, by what, and how fast. It measures the tests, not the code.
+// The bug bench: runs a mutant and tells whether the explorer catches it, by what, and how fast. It
+// measures the tests, not the code.
 import { explore, type Exploration, type Violation } from "./explorer/explore.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 

@@ -1,4 +1,5 @@
-// The subpath "holdfast/testing": the simulated world, the explorer, the mutants that it must catch, and contracts for own ports.
+// The subpath "holdfast/testing": the simulated world, the explorer, the mutants that it must
+// catch, and contracts for own ports.
 export { benchMutant, type BenchResult } from "./bug-bench.ts";
 export type { ContractCheck } from "./contracts/contract.ts";
 export { diskContract } from "./contracts/disk.ts";

@@ -1,4 +1,5 @@
-// What the first release of each format wrote still opens and works. The files were written by that code, and are never written anew.
+// What the first release of each format wrote still opens and works. The files were written by that
+// code, and are never written anew.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";

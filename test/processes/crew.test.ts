@@ -1,4 +1,5 @@
-// The process runner itself: what it hears, what it does to its children, and that none outlives it.
+// The process runner itself: what it hears, what it does to its children, and that none outlives
+// it.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

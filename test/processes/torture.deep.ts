@@ -1,4 +1,5 @@
-// Real processes on one folder, killed and stopped at any moment, each part by itself; and the proof that the audit would notice.
+// Real processes on one folder, killed and stopped at any moment, each part by itself; and the
+// proof that the audit would notice.
 import { describe, expect, test } from "vitest";
 import { canStop } from "../../src/testing/processes/child.ts";
 import { getTortureTask, tortureParts } from "../../src/testing/torture/parts.ts";

@@ -1,4 +1,5 @@
-// Real processes on one folder, killed and stopped at any moment: all parts at once, in a short run. Longer runs are in torture.deep.ts.
+// Real processes on one folder, killed and stopped at any moment: all parts at once, in a short
+// run. Longer runs are in torture.deep.ts.
 import { expect, test } from "vitest";
 import { canStop } from "../../src/testing/processes/child.ts";
 import { getTortureTask, tortureParts } from "../../src/testing/torture/parts.ts";
@@ -20,7 +21,8 @@ test("every part keeps its promises while its processes are killed and stopped",
         seed,
         seconds,
         processes: 3,
-        // As many blows in all as one part alone would get: a process that starts again needs the machine, too.
+        // As many blows in all as one part alone would get: a process that starts again needs the
+        // machine, too.
         blowsEveryMsMax: 100 * crews.length,
         atLeast: { appends: 20, kills: 3, killsInside: tellsInside ? 1 : 0, stops: canStop ? 5 : 0 },
       }),

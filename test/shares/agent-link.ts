@@ -41,7 +41,10 @@ export class AgentLink {
     });
   }
 
-  /** `onReport` hears of everything that belongs to this order; undefined: the guest is gone, and nothing more comes. */
+  /**
+   * `onReport` hears of everything that belongs to this order; undefined: the guest is gone, and
+   * nothing more comes.
+   */
   order(order: Without<AgentOrder, "id">, onReport: (report: AgentReport | undefined) => void): number {
     const id = ++this.#lastId;
     this.#listeners.set(id, onReport);

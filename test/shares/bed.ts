@@ -93,7 +93,10 @@ export class Bed {
     return path;
   }
 
-  /** Brings every guest back to a state in which a scenario can begin: without faults, and with a mount that answers. */
+  /**
+   * Brings every guest back to a state in which a scenario can begin: without faults, and with a
+   * mount that answers.
+   */
   async recover(): Promise<void> {
     for (const guest of this.guests) {
       guest.resume();

@@ -20,7 +20,9 @@ export interface Fault {
   readonly run: (victim: Guest, workers: Workers) => Promise<void>;
 }
 
-/** `leaseMs`: of the workers. What is cut off stays so for longer than this lease and the server's. */
+/**
+ * `leaseMs`: of the workers. What is cut off stays so for longer than this lease and the server's.
+ */
 export function faultsOf(bed: Bed, leaseMs: number): readonly Fault[] {
   const pastLeaseMs = leaseMs * 1.5;
   const pastEveryLeaseMs = Math.max(leaseMs, bed.server.leaseMs) + 5000;

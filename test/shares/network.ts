@@ -1,4 +1,5 @@
-// The network of the bed: one bridge, the servers' address on it, and one tap for each guest. It lies in a namespace without any other interface.
+// The network of the bed: one bridge, the servers' address on it, and one tap for each guest. It
+// lies in a namespace without any other interface.
 import { networkInterfaces } from "node:os";
 import { run } from "./command.ts";
 

@@ -1,5 +1,6 @@
 // The suites of `npm test` that run on a share: with the real disk's site, and TMPDIR on the share.
-// To add a capability: add a line with its contract suite, and say what of it holds on a local disk only.
+// To add a capability: add a line with its contract suite, and say what of it holds on a local disk
+// only.
 import { realDisk, realDiskForShares } from "../sites/names.ts";
 
 export interface Suite {
@@ -43,7 +44,10 @@ export const suites: readonly Suite[] = [
   { name: "events", files: testsOf("events", ["contract"]), only: realDiskForShares },
 ];
 
-/** Words of tests that an SMB mount does not pass: it has no symbolic links, unless it is told to make them up, and no modes. */
+/**
+ * Words of tests that an SMB mount does not pass: it has no symbolic links, unless it is told to
+ * make them up, and no modes.
+ */
 export const notOnSmb = ["link", "all spellings of a path", "leads out of the root", "its own user only"];
 
 function testsOf(room: string, names: readonly string[]): string[] {

@@ -1,4 +1,5 @@
-// The processes that work on one folder, some in each guest, and the ledgers of what they were told: the torture of src/testing, spread over machines.
+// The processes that work on one folder, some in each guest, and the ledgers of what they were
+// told: the torture of src/testing, spread over machines.
 import { Ledger } from "../../src/testing/torture/ledger.ts";
 import { getTortureTask } from "../../src/testing/torture/parts.ts";
 import type { WorkerOrders, WorkerReport } from "../../src/testing/torture/report.ts";
@@ -21,9 +22,15 @@ export interface WorkOptions {
 
 const finishMsMax = 60_000;
 const auditMsMax = 90_000;
-/** A killed machine takes reports with it that were on their way: any number of appends may have been made that we never heard of. */
+/**
+ * A killed machine takes reports with it that were on their way: any number of appends may have
+ * been made that we never heard of.
+ */
 const anyNumber = 1_000_000_000;
-/** How exactly the clocks of two guests are known to each other: visits are taken to be shorter by so much at both ends. */
+/**
+ * How exactly the clocks of two guests are known to each other: visits are taken to be shorter by
+ * so much at both ends.
+ */
 const clockMs = 10;
 
 export class WorkCrew {
@@ -88,7 +95,10 @@ export class WorkCrew {
     );
   }
 
-  /** Which workers of these guests have not appended within `msMax` from now, and how long the last of the others took. */
+  /**
+   * Which workers of these guests have not appended within `msMax` from now, and how long the last
+   * of the others took.
+   */
   async waitForWins(
     guests: readonly Guest[],
     msMax: number,

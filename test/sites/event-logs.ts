@@ -1,5 +1,5 @@
-// The event logs on which a suite runs: memory, and every kind of disk in both modes. Each opening acts
-// as another process.
+// The event logs on which a suite runs: memory, and every kind of disk in both modes. Each opening
+// acts as another process.
 import { onTestFinished } from "vitest";
 import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { createCodec } from "../../src/events/erasure/erasure-codec.ts";

@@ -1,4 +1,5 @@
-// Path locks on a directory of the real disk, opened as often as a test wants: each opening is a holder of its own.
+// Path locks on a directory of the real disk, opened as often as a test wants: each opening is a
+// holder of its own.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,7 +59,8 @@ export class LocksWorld {
 
   async end(): Promise<void> {
     for (const locks of this.#opened) await locks.close().catch(() => undefined);
-    // Those that were left as if they had died have files open, and an NFS client keeps what is open.
+    // Those that were left as if they had died have files open, and an NFS client keeps what is
+    // open.
     await rm(this.root, { recursive: true, force: true }).catch((error: unknown) => {
       if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
     });

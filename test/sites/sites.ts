@@ -1,8 +1,8 @@
-// The sites that every contract suite runs on: an empty directory on each kind of disk, and ports for
-// as many processes as a test wants.
+// The sites that every contract suite runs on: an empty directory on each kind of disk, and ports
+// for as many processes as a test wants.
 // To add a capability: build what its suite needs from `openPorts` (see event-logs.ts), and run the
-// suite with `describe.each(sites)`. The share bed runs the suites on the real disk with TMPDIR on the
-// share: add a line to test/shares/suites.ts.
+// suite with `describe.each(sites)`. The share bed runs the suites on the real disk with TMPDIR on
+// the share: add a line to test/shares/suites.ts.
 import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";

@@ -29,7 +29,10 @@ const lostUpdate: Scenario = {
   },
 };
 
-/** Ada writes a row of marks; Bob looks at four moments. Only if each look falls into its own narrow gap does Bob see the planted pattern. */
+/**
+ * Ada writes a row of marks; Bob looks at four moments. Only if each look falls into its own narrow
+ * gap does Bob see the planted pattern.
+ */
 function plantedBug(): Scenario {
   const marks = 12;
   const gaps = [2, 5, 8, 11];
@@ -123,7 +126,8 @@ describe("the explorer", () => {
   });
 
   it("misses nothing by leaving out orders that no actor can tell apart", async () => {
-    // With a bound that is never reached no order is left out: the ends of all schedules must be the same.
+    // With a bound that is never reached no order is left out: the ends of all schedules must be
+    // the same.
     for (const options of [{}, { preemptionsMax: 1000 }]) {
       const ends = new Set<string>();
       await explore(

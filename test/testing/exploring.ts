@@ -14,7 +14,10 @@ export interface ExploringOptions {
 /** Two cores are the smallest machine that the suite must pass on. */
 export const poolSize = 2;
 
-/** No test of it has a time-out: what is bounded by states ends by itself, however slow the machine is. */
+/**
+ * No test of it has a time-out: what is bounded by states ends by itself, however slow the machine
+ * is.
+ */
 export function exploreListed({ isWanted, bounds, expectOf }: ExploringOptions): void {
   const listed = allScenarios().filter(isWanted);
   const pool = new ExplorerPool(poolSize);

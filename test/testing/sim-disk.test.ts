@@ -203,7 +203,10 @@ describe("directoryHandles", () => {
   const quirks = { directoryHandles: true };
   const old = "through the directory found before under /d";
 
-  /** The first machine knows `/d`, which holds `/d/a`; then the second moves it to `/e` and makes another one. */
+  /**
+   * The first machine knows `/d`, which holds `/d/a`; then the second moves it to `/e` and makes
+   * another one.
+   */
   async function moved(): Promise<Bench> {
     const bench = new Bench(quirks);
     const [m1, m2] = [bench.disk("m1"), bench.disk("m2")];

@@ -1,4 +1,5 @@
-// The share bed picks tests by file and by words of their titles; a renamed test must not slip out of it unnoticed.
+// The share bed picks tests by file and by words of their titles; a renamed test must not slip out
+// of it unnoticed.
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { notOnSmb, suites } from "../shares/suites.ts";

@@ -1,7 +1,11 @@
-// What a contract is: checks that any implementation of a port or a store must pass, for any test runner.
+// What a contract is: checks that any implementation of a port or a store must pass, for any test
+// runner.
 import assert from "node:assert/strict";
 
-/** One guarantee. Register it with your runner: `for (const { name, run } of checks) test(name, run)`. */
+/**
+ * One guarantee. Register it with your runner: `for (const { name, run } of checks) test(name,
+ * run)`.
+ */
 export interface ContractCheck {
   /** A sentence without its subject: "createFile says EEXIST when the name is taken". */
   readonly name: string;

@@ -1,4 +1,5 @@
-// The command `explore`: tries the schedules of the scenarios, shows what was tried, and how to see a broken promise again.
+// The command `explore`: tries the schedules of the scenarios, shows what was tried, and how to see
+// a broken promise again.
 import { availableParallelism } from "node:os";
 import { Option, type Command } from "commander";
 import { judgeMutant, mutantStatesMax } from "../bug-bench.ts";

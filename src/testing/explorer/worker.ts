@@ -1,4 +1,5 @@
-// One thread of an explorer pool: explores what it is told, one scenario or known-wrong variant after the other.
+// One thread of an explorer pool: explores what it is told, one scenario or known-wrong variant
+// after the other.
 import { parentPort } from "node:worker_threads";
 import { explore } from "./explore.ts";
 import type { Scenario } from "./scenario.ts";

@@ -1,4 +1,5 @@
-// One run of a scenario: the simulated world, what each actor waits for, and the choices that are open at each moment.
+// One run of a scenario: the simulated world, what each actor waits for, and the choices that are
+// open at each moment.
 import type { Ports } from "../../ports/ports.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
 import { durabilityTouch, parkNever, type Call, type Outcome, type Touch, type Trouble } from "../sim/call.ts";
@@ -17,7 +18,10 @@ export interface Choice {
   readonly detail: string;
   /** Empty when all went well. */
   readonly label: string;
-  /** What it looks at or changes; undefined when it must not change places with anything (a kill, a sleep, trouble that is limited). */
+  /**
+   * What it looks at or changes; undefined when it must not change places with anything (a kill, a
+   * sleep, trouble that is limited).
+   */
   readonly touches: readonly Touch[] | undefined;
   /** The same for the same step of the same actor, at whatever moment it is taken. */
   readonly id: string;
@@ -211,7 +215,9 @@ export class World {
     return this.#isEager;
   }
 
-  /** The actors that could have gone on instead of `choice`: a switch away from it is a preemption. */
+  /**
+   * The actors that could have gone on instead of `choice`: a switch away from it is a preemption.
+   */
   isPreemption(choice: Choice, choices: readonly Choice[]): boolean {
     return choice.actor !== this.#lastActor && choices.some((other) => other.actor === this.#lastActor);
   }
@@ -252,10 +258,14 @@ export class World {
     return await this.#auditOn(this.#server);
   }
 
-  /** Audits each state that a power cut may leave now, unless `isKnown` says that it was audited before. */
+  /**
+   * Audits each state that a power cut may leave now, unless `isKnown` says that it was audited
+   * before.
+   */
   async auditPowerCuts(isKnown: (key: string) => boolean): Promise<{ count: number; violation?: string }> {
     const facts = hashOf(JSON.stringify(this.facts));
-    // Most states differ in what the processes know only, and a power cut takes that from all of them.
+    // Most states differ in what the processes know only, and a power cut takes that from all of
+    // them.
     if (isKnown(`${this.#server.fingerprint(true)}@${this.#nowMs}:${facts}`)) return { count: 0 };
     let count = 0;
     for (let index = 0; index < this.#server.crashImageCount(); index++) {
@@ -337,7 +347,10 @@ export class World {
     }));
   }
 
-  /** Its moment makes no difference, because no other actor looks at it or its answer is settled: it happens at once. */
+  /**
+   * Its moment makes no difference, because no other actor looks at it or its answer is settled: it
+   * happens at once.
+   */
   #isPrivate(actor: ActorState, call: Call<unknown>): boolean {
     if (this.scenario.powerCuts) return false;
     if (call.isSettled?.()) return true;
@@ -450,7 +463,10 @@ export class World {
   }
 }
 
-/** When all that the actors can do without an answer from outside is done: ticks come after all promises. */
+/**
+ * When all that the actors can do without an answer from outside is done: ticks come after all
+ * promises.
+ */
 function settled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
 }

@@ -1,6 +1,7 @@
 // All rooms whose schedules are explored.
 // To add a capability: write src/testing/rooms/<name>.ts with its scenarios and mutants, and add it
-// to the list below. `npm test`, `npm run test:deep`, `npm run explore` and the bug bench find it here.
+// to the list below. `npm test`, `npm run test:deep`, `npm run explore` and the bug bench find it
+// here.
 import type { Scenario, ScenarioSize } from "../explorer/scenario.ts";
 import type { Mutant } from "../mutants/mutant.ts";
 import { durableRoom } from "./durable.ts";

@@ -1,4 +1,5 @@
-// What the explorer runs of one room of src: the scenarios that prove it, and the mutants that prove the scenarios.
+// What the explorer runs of one room of src: the scenarios that prove it, and the mutants that
+// prove the scenarios.
 import type { Scenario } from "../explorer/scenario.ts";
 import type { Mutant } from "../mutants/mutant.ts";
 

@@ -7,7 +7,10 @@ import type { Quirks } from "./server.ts";
 export interface LockOwner {
   readonly process: string;
   readonly machine: string;
-  /** The file is locked, not its name: a process that opened another file by the same name excludes no process here. */
+  /**
+   * The file is locked, not its name: a process that opened another file by the same name excludes
+   * no process here.
+   */
   readonly file: FileNode;
   /** By which it was opened; for people, and for telling states apart. */
   readonly path: string;

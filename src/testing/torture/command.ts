@@ -1,4 +1,5 @@
-// The command `torture`: disturbs real processes for a while, and says whether any promise was broken.
+// The command `torture`: disturbs real processes for a while, and says whether any promise was
+// broken.
 import { Option, type Command } from "commander";
 import { formatTable, parseAtLeastOne, parseCount } from "../command-line.ts";
 import { tortureParts } from "./parts.ts";

@@ -1,4 +1,5 @@
-// The torture of path locks and redo: counters in a small tree, each changed under a lock that covers it in one way or another.
+// The torture of path locks and redo: counters in a small tree, each changed under a lock that
+// covers it in one way or another.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensureDirectory } from "../../durable/publish/directory.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
@@ -128,7 +129,10 @@ async function countByRedo(tools: TortureTools, locks: TablePathLocks, hold: Pat
   report({ kind: "won", count: counts[name] ?? 0, number: hold.fence, of: leaf });
 }
 
-/** Known to be wrong: between the check and the rename its holder may sleep, and another has counted meanwhile. */
+/**
+ * Known to be wrong: between the check and the rename its holder may sleep, and another has counted
+ * meanwhile.
+ */
 async function countByCheckThenRename(
   tools: TortureTools,
   _locks: TablePathLocks,

@@ -11,7 +11,10 @@ export interface WorkerOrders {
   readonly directory: string;
   readonly leaseMs: number;
   readonly seed: number;
-  /** How long it rests after each round. Default 0: then all processes wait for the machine's processors. */
+  /**
+   * How long it rests after each round. Default 0: then all processes wait for the machine's
+   * processors.
+   */
   readonly restMs?: number;
   /** Run the known-wrong variant: the audit must find it out. */
   readonly sabotage: boolean;
@@ -34,7 +37,10 @@ export type WorkerReport =
   | ({ readonly kind: "visited" } & ConfirmedVisit)
   /** It was told that the outcome of its last append is unknown. */
   | { readonly kind: "unknown" }
-  /** Its life ended while it slept; whether its last append happened is open. It opened the ground again. */
+  /**
+   * Its life ended while it slept; whether its last append happened is open. It opened the ground
+   * again.
+   */
   | { readonly kind: "lifeOver"; readonly why: string }
   | AuditorReport;
 

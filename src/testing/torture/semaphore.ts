@@ -1,4 +1,5 @@
-// The torture of the semaphore: many processes count in one file under a lock file; the file of a killed holder is taken over.
+// The torture of the semaphore: many processes count in one file under a lock file; the file of a
+// killed holder is taken over.
 import { SemaphoreProtocol } from "../../locks/semaphore/protocol.ts";
 import { InProcessLocks } from "../../locks/semaphore/in-process.ts";
 import { PortsSemaphore } from "../../locks/semaphore/semaphore.ts";

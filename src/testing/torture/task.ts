@@ -1,4 +1,5 @@
-// What a part of the torture is: work that a child repeats, an audit of what came of it, and the runs that prove it.
+// What a part of the torture is: work that a child repeats, an audit of what came of it, and the
+// runs that prove it.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
@@ -27,7 +28,9 @@ export interface LongRun {
   readonly epochsMin?: number;
 }
 
-/** The proof that the audit would notice: a known-wrong variant that `WorkerOrders.sabotage` runs. */
+/**
+ * The proof that the audit would notice: a known-wrong variant that `WorkerOrders.sabotage` runs.
+ */
 export interface Sabotage {
   /** What is wrong, as the end of "a variant that …". */
   readonly about: string;
@@ -56,13 +59,22 @@ export interface TortureTask {
   readonly sabotage?: Sabotage;
   /** The seeds of the short run in `npm test`. Default: one. */
   readonly shortSeeds?: readonly number[];
-  /** A child says when it is in the middle of a change, so that kills there can be counted. Default true. */
+  /**
+   * A child says when it is in the middle of a change, so that kills there can be counted. Default
+   * true.
+   */
   readonly tellsInside?: boolean;
   /** It is for processes of one machine: the share bed leaves it out. */
   readonly isForOneMachine?: boolean;
-  /** A lock file in the directory that no process takes over on a share: a person removes it when its machine is dead. */
+  /**
+   * A lock file in the directory that no process takes over on a share: a person removes it when
+   * its machine is dead.
+   */
   readonly lockFileForPerson?: string;
-  /** Default 1000. Short where nothing but a lease ends a hold, so that living holders lose it all the time. */
+  /**
+   * Default 1000. Short where nothing but a lease ends a hold, so that living holders lose it all
+   * the time.
+   */
   readonly leaseMs?: number;
   /** How many of its calls to the disk dawdle. Default 0.03; less for a task that makes many. */
   readonly dawdling?: number;
@@ -72,7 +84,10 @@ export interface TortureTask {
   readonly find: (tools: TortureTools) => Promise<Pick<AuditorReport, "state" | "epochs" | "wrong">>;
 }
 
-/** To be called after each round. Sweeps as often as it takes to judge a silent holder: five looks within a lease. */
+/**
+ * To be called after each round. Sweeps as often as it takes to judge a silent holder: five looks
+ * within a lease.
+ */
 export function sweeper({ ground, leaseMs, restMs = 0 }: TortureTools): () => Promise<void> {
   let nextMs = 0;
   return async () => {

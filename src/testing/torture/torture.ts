@@ -1,4 +1,5 @@
-// Torture: real processes on one folder, killed and stopped at any moment, and an audit of what they were promised.
+// Torture: real processes on one folder, killed and stopped at any moment, and an audit of what
+// they were promised.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +19,10 @@ export interface TortureOptions {
   readonly part: string;
   /** How long, if it is not broken before. */
   readonly seconds: number;
-  /** What must have happened meanwhile, or it shows nothing: it goes on until then, for ten times as long at most. */
+  /**
+   * What must have happened meanwhile, or it shows nothing: it goes on until then, for ten times as
+   * long at most.
+   */
   readonly atLeast?: Partial<TortureFigures> | undefined;
   /** The longest time between two blows. Default 100. */
   readonly blowsEveryMsMax?: number | undefined;
@@ -48,7 +52,10 @@ const shortStopsMs = [
   [10, 100],
   [50, 300],
 ] as const;
-/** How long a child may take to append once, after the trouble has ended: it hangs, or the machine is very slow. */
+/**
+ * How long a child may take to append once, after the trouble has ended: it hangs, or the machine
+ * is very slow.
+ */
 const calmMsMax = 60_000;
 /** Beyond these nothing new is learned. */
 const violationsShownMax = 20;
@@ -167,7 +174,10 @@ class Torture {
     return found;
   }
 
-  /** How many appends of each may have happened without our knowing: one for each end that was not its own, and for each doubt that it reported itself. */
+  /**
+   * How many appends of each may have happened without our knowing: one for each end that was not
+   * its own, and for each doubt that it reported itself.
+   */
   #unknown(): Counter {
     const unknown: Record<string, number> = {};
     const add = (name: string): void => void (unknown[name] = (unknown[name] ?? 0) + 1);
@@ -189,7 +199,8 @@ class Torture {
 
   #stopNow(name: string): void {
     const child = this.#crew.children.find((each) => each.name === name);
-    // So long that others judge it, take over and are done, also on a busy machine: a stop during which no other process enters shows nothing.
+    // So long that others judge it, take over and are done, also on a busy machine: a stop during
+    // which no other process enters shows nothing.
     if (child !== undefined) this.#chaos.stopNow(child, 4 * this.#leaseMs);
   }
 

@@ -1,4 +1,5 @@
-// The suites that `npm test` runs on a local disk, run in a guest with everything that they write on the share.
+// The suites that `npm test` runs on a local disk, run in a guest with everything that they write
+// on the share.
 import { join } from "node:path";
 import type { ServerKind } from "../arguments.ts";
 import type { Bed } from "../bed.ts";
@@ -44,7 +45,8 @@ export const contracts: readonly Scenario[] = suites.map((suite) => ({
 
 async function runSuite(bed: Bed, suite: Suite): Promise<Outcome> {
   const share = await bed.directory(`contract-${suite.name}`);
-  // The guest's root cannot be written to: the runner keeps nothing there, and its configuration is loaded without a copy of it.
+  // The guest's root cannot be written to: the runner keeps nothing there, and its configuration is
+  // loaded without a copy of it.
   const runner = [
     join(bed.root, "node_modules/vitest/vitest.mjs"),
     ...["run", "--configLoader=runner", "--no-cache", "--maxWorkers=1", "--testTimeout=240000", "--hookTimeout=240000"],

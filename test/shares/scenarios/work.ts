@@ -1,4 +1,5 @@
-// Three machines that work on one folder: in peace, and while machines die, sleep and are cut off. One pair of scenarios for each part of the torture.
+// Three machines that work on one folder: in peace, and while machines die, sleep and are cut off.
+// One pair of scenarios for each part of the torture.
 import { setTimeout as sleep } from "node:timers/promises";
 import { getTortureTask, tortureParts } from "../../../src/testing/torture/parts.ts";
 import type { Bed } from "../bed.ts";
@@ -22,7 +23,8 @@ const parts = tortureParts.filter((part) => !getTortureTask(part).isForOneMachin
 
 export const workScenarios: readonly Scenario[] = [
   ...parts.flatMap((part) => [inPeace(part), underFaults(part, [part])]),
-  // All at once, because each fault takes its time: so each part can suffer each of them many times within an hour.
+  // All at once, because each fault takes its time: so each part can suffer each of them many times
+  // within an hour.
   underFaults("all", parts),
 ];
 
@@ -67,16 +69,21 @@ function underFaults(name: string, parts: readonly string[]): Scenario {
   };
 }
 
-/** One fault to one machine, from its beginning until all get on again; gives how long the spared machines were held up. */
+/**
+ * One fault to one machine, from its beginning until all get on again; gives how long the spared
+ * machines were held up.
+ */
 async function suffer(bed: Bed, crew: Crews, fault: Fault, round: number, report: Report): Promise<number> {
-  // Not the same victim for the same fault each time, though there are as many guests as divide the number of faults.
+  // Not the same victim for the same fault each time, though there are as many guests as divide the
+  // number of faults.
   const victim = bed.guest(((round + Math.floor(round / bed.guests.length)) % bed.guests.length) + 1);
   const what = `${fault.name} ${victim.name}`;
   const startMs = performance.now();
   const during = fault.run(victim, crew);
   // Its failure is told when it is awaited.
   during.catch(() => undefined);
-  // Machines that are well may be held up by the server and by the lease of the victim, but by nothing else.
+  // Machines that are well may be held up by the server and by the lease of the victim, but by
+  // nothing else.
   const others = bed.guests.filter((guest) => guest !== victim);
   const survivors = fault.sparesOthers ? await crew.waitForWins(others, leaseMs + graceMs) : undefined;
   await during;

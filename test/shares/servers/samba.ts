@@ -8,7 +8,10 @@ import { bedAddress } from "../network.ts";
 import { isListening } from "./ganesha.ts";
 import type { Server } from "./server.ts";
 
-/** The bed's network cannot be reached from outside, so this protects nothing; but clients sign only with a password. */
+/**
+ * The bed's network cannot be reached from outside, so this protects nothing; but clients sign only
+ * with a password.
+ */
 const password = "share";
 const keepalive = { idle: 8, interval: 4, count: 3 };
 
@@ -21,7 +24,8 @@ export class Samba implements Server {
     "md4 md5 hmac cmac sha256_generic sha512_generic aes_generic ecb ctr ccm ghash-generic gcm arc4 nls_utf8 cifs".split(
       " ",
     );
-  // Without `nolease` a file cannot be opened by two of its names at once: EINVAL, because the client uses one lease key for both.
+  // Without `nolease` a file cannot be opened by two of its names at once: EINVAL, because the
+  // client uses one lease key for both.
   readonly advised: string = "closetimeo=0,acregmax=0,acdirmax=1,echo_interval=4,nolease";
   readonly #work: string;
   #daemon: Daemon | undefined;

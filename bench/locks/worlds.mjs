@@ -1,4 +1,5 @@
-// What the contestants are made of: the library and the file system as users have them, or the same with every operation counted.
+// What the contestants are made of: the library and the file system as users have them, or the same
+// with every operation counted.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { ensureDirectory, Ground } from "../../dist/durable/index.js";
@@ -19,7 +20,10 @@ export const usersWorld = {
   properLockfileOptions: {},
 };
 
-/** Wired as the entry points do it, but to ports that are counted. For looking at single calls only: to be counted costs time. */
+/**
+ * Wired as the entry points do it, but to ports that are counted. For looking at single calls only:
+ * to be counted costs time.
+ */
 export function countedWorld({ ports }, counts) {
   const countedFs = countingCalls(fs, (name) => counts.add(name));
   return {

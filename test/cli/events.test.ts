@@ -8,7 +8,7 @@ import { runCommandLine } from "../../src/cli/program.ts";
 import { openEvents, type EventStore } from "../../src/events/index.ts";
 import { openStore } from "../../src/index.ts";
 import { openStoreLock } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
 
 interface Finished {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { openPathLocks, openStoreLock, type HeldLock, type PathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
 import { keep } from "../locks/keep.ts";
 

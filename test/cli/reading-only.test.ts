@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test, type TestContext } from "vitest
 import { openEvents, type LogMode } from "../../src/events/index.ts";
 import { openPathLocks } from "../../src/locks/index.ts";
 import { fill, mountSmallDisk } from "../durable/small-disk.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess, type Ended, type StartOptions } from "./holdfast-process.ts";
 
 interface Site {

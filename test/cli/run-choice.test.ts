@@ -15,7 +15,7 @@ import { describe, expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { openStore } from "../../src/index.ts";
 import { findLockRoot, openPathLocks } from "../../src/locks/index.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess, type StartOptions } from "./holdfast-process.ts";
 
 const patience = { timeout: 30_000, interval: 5 };

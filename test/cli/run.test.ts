@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { openPathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess, main } from "./holdfast-process.ts";
 
 const patience = { timeout: 30_000, interval: 5 };

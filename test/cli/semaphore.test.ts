@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { parseLockFile } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 interface Finished {
   readonly exitCode: number;

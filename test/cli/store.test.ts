@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { openStore } from "../../src/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 async function run(...args: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
   const written = { stdout: "", stderr: "" };

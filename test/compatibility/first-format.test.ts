@@ -1,10 +1,11 @@
-// What the first release of each format wrote still opens and works. The files were written by that code, and are never written anew.
+// What the first release of each format wrote still opens and works. The files were written by that
+// code, and are never written anew.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openEvents, openProjection, verifyEvents, type NewEvent } from "../../src/events/index.ts";
 import { openPathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 type Moved = NewEvent<"Sold" | "Returned", { readonly sku: string; readonly pieces: number }>;
 

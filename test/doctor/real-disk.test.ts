@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { removeSession } from "../../src/doctor/peer/presence.ts";
 import { doctor, type DoctorReport } from "../../src/index.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 

@@ -16,10 +16,10 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { Chain, openGate, openGround, putIfAbsent, replace, type Ground } from "../../src/durable/index.ts";
 import { slotName } from "../../src/format/name.ts";
 import { encodeRecord } from "../../src/format/record.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { add, openList } from "./listed-ids.ts";
 import { asNewerFormat } from "./newer-format.ts";
-import { noteKind } from "./places.ts";
+import { noteKind } from "../sites/disks.ts";
 import { fill, fillNames, mountSmallDisk } from "./small-disk.ts";
 
 const containing = (text: string): string => expect.stringContaining(text) as string;

@@ -4,8 +4,8 @@ import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import { encodeRecord } from "../../src/format/record.ts";
 import { slotName } from "../../src/format/name.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { noteKind, places, withDisk, type Place } from "./places.ts";
-import { lostReplies, nfs, World } from "./world.ts";
+import { noteKind, places, withDisk, type Place } from "../sites/disks.ts";
+import { lostReplies, nfs, World } from "../sites/world.ts";
 
 type Note = { readonly text: string };
 

@@ -12,10 +12,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ensureDirectory, removeDirectory, removeTree, unlinkIfThere } from "../../src/durable/publish/directory.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk, places } from "./places.ts";
-import { World } from "./world.ts";
+import { changedDisk, places } from "../sites/disks.ts";
+import { World } from "../sites/world.ts";
 
 describe.each(places)("a directory on %s", (_, make) => {
   it("is made with all that is missing above it, also by many at once, and again", async () => {

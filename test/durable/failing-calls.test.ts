@@ -11,9 +11,9 @@ import { slotName } from "../../src/format/name.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { makeRealPlace, noteKind } from "./places.ts";
-import { errnos, local } from "./world.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { makeRealPlace, noteKind } from "../sites/disks.ts";
+import { errnos, local } from "../sites/world.ts";
 
 /** Calls of which one fails; a close that fails has closed all the same. */
 class FailingCalls {

@@ -8,8 +8,8 @@ import { putIfAbsent, replace } from "../../src/durable/publish/publish.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { slotName } from "../../src/format/name.ts";
 import { add, openList } from "./listed-ids.ts";
-import { noteKind } from "./places.ts";
-import { errnos, local, lostReplies, nfs, World, type Fault } from "./world.ts";
+import { noteKind } from "../sites/disks.ts";
+import { errnos, local, lostReplies, nfs, World, type Fault } from "../sites/world.ts";
 
 /** What became of an action. */
 type Outcome = { readonly value: unknown } | { readonly code: string };

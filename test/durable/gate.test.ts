@@ -10,9 +10,9 @@ import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { startChild, type Child } from "./child.ts";
-import { nfs, World } from "./world.ts";
+import { nfs, World } from "../sites/world.ts";
 
 const patience = { timeout: 30_000, interval: 2 };
 

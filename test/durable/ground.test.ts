@@ -6,9 +6,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import { Ground, openGround, type GroundOptions } from "../../src/durable/index.ts";
 import { packageVersion } from "../../src/format/version.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { startChild, startHolder } from "./child.ts";
-import { World } from "./world.ts";
+import { World } from "../sites/world.ts";
 
 async function open(directory: string | URL, options?: GroundOptions): Promise<Ground> {
   const ground = await openGround(directory, options);

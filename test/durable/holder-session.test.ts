@@ -6,8 +6,8 @@ import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { decodeBeat } from "../../src/format/beat.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { World } from "./world.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { World } from "../sites/world.ts";
 
 const leaseMs = 10_000;
 const patience = { timeout: 30_000, interval: 5 };

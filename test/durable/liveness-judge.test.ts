@@ -7,8 +7,8 @@ import { ServerClock, withServerClock } from "../../src/durable/liveness/server-
 import type { Staging } from "../../src/durable/publish/staging.ts";
 import { encodeBeat } from "../../src/format/beat.ts";
 import type { Volume } from "../../src/ports/disk.ts";
-import { changedDisk } from "./places.ts";
-import { local, nfs, World } from "./world.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { local, nfs, World } from "../sites/world.ts";
 
 const leaseMs = 8000;
 const layout = new GroundLayout("/ground");

@@ -5,7 +5,7 @@ import { unlinkIfThere } from "../../src/durable/publish/directory.ts";
 import { canLinkFrom, moveOnce, renameOnce } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
-import { changedDisk, places, type Place } from "./places.ts";
+import { changedDisk, places, type Place } from "../sites/disks.ts";
 
 describe.each(places)("a rename on %s", (_, make) => {
   let place: Place;

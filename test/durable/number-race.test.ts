@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { NumberRace, type Contender } from "../../src/durable/chain/number-race.ts";
 import { linkOnce } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk, places, readText, withDisk, type Place } from "./places.ts";
+import { changedDisk, places, readText, withDisk, type Place } from "../sites/disks.ts";
 
 const body = "body ".repeat(1000);
 

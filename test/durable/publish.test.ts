@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { canLinkFrom, putIfAbsent, replace } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { startChild } from "./child.ts";
-import { changedDisk, places, readText, withDisk, type Place } from "./places.ts";
-import { nfs, World } from "./world.ts";
+import { changedDisk, places, readText, withDisk, type Place } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 

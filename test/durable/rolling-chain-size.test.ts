@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { recordBytesMax } from "../../src/format/record.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { openList } from "./listed-ids.ts";
-import { makeRealPlace } from "./places.ts";
+import { makeRealPlace } from "../sites/disks.ts";
 
 it("a rolling chain takes a smaller state after every one that it took, however large", async () => {
   const { staging, directory } = await makeRealPlace();

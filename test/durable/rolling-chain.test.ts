@@ -6,7 +6,7 @@ import { diskError } from "../../src/ports/disk-error.ts";
 import { unknownBootId } from "../../src/ports/host.ts";
 import { add, openList, type ListedIds, type listOptions } from "./listed-ids.ts";
 import { asNewerFormat } from "./newer-format.ts";
-import { places, withDisk, type Place } from "./places.ts";
+import { places, withDisk, type Place } from "../sites/disks.ts";
 
 async function addMany(chain: RollingChain<ListedIds>, prefix: string, count: number): Promise<number[]> {
   const numbers: number[] = [];

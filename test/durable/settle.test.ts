@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk } from "./places.ts";
-import { nfs, World } from "./world.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
 
 const leaseMs = 8000;
 

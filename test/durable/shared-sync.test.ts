@@ -3,7 +3,7 @@ import { setImmediate as settle } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { SharedSync } from "../../src/durable/publish/shared-sync.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk, places, type Place } from "./places.ts";
+import { changedDisk, places, type Place } from "../sites/disks.ts";
 
 /** A shared sync whose syncs wait: each is ended by a call of the function that stands for it. */
 function syncedByHand({ staging }: Place) {

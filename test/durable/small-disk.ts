@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished, type TestContext } from "vitest";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 /**
  * Mounts a file system in memory and unmounts it when the test ends. Skips the test, with the

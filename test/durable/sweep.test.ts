@@ -5,7 +5,7 @@ import { LivenessJudge } from "../../src/durable/liveness/liveness-judge.ts";
 import { makeId } from "../../src/format/id.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { asNewerFormat } from "./newer-format.ts";
-import { nfs, World } from "./world.ts";
+import { nfs, World } from "../sites/world.ts";
 
 const leaseMs = 8000;
 const hourMs = 3_600_000;

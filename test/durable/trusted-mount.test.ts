@@ -9,7 +9,7 @@ import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import { InProcessLocks } from "../../src/locks/semaphore/in-process.ts";
 import { parseMountinfo, volumeAt } from "../../src/ports/node/disk/mount-table.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { World } from "./world.ts";
+import { World } from "../sites/world.ts";
 
 // In the form of /proc/self/mountinfo, mounted as we advise: the second as a Linux 6.1 client
 // showed it, the first written after the manual.

@@ -11,8 +11,8 @@ import { openStoreLock } from "../../src/locks/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, positionsOf } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 

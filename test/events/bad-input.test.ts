@@ -27,11 +27,11 @@ import type { Disk, DiskFile } from "../../src/ports/disk.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { asNewerFormat } from "../durable/newer-format.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { fill, mountSmallDisk } from "../durable/small-disk.ts";
-import { nfs } from "../durable/world.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf, smallSegments } from "./sites.ts";
+import { nfs } from "../sites/world.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf, smallSegments } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 const noted = (data: unknown, ...tags: string[]): NewEvent => ({ type: "Noted", data, tags });

@@ -7,9 +7,9 @@ import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, ReadOptions } from "../../src/events/model/event-store.ts";
 import { itemsOf, matches, type Query } from "../../src/events/model/query.ts";
 import { describeContract } from "./contract.ts";
-import { listOf, positionsOf, sites } from "./sites.ts";
+import { listOf, logSites, positionsOf } from "../sites/event-logs.ts";
 
-for (const [name, make] of sites) describeContract(name, make);
+for (const [name, make] of logSites) describeContract(name, make);
 
 interface Append {
   readonly events: readonly NewEvent[];
@@ -165,7 +165,7 @@ async function take(model: Model, store: EventStore, step: Step): Promise<void> 
   }
 }
 
-describe.each(sites)("on %s", (name, make) => {
+describe.each(logSites)("on %s", (name, make) => {
   // Fewer runs on the real disk: each append waits for it.
   const numRuns = name.includes("real") ? 6 : 25;
 

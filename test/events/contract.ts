@@ -7,7 +7,7 @@ import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore } from "../../src/events/model/event-store.ts";
 import type { Query } from "../../src/events/model/query.ts";
-import { failureOf, listOf, numbers, positionsOf, smallSegments, type SiteMaker } from "./sites.ts";
+import { failureOf, listOf, type LogSiteMaker, numbers, positionsOf, smallSegments } from "../sites/event-logs.ts";
 
 const sold = (sku: string, ...tags: string[]): NewEvent => ({
   type: "Sold",
@@ -18,7 +18,7 @@ const stocked = (sku: string, ...tags: string[]): NewEvent => ({ ...sold(sku, ..
 const noted = (text: string): NewEvent => ({ type: "Noted", data: text });
 const closed = { code: "CLOSED", action: "reopen" };
 
-export function describeContract(name: string, make: SiteMaker): void {
+export function describeContract(name: string, make: LogSiteMaker): void {
   describe(`an event store on ${name}`, () => {
     describeReading(make);
     describeAppending(make);
@@ -32,7 +32,7 @@ export function describeContract(name: string, make: SiteMaker): void {
 }
 
 /** A store with these events, one append each. */
-async function storeWith(make: SiteMaker, ...events: readonly NewEvent[]): Promise<EventStore> {
+async function storeWith(make: LogSiteMaker, ...events: readonly NewEvent[]): Promise<EventStore> {
   const store = await (await make()).open();
   for (const event of events) await store.append(event);
   return store;
@@ -48,7 +48,7 @@ const shop = [
   sold("apple", "till:2"),
 ];
 
-function describeReading(make: SiteMaker): void {
+function describeReading(make: LogSiteMaker): void {
   describe("read", () => {
     it.each<[what: string, query: Query | undefined, positions: number[]]>([
       ["everything without a query", undefined, [1, 2, 3, 4, 5, 6]],
@@ -236,7 +236,7 @@ function describeReading(make: SiteMaker): void {
   });
 }
 
-function describeAppending(make: SiteMaker): void {
+function describeAppending(make: LogSiteMaker): void {
   describe("append", () => {
     it("numbers the events of all appends without a gap, and returns their positions", async () => {
       const store = await storeWith(make);
@@ -323,7 +323,7 @@ function describeAppending(make: SiteMaker): void {
   });
 }
 
-function describeConditions(make: SiteMaker): void {
+function describeConditions(make: LogSiteMaker): void {
   describe("a condition", () => {
     const none = { failIfEventsMatch: { types: ["Sold"], tags: ["sku:apple"] } };
 
@@ -519,7 +519,7 @@ function describeConditions(make: SiteMaker): void {
   });
 }
 
-function describeIds(make: SiteMaker): void {
+function describeIds(make: LogSiteMaker): void {
   describe("an event id", () => {
     const withId = (id: string, event: NewEvent = sold("apple")): NewEvent => ({ ...event, id });
 
@@ -635,7 +635,7 @@ function describeIds(make: SiteMaker): void {
   });
 }
 
-function describeTags(make: SiteMaker): void {
+function describeTags(make: LogSiteMaker): void {
   describe("addTags", () => {
     it("gives events more tags, for reads in both directions, and takes no position", async () => {
       const store = await storeWith(make, ...shop);
@@ -737,7 +737,7 @@ function describeTags(make: SiteMaker): void {
   });
 }
 
-function describeFollowing(make: SiteMaker): void {
+function describeFollowing(make: LogSiteMaker): void {
   describe("subscribe", () => {
     it("gives old and new events once each, in order, of all processes", async () => {
       const site = await make();
@@ -792,7 +792,7 @@ function describeFollowing(make: SiteMaker): void {
   });
 }
 
-function describeWaiting(make: SiteMaker): void {
+function describeWaiting(make: LogSiteMaker): void {
   describe("an append that has to wait", () => {
     it("is not made when its signal was aborted before", async () => {
       const store = await storeWith(make);
@@ -845,7 +845,7 @@ function describeWaiting(make: SiteMaker): void {
   });
 }
 
-function describeClosing(make: SiteMaker): void {
+function describeClosing(make: LogSiteMaker): void {
   describe("close", () => {
     it("finishes the calls that were made before, and refuses later ones", async () => {
       const site = await make();

@@ -6,7 +6,7 @@ import { expect, it, vi } from "vitest";
 import { openEvents } from "../../src/events/index.ts";
 import { startChild } from "../durable/child.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const events = new URL("../../dist/events/index.js", import.meta.url).href;
 

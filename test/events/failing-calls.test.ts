@@ -6,8 +6,8 @@ import { isHoldfastError } from "../../src/errors.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import { nfs, World, type Fault } from "../durable/world.ts";
-import { listOf, numbers, positionsOf } from "./sites.ts";
+import { nfs, World, type Fault } from "../sites/world.ts";
+import { listOf, numbers, positionsOf } from "../sites/event-logs.ts";
 
 /** So long that no process is declared dead for its silence. */
 const leaseMs = 3_600_000;

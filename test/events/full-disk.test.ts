@@ -2,8 +2,9 @@
 // failure.
 import { describe, expect, it } from "vitest";
 import { refusingPorts, type RefusingPorts } from "../durable/refusing-ports.ts";
-import { World } from "../durable/world.ts";
-import { letTimePass, listOf, openOn } from "./sites.ts";
+import { World } from "../sites/world.ts";
+import { listOf, openOn } from "../sites/event-logs.ts";
+import { letTimePass } from "../sites/sites.ts";
 
 const directory = "/log";
 /** More than the room behind the lines. */

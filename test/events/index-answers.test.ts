@@ -18,8 +18,8 @@ import type { EventStore } from "../../src/events/model/event-store.ts";
 import type { Query } from "../../src/events/model/query.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { Chance } from "../../src/testing/processes/chance.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
 
 const count = 150;
 const segmentBytesMax = 900;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { memoryEvents, openEvents, type EventStore } from "../../src/events/index.ts";
 import { loadNativeLock, lockFileFlags } from "../../src/ports/node/lock/native-lock.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 function nested(depth: number): unknown {
   let data: unknown = 1;

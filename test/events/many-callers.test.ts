@@ -6,7 +6,7 @@ import { memoryEvents } from "../../src/events/index.ts";
 import { LogGrowth } from "../../src/events/log/read/growth.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const many = 10_000;
 

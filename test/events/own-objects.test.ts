@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { join } from "node:path";
 import { openEvents, type EventStore } from "../../src/events/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 async function withEvents(work: (events: EventStore) => Promise<void>): Promise<void> {
   await using events = await openEvents(join(makeScratch(), "log"));

@@ -19,8 +19,8 @@ import type { EventStore, LogMode } from "../../src/events/model/event-store.ts"
 import { verifyEvents } from "../../src/events/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { Chance } from "../../src/testing/processes/chance.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { listOf, openOn } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { listOf, openOn } from "../sites/event-logs.ts";
 
 const rounds = 8;
 const lost = "holdfast:lost";

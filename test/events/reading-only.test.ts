@@ -6,8 +6,9 @@ import type { LogEventStore } from "../../src/events/log-store.ts";
 import type { NewEvent } from "../../src/common.ts";
 import { Upkeep } from "../../src/events/upkeep.ts";
 import { refusingPorts, type Refusal, type RefusingPorts } from "../durable/refusing-ports.ts";
-import { local, nfs, World } from "../durable/world.ts";
-import { failureOf, letTimePass, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { local, nfs, World } from "../sites/world.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
+import { letTimePass } from "../sites/sites.ts";
 
 const directory = "/log";
 

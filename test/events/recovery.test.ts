@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { openEvents, verifyEvents, type EventStore } from "../../src/events/index.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { openOn } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { openOn } from "../sites/event-logs.ts";
 
 async function withEvents<T>(directory: string, work: (events: EventStore) => Promise<T>): Promise<T> {
   const events = await openEvents(directory);

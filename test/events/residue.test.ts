@@ -12,7 +12,7 @@ import type { Disk } from "../../src/ports/disk.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const times = 10_000;
 /** Far fewer than were ever made; counted often enough to see the maximum. */

@@ -16,8 +16,8 @@ import { describe, expect, it } from "vitest";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { verifyEvents } from "../../src/events/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 const newDirectory = (): string => join(makeScratch(), "log");

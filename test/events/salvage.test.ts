@@ -15,8 +15,8 @@ import {
 } from "../../src/events/index.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 const lost = "holdfast:lost";

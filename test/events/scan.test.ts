@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openEvents } from "../../src/events/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 async function countedLog(
   count: number,

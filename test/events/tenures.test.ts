@@ -9,9 +9,9 @@ import { LogEventStore } from "../../src/events/log-store.ts";
 import type { DiskFile } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { changedDisk } from "../durable/places.ts";
-import { nfs, World } from "../durable/world.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 /** Counts what is written into segments. */
 function countingWrites(ports: Ports, counted: { writes: number }): Ports {

@@ -10,7 +10,7 @@ import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import type { StoreHold } from "../../src/locks/store/store-lock.ts";
 import { unknownBootId } from "../../src/ports/host.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const time = "2026-11-16T08:00:00.000Z";
 

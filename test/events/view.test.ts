@@ -9,7 +9,7 @@ import { diskError } from "../../src/ports/disk-error.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 
 /** Ports with reads of segments that fail after so many, while a flag is set. */
 class FailingReads {

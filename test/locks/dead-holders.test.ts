@@ -6,7 +6,7 @@ import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { startChild, type Child } from "../durable/child.ts";
 import { keep } from "./keep.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 const locksModule = new URL("../../dist/locks/index.js", import.meta.url).href;
 const untilDead = { mode: "tree", timeoutMs: 120_000 } as const;

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;

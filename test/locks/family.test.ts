@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path/path-locks.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;

@@ -4,8 +4,8 @@ import { expect, it } from "vitest";
 import type { Staging } from "../../src/durable/publish/staging.ts";
 import { HoldFiles } from "../../src/locks/table/hold-files.ts";
 import { GroundLayout } from "../../src/durable/liveness/holder-record.ts";
-import { changedDisk } from "../durable/places.ts";
-import { nfs, World } from "../durable/world.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
 
 it("an offer neither lapses nor stands by an old stamp that the client of a share remembers", async () => {
   const world = new World({ volume: nfs });

@@ -7,8 +7,8 @@ import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {

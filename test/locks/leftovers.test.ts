@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 // The queue of a process: a hold is passed on fast to its callers and fairly to other processes, and a
 // caller waits no longer than it asked for.
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { LocksWorld } from "../sites/path-locks.ts";
 import { keep } from "./keep.ts";
-import { LocksWorld } from "./locks-world.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {

@@ -3,7 +3,7 @@
 import { mkdir, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {

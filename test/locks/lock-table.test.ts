@@ -8,8 +8,8 @@ import { slotKind } from "../../src/durable/chain/epoch.ts";
 import { encodeRecord } from "../../src/format/record.ts";
 import { tableKind, type TableRequest } from "../../src/locks/table/request.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { nfs } from "../durable/world.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { nfs } from "../sites/world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 import { keep } from "./keep.ts";
 
 let world: LocksWorld;

@@ -9,9 +9,9 @@ import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { RedoDraft } from "../../src/locks/redo/draft.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { nextTurn, until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;

@@ -10,7 +10,7 @@ import { LockTable } from "../../src/locks/table/lock-table.ts";
 import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { World } from "../durable/world.ts";
+import { World } from "../sites/world.ts";
 
 /** Names of work, as consumers of a log have them. */
 const keys = {

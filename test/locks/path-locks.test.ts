@@ -10,7 +10,7 @@ import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path/path-locks.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { nextTurn, until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 import { keep } from "./keep.ts";
 
 let world: LocksWorld;

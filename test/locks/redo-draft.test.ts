@@ -8,7 +8,7 @@ import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { RedoDraft } from "../../src/locks/redo/draft.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let locks: TablePathLocks;

@@ -6,9 +6,9 @@ import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;

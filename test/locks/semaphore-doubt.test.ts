@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
-import { withDisk } from "./locks-world.ts";
+import { withDisk } from "../sites/path-locks.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 interface Trouble {

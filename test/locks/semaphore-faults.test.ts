@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { SemaphoreHold } from "../../src/locks/semaphore/hold.ts";
 import { Semaphore } from "../../src/locks/index.ts";
-import { errnos, lostReplies, nfs, type WorldOptions } from "../durable/world.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { errnos, lostReplies, nfs, type WorldOptions } from "../sites/world.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const callsMax = 60;

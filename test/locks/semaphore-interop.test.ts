@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { parseLockFile, Semaphore } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const patience = { timeout: 30_000, interval: 10 };

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, test, vi } from "vitest";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const compiled = (path: string): string =>
   JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Semaphore } from "../../src/locks/index.ts";
 import type { SemaphoreHold } from "../../src/locks/semaphore/hold.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const ignore = (): undefined => undefined;

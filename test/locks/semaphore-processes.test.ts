@@ -9,7 +9,7 @@ import { canStop } from "../../src/testing/processes/child.ts";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
 import { torture } from "../../src/testing/torture/torture.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const processes = 8;
 

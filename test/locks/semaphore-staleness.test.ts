@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { SemaphoreOptions } from "../../src/locks/semaphore/options.ts";
 import type { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import type { Disk, Volume } from "../../src/ports/disk.ts";
-import { nfs } from "../durable/world.ts";
+import { nfs } from "../sites/world.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const hour = 3_600_000;

@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { Semaphore } from "../../src/locks/index.ts";
 import { mountSmallDisk } from "../durable/small-disk.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));

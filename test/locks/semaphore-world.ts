@@ -4,7 +4,7 @@ import { InProcessLocks } from "../../src/locks/semaphore/in-process.ts";
 import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import type { Host } from "../../src/ports/host.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { World, type WorldOptions } from "../durable/world.ts";
+import { World, type WorldOptions } from "../sites/world.ts";
 
 export const lockPath = "/shared/job.lock";
 

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { HoldfastError } from "../../src/errors.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 const callMs = 15;
 let world: LocksWorld;

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Hold } from "../../src/common.ts";
 import { createStoreLock, type StoreLock } from "../../src/locks/store/store-lock.ts";
-import { nfs, World } from "../durable/world.ts";
+import { nfs, World } from "../sites/world.ts";
 import { keep } from "./keep.ts";
 
 let world: World;

@@ -8,9 +8,9 @@ import { openStoreLock } from "../../src/locks/index.ts";
 import { createStoreLock } from "../../src/locks/store/store-lock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { asNewerFormat } from "../durable/newer-format.ts";
-import { changedDisk } from "../durable/places.ts";
-import { nfs, World } from "../durable/world.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { gateRecord, makeSite, treeOf } from "./store-lock-site.ts";
 
 const gateOf = (record: string | undefined): unknown =>

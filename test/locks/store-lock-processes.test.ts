@@ -8,7 +8,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStoreLock } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { makeSite, startLocker } from "./store-lock-site.ts";
 
 /** Takes the lock, says so, and keeps it until it is told anything. */

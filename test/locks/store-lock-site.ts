@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { encodeRecord } from "../../src/format/record.ts";
 import { openStoreLock, type StoreLock, type StoreLockOptions } from "../../src/locks/index.ts";
 import { startChild, type Child } from "../durable/child.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const locks = new URL("../../dist/locks/index.js", import.meta.url).href;
 

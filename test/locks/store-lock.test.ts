@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openPathLocks, type BlockingLock, type StoreLock } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { makeSite, treeOf } from "./store-lock-site.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

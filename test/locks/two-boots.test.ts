@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { unknownBootId } from "../../src/ports/host.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 describe("path locks of processes under one kernel that see different boot ids", () => {
   let world: LocksWorld;

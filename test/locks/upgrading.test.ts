@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findLockRoot, openPathLocks, openStoreLock } from "../../src/locks/index.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let locks: TablePathLocks;

@@ -7,7 +7,7 @@ import { openGround } from "../../src/durable/index.ts";
 import { memoryEvents, openEvents } from "../../src/events/index.ts";
 import { openStore, type OpenOptions } from "../../src/index.ts";
 import { openPathLocks, openStoreLock, Semaphore } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 type Opening = (directory: string, options?: OpenOptions) => Promise<{ close(): Promise<void> }>;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openStore } from "../../src/index.ts";
 import { startChild, type Child } from "../durable/child.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const main = new URL("../../dist/index.js", import.meta.url).href;
 const events = new URL("../../dist/events/index.js", import.meta.url).href;

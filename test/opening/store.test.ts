@@ -19,9 +19,9 @@ import { listPathLocks, openPathLocks, openStoreLock } from "../../src/locks/ind
 import { createStore } from "../../src/store.ts";
 import { asNewerFormat } from "../durable/newer-format.ts";
 import { refusingPorts } from "../durable/refusing-ports.ts";
-import { local, nfs, World } from "../durable/world.ts";
-import { letTimePass } from "../events/sites.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { local, nfs, World } from "../sites/world.ts";
+import { letTimePass } from "../sites/sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { until } from "../waiting.ts";
 
 const sold = { type: "Sold", data: 1 };

@@ -7,7 +7,7 @@ import { writeBody, type BodyDigest } from "../../src/part/body.ts";
 import { FileContent } from "../../src/part/content.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../src/ports/disk.ts";
-import { changedDisk, places } from "../durable/places.ts";
+import { changedDisk, places } from "../sites/disks.ts";
 
 const megabyte = 1024 * 1024;
 

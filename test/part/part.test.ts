@@ -10,7 +10,7 @@ import { Loop, Loops, ProgressWaiters } from "../../src/part/loop.ts";
 import { Checkpoints, type MarkedSequence } from "../../src/part/progress/checkpoints.ts";
 import { waitUntilProcessed } from "../../src/part/progress/wait-until-processed.ts";
 import { underLease, type WorkOutcome } from "../../src/part/under-lease.ts";
-import { World } from "../durable/world.ts";
+import { World } from "../sites/world.ts";
 
 const never = new AbortController().signal;
 

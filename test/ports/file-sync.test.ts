@@ -7,7 +7,7 @@ import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node
 import { FileSync } from "../../src/ports/node/disk/file-sync.ts";
 import { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { nfsCalls } from "../../src/ports/node/disk/nfs-calls.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const alone = (): boolean => true;
 

@@ -10,7 +10,7 @@ import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { blockingCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { createNodeHeart } from "../../src/ports/node/heart.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const local: Volume = { kind: "local", type: "test", mountOptions: [] };
 const patience = { timeout: 30_000, interval: 5 };

@@ -4,7 +4,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { isKnownBoot } from "../../src/ports/host.ts";
 import { givenBootId, openNodeHost, parseProcessStat } from "../../src/ports/node/host.ts";
-import { asOrdinaryUser } from "./scratch.ts";
+import { asOrdinaryUser } from "../sites/scratch.ts";
 
 function start(command: string, ...args: string[]): ChildProcess & { pid: number } {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"] });

@@ -10,8 +10,8 @@ import { createMemoryWatch } from "../../src/ports/memory/watch.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodeHost } from "../../src/ports/node/host.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
-import { describeDiskContract } from "./disk-contract.ts";
-import { describeOsLockContract } from "./os-lock-contract.ts";
+import { describeDiskContract } from "../sites/contracts.ts";
+import { describeOsLockContract } from "../sites/contracts.ts";
 
 const patience = { timeout: 30_000, interval: 5 };
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const moduleUrl = (path: string): string =>
   JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);

@@ -10,7 +10,7 @@ import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
 import { believingListings, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import type { NodeFile } from "../../src/ports/node/disk/file.ts";
-import { asOrdinaryUser, makeScratch } from "./scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 
 const share = (type: string, ...mountOptions: string[]): Volume => ({ kind: "network", type, mountOptions });
 const absence = (): Error => Object.assign(new Error("not there"), { code: "ENOENT" });

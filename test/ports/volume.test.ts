@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { kindOfType, parseMountinfo, parseMountOutput, volumeAt } from "../../src/ports/node/disk/mount-table.ts";
 import { findVolume, volumeOfWindowsPath } from "../../src/ports/node/disk/volume.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const mountinfo = `22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard

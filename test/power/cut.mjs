@@ -1,4 +1,5 @@
-// One cut: a new file system, processes at work on it, the power gone at some moment, and an audit after it was mounted again.
+// One cut: a new file system, processes at work on it, the power gone at some moment, and an audit
+// after it was mounted again.
 import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";

@@ -28,7 +28,8 @@ if (missing.length > 0) {
   process.exit(2);
 }
 if (!values.inside) {
-  // In a mount namespace of its own: no other process can keep one of our mounts alive, and none is left when this ends.
+  // In a mount namespace of its own: no other process can keep one of our mounts alive, and none is
+  // left when this ends.
   const again = ["-m", "--propagation", "private", process.execPath, ...process.argv.slice(1), "--inside"];
   try {
     execFileSync("unshare", again, { stdio: "inherit" });
@@ -46,7 +47,8 @@ try {
     for (let number = 1; number <= Number(values.cuts); number++) {
       // Every other one comes back in the same boot, as a disk that was pulled and put back.
       const isSameBoot = number % 2 === 0;
-      // Every fourth one without the import, whose events fill segments: then lines stand behind the head that came back.
+      // Every fourth one without the import, whose events fill segments: then lines stand behind
+      // the head that came back.
       const isAllSynced = number % 4 === 0;
       const { sabotage } = values;
       const { figures, problems } = await cut({ scratch, shutdown, fileSystem, isSameBoot, isAllSynced, sabotage });

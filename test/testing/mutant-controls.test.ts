@@ -23,7 +23,7 @@ describe("where a mutant breaks a promise, a sound variant keeps it", () => {
   for (const scenario of seedLockScenarios((context) => new SeedPathLocks(context, soundSteps)))
     it(scenario.name, { timeout: 0 }, async () => {
       const seen = await factsOf(scenario);
-      // A protocol that lets nobody in would be sound too.
+      // A protocol that lets no process in would be sound too.
       expect([...seen].filter((fact) => fact.endsWith(" enter"))).not.toEqual([]);
     });
 });

@@ -63,7 +63,8 @@ describe("sources", () => {
     expect(guilty).toEqual([]);
   });
 
-  // What their lost replies mean is said once, in durable/publish. The doctor examines the calls themselves.
+  // What their lost replies mean is said once, in durable/publish. The doctor examines the calls
+  // themselves.
   test("only rooms that say what a lost reply means call rename, link and unlink of a disk", () => {
     const mayChangeNames = /^src\/(durable|locks|ports|testing|doctor)\//;
     const changesNames = /\bdisk\s*\.\s*(rename|link|unlink)\b/;
@@ -111,7 +112,7 @@ test("a test waits for what happens, and says why where it lets time pass", () =
   expect(guilty).toEqual([]);
 });
 
-test("no file names a directory of somebody's own machine", () => {
+test("no file names a home directory", () => {
   // Put together here, so that this file does not find itself.
   const homes = [
     ["", "home", "[\\w.-]+", ""].join("/"),

@@ -1,4 +1,5 @@
-// The torture of the semaphore: many processes count in one file under a lock file, which is taken from whoever is killed inside.
+// The torture of the semaphore: many processes count in one file under a lock file; the file of a
+// killed holder is taken over.
 import { SemaphoreProtocol } from "../../locks/semaphore/protocol.ts";
 import { InProcessLocks } from "../../locks/semaphore/in-process.ts";
 import { PortsSemaphore } from "../../locks/semaphore/semaphore.ts";
@@ -6,7 +7,13 @@ import { RefreshByTruncate } from "../mutants/semaphore.ts";
 import { countOne, readCounts } from "./counts.ts";
 import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
 
+const lockFile = "counts.lock";
+
 export const semaphoreTask: TortureTask = {
+  promise: "loses no update, though its holders are killed inside",
+  longRuns: [{ seed: 11, seconds: 8, atLeast: { appends: 20, kills: 5, killsInside: 1 } }],
+  lockFileForPerson: lockFile,
+
   async work(tools, signal) {
     const { life, report } = tools;
     const semaphore = openSemaphore(tools);
@@ -41,5 +48,5 @@ function openSemaphore({ ground, directory, sync, sabotage }: TortureTools): Por
     inProcess: new InProcessLocks(),
     Protocol: sabotage ? RefreshByTruncate : SemaphoreProtocol,
   };
-  return new PortsSemaphore(world, `${directory}/counts.lock`, { fsync: sync, retryMs: 20 });
+  return new PortsSemaphore(world, `${directory}/${lockFile}`, { fsync: sync, retryMs: 20 });
 }

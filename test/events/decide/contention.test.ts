@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { decide, memoryEvents, model, openEvents, type EventStore } from "../../../src/events/index.ts";
 import { startChild } from "../../durable/child.ts";
-import { makeScratch } from "../../ports/scratch.ts";
+import { makeScratch } from "../../sites/scratch.ts";
 
 const countOf = (tag: string) => model({ query: { tags: [tag] }, initial: 0, apply: (count) => count + 1 });
 

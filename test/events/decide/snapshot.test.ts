@@ -9,7 +9,7 @@ import {
 } from "../../../src/events/index.ts";
 import { accessOf, type LogAccess } from "../../../src/events/log/log-access.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../../src/format/record.ts";
-import { makeScratch } from "../../ports/scratch.ts";
+import { makeScratch } from "../../sites/scratch.ts";
 import { shopModel, sold, stocked, type Shop } from "./shop.ts";
 
 interface Kept {

@@ -6,7 +6,7 @@ import type { IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
 import { SealedIndexes } from "../../../src/events/index/sealed-indexes.ts";
 import type { Staging } from "../../../src/durable/publish/staging.ts";
 import type { Items } from "../../../src/events/model/query.ts";
-import type { Place } from "../../durable/places.ts";
+import type { Place } from "../../sites/disks.ts";
 import { listOf, type ModelLog } from "./model-log.ts";
 
 export function indexesOf(

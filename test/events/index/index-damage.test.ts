@@ -7,7 +7,7 @@ import { imageOf } from "../../../src/events/index/build/segment-image.ts";
 import { UnusableIndex } from "../../../src/events/index/file/index-blocks.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import { asNewerFormat } from "../../durable/newer-format.ts";
-import { changedDisk, places, withDisk, type Place } from "../../durable/places.ts";
+import { changedDisk, places, withDisk, type Place } from "../../sites/disks.ts";
 import { expectRightAnswers, indexesOf, namesIn, segmentsOf } from "./index-bench.ts";
 import { listOf, ModelLog } from "./model-log.ts";
 

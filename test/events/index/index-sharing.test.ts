@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { planOf } from "../../../src/events/index/merge-range.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
-import { makeRealPlace, places, withDisk } from "../../durable/places.ts";
-import { asOrdinaryUser } from "../../ports/scratch.ts";
+import { makeRealPlace, places, withDisk } from "../../sites/disks.ts";
+import { asOrdinaryUser } from "../../sites/scratch.ts";
 import { expectRightAnswers, indexesOf, namesIn, segmentsOf } from "./index-bench.ts";
 import { listOf, ModelLog } from "./model-log.ts";
 

@@ -7,7 +7,7 @@ import type { IndexedLine } from "../../../src/events/index/keys/indexed-line.ts
 import { isHoldfastError } from "../../../src/errors.ts";
 import { createMemoryDisk } from "../../../src/ports/memory/disk.ts";
 import { nodeRandom } from "../../../src/ports/node/random.ts";
-import { changedDisk, places, withDisk, type Place } from "../../durable/places.ts";
+import { changedDisk, places, withDisk, type Place } from "../../sites/disks.ts";
 import { expectRightAnswers, indexesOf, namesIn, segmentsOf } from "./index-bench.ts";
 import { anyQuestion, anySegments, listOf, ModelLog } from "./model-log.ts";
 import { SealedIndexes } from "../../../src/events/index/sealed-indexes.ts";

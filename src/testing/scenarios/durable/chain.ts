@@ -99,6 +99,7 @@ export function chainScenarios(adapt: Adapt = asItIs): Scenario[] {
     ...profiles.map((profile) =>
       chainScenario({
         name: `plain chain: two appenders, power cuts (${profile})`,
+        size: profile === "weak" ? "medium" : "small",
         about: "The power fails at every moment; what was won is there, and nothing before it is missing.",
         profile,
         powerCuts: true,

@@ -63,6 +63,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: a sync that fails once",
+      size: "medium",
       about: "The kernel drops the data, and the next sync succeeds.",
       profile: "weak",
       powerCuts: true,

@@ -28,6 +28,7 @@ export function mixedDurabilityScenarios(options: EventScenarioOptions = local):
   return [
     scenario({
       name: "events: one does not sync, full segments, power cuts",
+      size: "medium",
       about: "The other one acknowledges lines behind a segment that was not synced yet.",
       profile: "weak",
       actors: { ada: writer(2, { ...careless, segmentBytesMax: 1 }), bob: writer(1, options) },

@@ -1,16 +1,10 @@
-// The disks on which one and the same guarantee is tested: a real directory, memory, and the
-// simulated server.
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+// A staging directory and an empty one on every site: for suites that need no more than a disk.
 import type { Staging } from "../../src/durable/publish/staging.ts";
 import type { RecordKind } from "../../src/format/record.ts";
 import { objectOf, textOf } from "../../src/format/decoding.ts";
-import { createMemoryDisk } from "../../src/ports/memory/disk.ts";
 import type { Disk } from "../../src/ports/disk.ts";
-import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { World, nfs } from "./world.ts";
+import { makeRealSite, sites, type Site } from "./sites.ts";
 
 export interface Place {
   readonly staging: Staging;
@@ -20,29 +14,19 @@ export interface Place {
   readonly directory: string;
 }
 
-export const places: readonly [name: string, make: () => Promise<Place>][] = [
-  ["the real disk", makeRealPlace],
-  [
-    "the memory disk",
-    async () =>
-      placeOn(
-        createMemoryDisk(() => 1_700_000_000_000),
-        "/place",
-      ),
-  ],
-  ["the simulated disk", async () => placeOn(new World().ports("ada").disk, "/place")],
-  ["the simulated network mount", async () => placeOn(new World({ volume: nfs }).ports("ada").disk, "/place")],
-];
+export const places: readonly [name: string, make: () => Promise<Place>][] = sites.map(([name, make]) => [
+  name,
+  async () => await placeOn(await make()),
+]);
 
 export async function makeRealPlace(): Promise<Place> {
-  const root = makeScratch();
-  for (const name of ["temp", "files"]) mkdirSync(join(root, name));
-  return placeAt(await openNodeDisk(root), root);
+  return await placeOn(await makeRealSite());
 }
 
-async function placeOn(disk: Disk, root: string): Promise<Place> {
-  for (const path of [root, `${root}/temp`, `${root}/files`]) await disk.mkdir(path);
-  return placeAt(disk, root);
+async function placeOn({ directory, openPorts }: Site): Promise<Place> {
+  const { disk } = await openPorts();
+  for (const name of ["temp", "files"]) await disk.mkdir(`${directory}/${name}`);
+  return placeAt(disk, directory);
 }
 
 function placeAt(disk: Disk, root: string): Place {

@@ -8,7 +8,7 @@ import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "./disks.ts";
 import { WaitCounter } from "../waiting.ts";
 
 export interface OpenOptions {

@@ -1,6 +1,5 @@
-// The sites on which a log is tested: memory, the real disk and the simulated one, in both modes.
-// Each opening acts as another process.
-import { setTimeout as sleep } from "node:timers/promises";
+// The event logs on which a suite runs: memory, and every kind of disk in both modes. Each opening
+// acts as another process.
 import { onTestFinished } from "vitest";
 import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
@@ -8,12 +7,11 @@ import type { EventStore, LogMode } from "../../src/events/model/event-store.ts"
 import { memoryEvents } from "../../src/events/index.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import type { LogOptions } from "../../src/events/open/opened-log.ts";
-import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { nfs, World } from "../durable/world.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { realDisk, realDiskForShares } from "./names.ts";
+import { makeNetworkSite, makeRealSite, makeSimulatedSite, type Site } from "./sites.ts";
 
-export interface Site {
+export interface LogSite {
   /**
    * Another process on the same log; closed when the test ends. Memory has one process: always the
    * same store.
@@ -23,46 +21,30 @@ export interface Site {
   readonly isShared: boolean;
 }
 
-export type SiteMaker = () => Promise<Site>;
+export type LogSiteMaker = () => Promise<LogSite>;
 
 /** So small that a few appends fill several segments. */
 export const smallSegments: LogOptions = { segmentBytesMax: 700 };
 
-export const sites: readonly [name: string, make: SiteMaker][] = [
-  ["memoryEvents()", makeMemorySite],
-  ["the real disk, mode local", () => makeRealSite("local")],
-  ["the real disk, mode share", () => makeRealSite("share")],
-  ["the simulated disk", () => makeSimulatedSite("local")],
-  ["the simulated network mount", () => makeSimulatedSite("share")],
+export const logSites: readonly [name: string, make: LogSiteMaker][] = [
+  ["memoryEvents()", makeMemoryLogs],
+  [`${realDisk}, mode local`, () => logsOn(makeRealSite, "local")],
+  [realDiskForShares, () => logsOn(makeRealSite, "share")],
+  ["the simulated disk", () => logsOn(makeSimulatedSite, "local")],
+  ["the simulated network mount", () => logsOn(makeNetworkSite, "share")],
 ];
 
-async function makeMemorySite(): Promise<Site> {
+async function makeMemoryLogs(): Promise<LogSite> {
   const store = memoryEvents();
   onTestFinished(() => store.close());
   return { open: async () => store, isShared: false };
 }
 
-async function makeRealSite(mode: LogMode): Promise<Site> {
-  const directory = `${makeScratch()}/log`;
-  return {
-    isShared: true,
-    open: async (options) => await openOn(await openNodePorts(directory), directory, { mode, ...options }),
-  };
-}
-
-async function makeSimulatedSite(mode: LogMode): Promise<Site> {
-  const world = mode === "local" ? new World() : new World({ volume: nfs });
-  letTimePass(world);
-  let count = 0;
-  return {
-    isShared: true,
-    open: async (options) => {
-      const name = `process-${++count}`;
-      // On a network mount each process is a machine of its own.
-      const ports = world.ports(name, mode === "local" ? "machine" : `machine-${count}`);
-      return await openOn(ports, "/log", { mode, ...options });
-    },
-  };
+async function logsOn(make: () => Promise<Site>, mode: LogMode): Promise<LogSite> {
+  const { directory, openPorts } = await make();
+  const open = async (options?: LogOptions): Promise<EventStore> =>
+    await openOn(await openPorts(), `${directory}/log`, { mode, ...options });
+  return { open, isShared: true };
 }
 
 export async function openOn(
@@ -74,23 +56,6 @@ export async function openOn(
   await store.open();
   onTestFinished(() => store.close());
   return store;
-}
-
-/** Lets the time of a simulated world pass until the test ends. */
-export function letTimePass(world: World): void {
-  let isOver = false;
-  const passing = (async () => {
-    while (!isOver) {
-      await world.advance(5);
-      // Time passes: in ours as in theirs.
-      await sleep(1);
-    }
-  })();
-  onTestFinished(async () => {
-    // After the stores were closed, which takes simulated time, too.
-    isOver = true;
-    await passing;
-  });
 }
 
 export async function listOf<T>(values: AsyncIterable<T>): Promise<T[]> {

@@ -48,7 +48,8 @@ export const eventsTask: TortureTask = {
     seed: 10,
     // By the ledger; or before it by the log itself, which refuses what was written without the
     // gate.
-    breaks: /won twice|is lost|won number|refused for no reason|cannot be read|code: 'CORRUPT'/,
+    breaks:
+      /won twice|is lost|won number|refused for no reason|cannot be read|code: 'CORRUPT'|was replaced, or put back/,
   },
   // An even one and an odd one: the mode of one machine, and that of shares.
   shortSeeds: [2, 3],

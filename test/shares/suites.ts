@@ -23,7 +23,7 @@ export const suites: readonly Suite[] = [
   },
   {
     name: "path-locks",
-    files: testsOf("locks", ["path-locks", "lock-table", "redo", "passing-on", "patience"]),
+    files: testsOf("locks", ["path-locks", "lock-table", "redo", "local-queue"]),
     // A share gives no hints, so a waiter has to poll. A wait of a few hundred milliseconds is over
     // before a share has answered. An open file cannot be removed there. Calls of the same moment
     // queue as soon as their paths are resolved, which takes an answer of the server each.

@@ -44,7 +44,7 @@ import { SemaphoreProtocol } from ${moduleUrl("locks/semaphore/protocol.ts")};
 import { InProcessLocks } from ${moduleUrl("locks/semaphore/in-process.ts")};
 import { PortsSemaphore } from ${moduleUrl("locks/semaphore/semaphore.ts")};
 import { openNodePorts } from ${moduleUrl("ports/node/ports.ts")};
-import * as mutants from ${moduleUrl("testing/mutants/semaphore.ts")};
+import * as mutants from ${moduleUrl("testing/mutants/locks/semaphore.ts")};
 import { Chance } from ${moduleUrl("testing/processes/chance.ts")};
 import { finishSignal, report } from ${moduleUrl("testing/processes/child-side.ts")};
 import { dawdlingDisk } from ${moduleUrl("testing/processes/dawdling-disk.ts")};

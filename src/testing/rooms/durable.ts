@@ -1,11 +1,11 @@
 // Scenarios and mutants of src/durable. A new file of either is one line here.
-import { forgetfulChainMutants } from "../mutants/forgetful-chains.ts";
-import { gateMutants } from "../mutants/gate.ts";
-import { livenessMutants } from "../mutants/liveness.ts";
-import { numberRaceMutants } from "../mutants/number-race.ts";
-import { publishMutants } from "../mutants/publish.ts";
-import { rollingChainMutants } from "../mutants/rolling-chain.ts";
-import { sharedSyncMutants } from "../mutants/shared-sync.ts";
+import { forgetfulChainMutants } from "../mutants/durable/forgetful-chains.ts";
+import { gateMutants } from "../mutants/durable/gate.ts";
+import { livenessMutants } from "../mutants/durable/liveness.ts";
+import { numberRaceMutants } from "../mutants/durable/number-race.ts";
+import { publishMutants } from "../mutants/durable/publish.ts";
+import { rollingChainMutants } from "../mutants/durable/rolling-chain.ts";
+import { sharedSyncMutants } from "../mutants/durable/shared-sync.ts";
 import { chainScenarios } from "../scenarios/durable/chain.ts";
 import { gateScenarios } from "../scenarios/durable/gate.ts";
 import { groundScenarios } from "../scenarios/durable/ground.ts";

@@ -1,6 +1,6 @@
 // Scenarios and mutants of src/events. A new file of either is one line here.
-import { eventConsumerMutants } from "../mutants/event-consumers.ts";
-import { eventMutants } from "../mutants/events.ts";
+import { eventConsumerMutants } from "../mutants/events/consumers.ts";
+import { eventMutants } from "../mutants/events/events.ts";
 import { eventConsumerScenarios } from "../scenarios/events/consumers.ts";
 import { eventScenarios } from "../scenarios/events/events.ts";
 import { unsyncedEventScenarios } from "../scenarios/events/unsynced-events.ts";

@@ -1,9 +1,9 @@
 // Scenarios and mutants of src/locks. A new file of either is one line here.
-import { commitAnswerMutants } from "../mutants/commit-answers.ts";
-import { pathLockMutants } from "../mutants/path-locks.ts";
-import { redoMutants } from "../mutants/redo.ts";
-import { seedPathLockMutants } from "../mutants/seed-path-locks.ts";
-import { semaphoreMutants } from "../mutants/semaphore.ts";
+import { commitAnswerMutants } from "../mutants/locks/commit-answers.ts";
+import { pathLockMutants } from "../mutants/locks/path-locks.ts";
+import { redoMutants } from "../mutants/locks/redo.ts";
+import { seedPathLockMutants } from "../mutants/locks/seed-path-locks.ts";
+import { semaphoreMutants } from "../mutants/locks/semaphore.ts";
 import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
 import { changingHandsScenarios } from "../scenarios/locks/changing-hands.ts";
 import { pathLockScenarios } from "../scenarios/locks/path-locks.ts";

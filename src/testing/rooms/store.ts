@@ -1,5 +1,5 @@
 // Scenarios and mutants of src/store.ts. A new file of either is one line here.
-import { storeMutants } from "../mutants/store.ts";
+import { storeMutants } from "../mutants/store/making.ts";
 import { storeScenarios } from "../scenarios/store/making.ts";
 import type { ExploredRoom } from "./room.ts";
 

@@ -3,7 +3,7 @@
 import { SemaphoreProtocol } from "../../locks/semaphore/protocol.ts";
 import { InProcessLocks } from "../../locks/semaphore/in-process.ts";
 import { PortsSemaphore } from "../../locks/semaphore/semaphore.ts";
-import { RefreshByTruncate } from "../mutants/semaphore.ts";
+import { RefreshByTruncate } from "../mutants/locks/semaphore.ts";
 import { countOne, readCounts } from "./counts.ts";
 import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
 

@@ -1,13 +1,13 @@
 // Known-wrong variants of the semaphore: each is what some program does, or what Holdfast nearly
 // did.
-import type { SemaphoreClaim } from "../../locks/semaphore/owner.ts";
-import { SemaphoreProtocol, type Attempt } from "../../locks/semaphore/protocol.ts";
-import { observe, type Observation, type Taken } from "../../locks/semaphore/observe.ts";
-import type { Guarded } from "../../locks/semaphore/guard.ts";
-import { diskError, hasErrno, isOutage } from "../../ports/disk-error.ts";
-import type { Disk } from "../../ports/disk.ts";
-import { semaphoreScenarios } from "../scenarios/locks/semaphore.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import type { SemaphoreClaim } from "../../../locks/semaphore/owner.ts";
+import { SemaphoreProtocol, type Attempt } from "../../../locks/semaphore/protocol.ts";
+import { observe, type Observation, type Taken } from "../../../locks/semaphore/observe.ts";
+import type { Guarded } from "../../../locks/semaphore/guard.ts";
+import { diskError, hasErrno, isOutage } from "../../../ports/disk-error.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import { semaphoreScenarios } from "../../scenarios/locks/semaphore.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /**
  * S1: only takers ask for the guard. A holder that has grown old, or acts for another process,

@@ -1,11 +1,11 @@
 // Two refuted designs of a chain that forgets: one checks its win against a listing, the other
 // against a floor file.
-import { slotName, findSlotNumber } from "../../format/name.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import type { Disk } from "../../ports/disk.ts";
-import type { Ports } from "../../ports/ports.ts";
-import { actor, mustHold, valuesOf, type Actor, type Scenario } from "../explorer/scenario.ts";
-import type { Mutant } from "./mutant.ts";
+import { slotName, findSlotNumber } from "../../../format/name.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import { actor, mustHold, valuesOf, type Actor, type Scenario } from "../../explorer/scenario.ts";
+import type { Mutant } from "../mutant.ts";
 
 const slots = "/slots";
 const floorPath = "/floor";

@@ -1,24 +1,24 @@
 // Known-wrong variants of the lock table and of the verbs of holds.
-import { unlinkIfThere } from "../../durable/publish/directory.ts";
-import { canLinkFrom } from "../../durable/publish/publish.ts";
-import { holdfastError } from "../../errors.ts";
-import { acquire, giveOut } from "../../locks/path/acquire.ts";
-import { CallArguments } from "../../locks/path/arguments.ts";
-import { downgrade } from "../../locks/path/downgrade.ts";
-import type { Grant } from "../../locks/path/grant.ts";
-import { PathHoldHandle, type HoldVerbs } from "../../locks/path/hold-verbs.ts";
-import { release } from "../../locks/path/release.ts";
-import { receivedGrant } from "../../locks/path/transfer.ts";
-import { upgrade } from "../../locks/path/upgrade.ts";
-import { withExtent } from "../../locks/table/claim.ts";
-import { blockersOf, holdingOf } from "../../locks/table/conflict.ts";
-import { LockTable } from "../../locks/table/lock-table.ts";
-import { replaceRequest, type TableRequest, type TableState } from "../../locks/table/request.ts";
-import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
-import { changingHandsScenarios } from "../scenarios/locks/changing-hands.ts";
-import { pathLockScenarios } from "../scenarios/locks/path-locks.ts";
+import { unlinkIfThere } from "../../../durable/publish/directory.ts";
+import { canLinkFrom } from "../../../durable/publish/publish.ts";
+import { holdfastError } from "../../../errors.ts";
+import { acquire, giveOut } from "../../../locks/path/acquire.ts";
+import { CallArguments } from "../../../locks/path/arguments.ts";
+import { downgrade } from "../../../locks/path/downgrade.ts";
+import type { Grant } from "../../../locks/path/grant.ts";
+import { PathHoldHandle, type HoldVerbs } from "../../../locks/path/hold-verbs.ts";
+import { release } from "../../../locks/path/release.ts";
+import { receivedGrant } from "../../../locks/path/transfer.ts";
+import { upgrade } from "../../../locks/path/upgrade.ts";
+import { withExtent } from "../../../locks/table/claim.ts";
+import { blockersOf, holdingOf } from "../../../locks/table/conflict.ts";
+import { LockTable } from "../../../locks/table/lock-table.ts";
+import { replaceRequest, type TableRequest, type TableState } from "../../../locks/table/request.ts";
+import { brokenHolderScenarios } from "../../scenarios/locks/broken-holders.ts";
+import { changingHandsScenarios } from "../../scenarios/locks/changing-hands.ts";
+import { pathLockScenarios } from "../../scenarios/locks/path-locks.ts";
 import { familyMutants } from "./families.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 type Judging = Parameters<LockTable["judge"]>[1];
 

@@ -1,27 +1,27 @@
 // Known-wrong event logs: designs that were proposed, that others shipped, or that Holdfast had
 // first.
-import { RollingChain } from "../../durable/chain/rolling-chain.ts";
-import { Appender } from "../../events/append/appender.ts";
-import { encodeHeader, listSegments, segmentPath } from "../../events/log/format/segment.ts";
-import { emptyTip, type Tip } from "../../events/log/format/tip.ts";
-import type { LogFiles } from "../../events/log/log-files.ts";
-import type { Head } from "../../events/log/publish/head-file.ts";
-import { LocalPublisher, type LocalParts } from "../../events/log/publish/local-publisher.ts";
-import { LogTail } from "../../events/log/publish/log-tail.ts";
-import { linesBehind, parsedEndOf } from "../../events/log/publish/parsed-end.ts";
-import { PublishedEnd } from "../../events/log/publish/published-end.ts";
-import { WriteSessionLost, type WriterGate, type WriteSession } from "../../events/log/publish/publisher.ts";
-import { Recovery } from "../../events/log/publish/recovery.ts";
-import { SharePublisher } from "../../events/log/publish/share-publisher.ts";
-import type { StateChain, Tenures, TenureOptions } from "../../events/log/publish/tenure-chain.ts";
-import { local, openDoor, share, type EventScenarioOptions } from "../scenarios/events/event-actors.ts";
-import { localEventScenarios, shareEventScenarios } from "../scenarios/events/events.ts";
+import { RollingChain } from "../../../durable/chain/rolling-chain.ts";
+import { Appender } from "../../../events/append/appender.ts";
+import { encodeHeader, listSegments, segmentPath } from "../../../events/log/format/segment.ts";
+import { emptyTip, type Tip } from "../../../events/log/format/tip.ts";
+import type { LogFiles } from "../../../events/log/log-files.ts";
+import type { Head } from "../../../events/log/publish/head-file.ts";
+import { LocalPublisher, type LocalParts } from "../../../events/log/publish/local-publisher.ts";
+import { LogTail } from "../../../events/log/publish/log-tail.ts";
+import { linesBehind, parsedEndOf } from "../../../events/log/publish/parsed-end.ts";
+import { PublishedEnd } from "../../../events/log/publish/published-end.ts";
+import { WriteSessionLost, type WriterGate, type WriteSession } from "../../../events/log/publish/publisher.ts";
+import { Recovery } from "../../../events/log/publish/recovery.ts";
+import { SharePublisher } from "../../../events/log/publish/share-publisher.ts";
+import type { StateChain, Tenures, TenureOptions } from "../../../events/log/publish/tenure-chain.ts";
+import { local, openDoor, share, type EventScenarioOptions } from "../../scenarios/events/event-actors.ts";
+import { localEventScenarios, shareEventScenarios } from "../../scenarios/events/events.ts";
 import {
   comesBackScenarios,
   mixedDurabilityScenarios,
   shareOnLocalDiskScenarios,
-} from "../scenarios/events/unsynced-events.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+} from "../../scenarios/events/unsynced-events.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** The end of all valid lines, durable or not. */
 async function parsedTip(files: LogFiles): Promise<Tip> {

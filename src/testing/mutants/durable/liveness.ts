@@ -1,17 +1,17 @@
 // Known-wrong ways to tell which holders are alive.
-import { decodeBeat, encodeBeat } from "../../format/beat.ts";
-import { Ground } from "../../durable/liveness/ground.ts";
-import { DeadHolderCleanup } from "../../durable/liveness/dead-holder-cleanup.ts";
-import type { GroundLayout, HolderRecord } from "../../durable/liveness/holder-record.ts";
-import type { HolderSession } from "../../durable/liveness/holder-session.ts";
-import { LivenessJudge, type HolderState } from "../../durable/liveness/liveness-judge.ts";
-import type { Staging } from "../../durable/publish/staging.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import type { FileStat } from "../../ports/disk.ts";
-import type { Ports } from "../../ports/ports.ts";
-import { groundScenarios } from "../scenarios/durable/ground.ts";
-import { livenessScenarios, type Judging } from "../scenarios/durable/liveness.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { decodeBeat, encodeBeat } from "../../../format/beat.ts";
+import { Ground } from "../../../durable/liveness/ground.ts";
+import { DeadHolderCleanup } from "../../../durable/liveness/dead-holder-cleanup.ts";
+import type { GroundLayout, HolderRecord } from "../../../durable/liveness/holder-record.ts";
+import type { HolderSession } from "../../../durable/liveness/holder-session.ts";
+import { LivenessJudge, type HolderState } from "../../../durable/liveness/liveness-judge.ts";
+import type { Staging } from "../../../durable/publish/staging.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { FileStat } from "../../../ports/disk.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import { groundScenarios } from "../../scenarios/durable/ground.ts";
+import { livenessScenarios, type Judging } from "../../scenarios/durable/liveness.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 const realJudge: Judging["makeJudge"] = (ports, layout) => new LivenessJudge(ports, layout);
 const realDeadline: Judging["goesOn"] = async (session) => !session.isOver;

@@ -1,10 +1,10 @@
 // Known-wrong answers to a committer that was overtaken: each says LOCK_LOST for a commit that
 // happened, and the caller repeats it.
-import type { RollingEntry } from "../../durable/chain/rolling-chain.ts";
-import { LockTable } from "../../locks/table/lock-table.ts";
-import type { TableState } from "../../locks/table/request.ts";
-import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import type { RollingEntry } from "../../../durable/chain/rolling-chain.ts";
+import { LockTable } from "../../../locks/table/lock-table.ts";
+import type { TableState } from "../../../locks/table/request.ts";
+import { brokenHolderScenarios } from "../../scenarios/locks/broken-holders.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /**
  * A1: a commit counts if the newest table has it. By then others may have completed it and left it

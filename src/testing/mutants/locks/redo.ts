@@ -1,16 +1,16 @@
 // Known-wrong ways to apply a committed change: each lets a process that comes late touch what the
 // next holder made.
-import { hasErrno } from "../../ports/disk-error.ts";
-import type { Disk } from "../../ports/disk.ts";
-import { removeTree } from "../../durable/publish/directory.ts";
-import { findLeftovers } from "../../locks/table/cleanup.ts";
-import { LockTable } from "../../locks/table/lock-table.ts";
-import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../locks/redo/paths.ts";
-import type { Redo, RedoStep } from "../../locks/redo/record.ts";
-import { brokenHolderScenarios, oldText } from "../scenarios/locks/broken-holders.ts";
-import type { LockScenarioOptions } from "../scenarios/locks/lock-actors.ts";
-import { staleRedoScenarios } from "../scenarios/locks/stale-redo.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import { removeTree } from "../../../durable/publish/directory.ts";
+import { findLeftovers } from "../../../locks/table/cleanup.ts";
+import { LockTable } from "../../../locks/table/lock-table.ts";
+import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../../locks/redo/paths.ts";
+import type { Redo, RedoStep } from "../../../locks/redo/record.ts";
+import { brokenHolderScenarios, oldText } from "../../scenarios/locks/broken-holders.ts";
+import type { LockScenarioOptions } from "../../scenarios/locks/lock-actors.ts";
+import { staleRedoScenarios } from "../../scenarios/locks/stale-redo.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /**
  * Applies each step by `applyStep`, then marks the redo as done: the common part of the variants.

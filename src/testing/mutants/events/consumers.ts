@@ -1,20 +1,20 @@
 // Mutants of consumers and read models: each lacks one of the rules that make a late checkpoint or
 // document harmless.
-import { unlinkIfThere } from "../../durable/publish/directory.ts";
-import { findRecord } from "../../durable/publish/record-file.ts";
-import { Checkpoints } from "../../part/progress/checkpoints.ts";
+import { unlinkIfThere } from "../../../durable/publish/directory.ts";
+import { findRecord } from "../../../durable/publish/record-file.ts";
+import { Checkpoints } from "../../../part/progress/checkpoints.ts";
 import {
   documentKind,
   documentName,
   isNewer,
   type Document,
   type DocumentName,
-} from "../../events/projection/document.ts";
-import { DocumentWriter, listShard } from "../../events/projection/document-writer.ts";
-import { encodeRecord } from "../../format/record.ts";
-import type { Disk } from "../../ports/disk.ts";
-import { eventConsumerScenarios, shard, type FollowScenarioOptions } from "../scenarios/events/consumers.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+} from "../../../events/projection/document.ts";
+import { DocumentWriter, listShard } from "../../../events/projection/document-writer.ts";
+import { encodeRecord } from "../../../format/record.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import { eventConsumerScenarios, shard, type FollowScenarioOptions } from "../../scenarios/events/consumers.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** Accepts a checkpoint with any fence. */
 class UnfencedCheckpoints extends Checkpoints {

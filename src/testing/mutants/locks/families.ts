@@ -1,13 +1,13 @@
 // Known-wrong variants of holds within one hold.
-import { acquire } from "../../locks/path/acquire.ts";
-import type { Grant } from "../../locks/path/grant.ts";
-import { LocalQueue, type LocalTurn } from "../../locks/path/local-queue.ts";
-import { PathHoldHandle, type HoldVerbs } from "../../locks/path/hold-verbs.ts";
-import type { Claim } from "../../locks/table/claim.ts";
-import { holdingOf } from "../../locks/table/conflict.ts";
-import { LockTable } from "../../locks/table/lock-table.ts";
-import { familyScenarios } from "../scenarios/locks/families.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { acquire } from "../../../locks/path/acquire.ts";
+import type { Grant } from "../../../locks/path/grant.ts";
+import { LocalQueue, type LocalTurn } from "../../../locks/path/local-queue.ts";
+import { PathHoldHandle, type HoldVerbs } from "../../../locks/path/hold-verbs.ts";
+import type { Claim } from "../../../locks/table/claim.ts";
+import { holdingOf } from "../../../locks/table/conflict.ts";
+import { LockTable } from "../../../locks/table/lock-table.ts";
+import { familyScenarios } from "../../scenarios/locks/families.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** A new request is compared only with requests that hold, and not with those that wait. */
 class BlindToWaiters extends LockTable {

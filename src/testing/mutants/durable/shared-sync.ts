@@ -1,6 +1,6 @@
 // Known-wrong variants of the shared sync.
-import { sharedSyncScenarios, type MakeSharedSync } from "../scenarios/durable/shared-sync.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { sharedSyncScenarios, type MakeSharedSync } from "../../scenarios/durable/shared-sync.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** A caller joins the sync that is under way. */
 const joinsCurrent: MakeSharedSync = (syncDirectory) => {

@@ -1,11 +1,11 @@
 // Known-wrong variants of the rolling chain: each leaves out one of the steps that its proof needs.
-import { removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
-import type { Chain } from "../../durable/chain/chain.ts";
-import { EpochCollector } from "../../durable/chain/epoch-collector.ts";
-import type { Epoch, View } from "../../durable/chain/epoch.ts";
-import { RollingChain } from "../../durable/chain/rolling-chain.ts";
-import { EpochRollover, type EpochRolloverParts } from "../../durable/chain/epoch-rollover.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { removeDirectory, unlinkIfThere } from "../../../durable/publish/directory.ts";
+import type { Chain } from "../../../durable/chain/chain.ts";
+import { EpochCollector } from "../../../durable/chain/epoch-collector.ts";
+import type { Epoch, View } from "../../../durable/chain/epoch.ts";
+import { RollingChain } from "../../../durable/chain/rolling-chain.ts";
+import { EpochRollover, type EpochRolloverParts } from "../../../durable/chain/epoch-rollover.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
 import {
   appender,
   collector,
@@ -13,9 +13,9 @@ import {
   rollingChainScenarios,
   rollingScenario,
   type RollingScenarioOptions,
-} from "../scenarios/durable/rolling-chain.ts";
-import { comesBackScenarios, twoBootsScenarios } from "../scenarios/durable/two-boots.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+} from "../../scenarios/durable/rolling-chain.ts";
+import { comesBackScenarios, twoBootsScenarios } from "../../scenarios/durable/two-boots.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** Believes a link, or what it read, without asking whether the epoch is still open. */
 class ChainWithoutCheck<T> extends RollingChain<T> {

@@ -1,11 +1,11 @@
 // Known-wrong variants of publish.
-import { outcomeUnknown, putIfAbsent, replace } from "../../durable/publish/publish.ts";
-import type { Staging } from "../../durable/publish/staging.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import type { Disk } from "../../ports/disk.ts";
-import { mustHold, type Scenario } from "../explorer/scenario.ts";
-import { publishScenarios, type Publishing } from "../scenarios/durable/publish.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { outcomeUnknown, putIfAbsent, replace } from "../../../durable/publish/publish.ts";
+import type { Staging } from "../../../durable/publish/staging.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import { mustHold, type Scenario } from "../../explorer/scenario.ts";
+import { publishScenarios, type Publishing } from "../../scenarios/durable/publish.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** A disk that leaves out what it is told to leave out. */
 function lazyDisk(disk: Disk, lazy: { readonly files?: boolean; readonly directories?: boolean }): Disk {

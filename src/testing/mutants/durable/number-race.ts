@@ -1,8 +1,8 @@
 // Known-wrong variants of the race for a number, and of the plain chain, which stands on it.
-import type { Disk } from "../../ports/disk.ts";
-import { chainScenarios } from "../scenarios/durable/chain.ts";
-import { numberRaceScenarios } from "../scenarios/durable/number-race.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import { chainScenarios } from "../../scenarios/durable/chain.ts";
+import { numberRaceScenarios } from "../../scenarios/durable/number-race.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** Syncs what this process has linked, and takes what others have linked for durable because it can be seen. */
 function trustingNames(disk: Disk): Disk {

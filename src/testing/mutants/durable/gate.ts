@@ -1,8 +1,8 @@
 // A gate that each process has for itself.
-import { Fifo } from "../../durable/wait/fifo.ts";
-import type { GateHold } from "../../durable/gate/gate.ts";
-import { gateScenarios, type OpenGate } from "../scenarios/durable/gate.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { Fifo } from "../../../durable/wait/fifo.ts";
+import type { GateHold } from "../../../durable/gate/gate.ts";
+import { gateScenarios, type OpenGate } from "../../scenarios/durable/gate.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /**
  * First come, first served, among the callers of one process; the others have a line of their own.

@@ -1,11 +1,11 @@
 // Stores whose record is made in the wrong way.
-import { Ground } from "../../durable/liveness/ground.ts";
-import { findStore, StoreLayout, type StoreRecord } from "../../durable/store/store-record.ts";
-import { encodeRecord } from "../../format/record.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import type { Ports } from "../../ports/ports.ts";
-import { storeDirectory, storeScenarios } from "../scenarios/store/making.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import { Ground } from "../../../durable/liveness/ground.ts";
+import { findStore, StoreLayout, type StoreRecord } from "../../../durable/store/store-record.ts";
+import { encodeRecord } from "../../../format/record.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import { storeDirectory, storeScenarios } from "../../scenarios/store/making.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 const layout = new StoreLayout(storeDirectory);
 

@@ -1,14 +1,14 @@
 // Path locks by lock files beside what they lock, as OpenViking has them. Each step that lets two
 // holders in can be switched on by itself.
-import type { LockMode } from "../../common.ts";
-import { parentOf, unlinkIfThere } from "../../durable/publish/directory.ts";
-import { areInConflict } from "../../locks/table/conflict.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
-import type { Disk, DiskFile } from "../../ports/disk.ts";
-import type { ActorContext } from "../explorer/scenario.ts";
-import { expireMs, lockRooms, seedLockScenarios, type FileLocks } from "../scenarios/locks/seed-locks.ts";
-import { scenarioNamed, type Mutant } from "./mutant.ts";
+import type { LockMode } from "../../../common.ts";
+import { parentOf, unlinkIfThere } from "../../../durable/publish/directory.ts";
+import { areInConflict } from "../../../locks/table/conflict.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
+import type { Disk, DiskFile } from "../../../ports/disk.ts";
+import type { ActorContext } from "../../explorer/scenario.ts";
+import { expireMs, lockRooms, seedLockScenarios, type FileLocks } from "../../scenarios/locks/seed-locks.ts";
+import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /**
  * How each step of the protocol is done. The last value of each is sound; the others are what the

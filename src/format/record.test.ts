@@ -125,7 +125,7 @@ describe("a record", () => {
   it("says in its error which file it is and what to do", () => {
     const error = failureOf(encodeRecord(anything, 1).subarray(1));
     expect(error).toMatchObject({ code: "CORRUPT", action: "fix-data", path });
-    expect(error?.message).toMatch(/^\/store\/note\.json is no valid note record: .*backup, or move it away\.$/);
+    expect(error?.message).toMatch(/^\/store\/note\.json is not a valid note record: .*backup, or move it away\.$/);
   });
 
   it("is CORRUPT when it is of another kind, and says of which", () => {

@@ -34,7 +34,7 @@ export const storeMutants: readonly Mutant[] = [
     name: "store whose record is written in place",
     about: "A maker that is killed leaves half a record, and no process can open the store.",
     scenario: scenarioNamed(storeScenarios({ open: openInPlace }), whenKilled),
-    breaks: /no valid store record/,
+    breaks: /not a valid store record/,
   },
   {
     name: "store without a record",

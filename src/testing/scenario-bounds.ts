@@ -17,6 +17,6 @@ export const statesMaxOf: Readonly<Record<ScenarioSize, number>> = {
  */
 export const quickBoundsOf: Readonly<Record<Exclude<ScenarioSize, "small">, ExploreOptions>> = {
   // `npm run test:deep` exhausts it.
-  medium: { statesMax: 2_000, preemptionsMax: 2 },
-  large: { statesMax: 5_000, preemptionsMax: 2 },
+  medium: { statesMax: 500, preemptionsMax: 2 },
+  large: { statesMax: 2_000, preemptionsMax: 2 },
 };

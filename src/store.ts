@@ -14,7 +14,7 @@ import type { EventStore, EventStoreOptions } from "./events/model/event-store.t
 import { checkOptions, type OptionNames } from "./format/known-options.ts";
 import { followLinks } from "./locks/naming/follow-path.ts";
 import type { PathLocks, PathLocksOptions } from "./locks/path/path-locks.ts";
-import { TablePathLocks } from "./locks/path/service.ts";
+import { TablePathLocks } from "./locks/path/table-path-locks.ts";
 import { joinOrLook } from "./part/part.ts";
 import { SharedParts } from "./part/shared-parts.ts";
 import { isUnwritable } from "./ports/disk-error.ts";

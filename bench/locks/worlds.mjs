@@ -7,7 +7,7 @@ import { openPathLocks, openStoreLock, Semaphore } from "../../dist/locks/index.
 import { InProcessLocks } from "../../dist/locks/semaphore/in-process.js";
 import { PortsSemaphore } from "../../dist/locks/semaphore/semaphore.js";
 import { createStoreLock } from "../../dist/locks/store/store-lock.js";
-import { TablePathLocks } from "../../dist/locks/path/service.js";
+import { TablePathLocks } from "../../dist/locks/path/table-path-locks.js";
 import { countingCalls } from "../counts.mjs";
 
 export const usersWorld = {

@@ -20,7 +20,7 @@ import {
   type StoreLock,
   type StoreLockOptions,
 } from "./store/store-lock.ts";
-import { TablePathLocks } from "./path/service.ts";
+import { TablePathLocks } from "./path/table-path-locks.ts";
 
 export type { BlockingLock, Hold, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
 export type { FollowedPath } from "./naming/follow-path.ts";

@@ -5,7 +5,7 @@
 import { parentOf } from "../durable/publish/directory.ts";
 import type { Ground } from "../durable/liveness/ground.ts";
 import type { PathHold } from "../locks/path/path-hold.ts";
-import { TablePathLocks } from "../locks/path/service.ts";
+import { TablePathLocks } from "../locks/path/table-path-locks.ts";
 
 /** Names are compared as they are: there is no tree to look at. */
 const nameKeys = {

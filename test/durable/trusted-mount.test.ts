@@ -4,7 +4,7 @@ import { Ground } from "../../src/durable/liveness/ground.ts";
 import { checkMount } from "../../src/durable/mount/mount-check.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { createStoreLock } from "../../src/locks/store/store-lock.ts";
-import { TablePathLocks } from "../../src/locks/path/service.ts";
+import { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import { InProcessLocks } from "../../src/locks/semaphore/in-process.ts";
 import { parseMountinfo, volumeAt } from "../../src/ports/node/disk/mount-table.ts";

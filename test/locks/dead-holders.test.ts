@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { startChild, type Child } from "../durable/child.ts";
 import { keep } from "./keep.ts";

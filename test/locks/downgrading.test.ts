@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 

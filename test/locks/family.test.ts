@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path/path-locks.ts";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;

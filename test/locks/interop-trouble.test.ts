@@ -5,7 +5,7 @@ import { mkdir, symlink, utimes } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { InteropTree } from "../../src/locks/interop/tree.ts";
-import { TablePathLocks } from "../../src/locks/path/service.ts";
+import { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { foreignLock, InteropSite, tokenAt } from "./interop-site.ts";

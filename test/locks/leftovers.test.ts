@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 

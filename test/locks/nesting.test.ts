@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { HoldfastError } from "../../src/errors.ts";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { RedoDraft } from "../../src/locks/redo/draft.ts";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { changedDisk } from "../sites/disks.ts";
 import { nextTurn, until } from "../waiting.ts";

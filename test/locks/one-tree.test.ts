@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { holdfastError } from "../../src/errors.ts";
 import { LockTable } from "../../src/locks/table/lock-table.ts";
-import { TablePathLocks } from "../../src/locks/path/service.ts";
+import { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { World } from "../sites/world.ts";

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isHoldfastError, type HoldfastErrorOf } from "../../src/errors.ts";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path/path-locks.ts";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { nextTurn, until } from "../waiting.ts";
 import { LocksWorld } from "../sites/path-locks.ts";
 import { keep } from "./keep.ts";

@@ -1,7 +1,7 @@
 // Receiving a transferred hold: whatever fails on the way, it is held or free, and its locks are
 // what they were.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { changedDisk } from "../sites/disks.ts";

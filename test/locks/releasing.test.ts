@@ -2,7 +2,7 @@
 // hold ends with it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";

@@ -1,7 +1,7 @@
 // An upgrade and its announcement in the table, which others take for a reason not to wait.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { changedDisk } from "../sites/disks.ts";
 import { until } from "../waiting.ts";

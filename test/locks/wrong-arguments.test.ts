@@ -2,7 +2,7 @@
 // wrong, and what is expected.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findLockRoot, openPathLocks, openStoreLock } from "../../src/locks/index.ts";
-import type { TablePathLocks } from "../../src/locks/path/service.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;

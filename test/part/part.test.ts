@@ -2,7 +2,7 @@
 // generations.
 import { expect, onTestFinished, test } from "vitest";
 import { Ground } from "../../src/durable/liveness/ground.ts";
-import { TablePathLocks } from "../../src/locks/path/service.ts";
+import { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { moveAside } from "../../src/part/aside.ts";
 import { Generations } from "../../src/part/generations.ts";
 import { Leases } from "../../src/part/leases.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Ground } from "../../src/durable/liveness/ground.ts";
-import { TablePathLocks } from "../../src/locks/path/service.ts";
+import { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";

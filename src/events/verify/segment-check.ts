@@ -8,7 +8,7 @@ import type { Findings, Spot } from "../../part/findings.ts";
 import type { History } from "./history.ts";
 import { decodeStrictly } from "./line-shape.ts";
 import { isRoom } from "../log/publish/preallocation.ts";
-import { piecesOf, type Piece } from "./pieces.ts";
+import { piecesOf, type Piece } from "./untrusted-lines.ts";
 import type { ChainedSegment } from "./published.ts";
 
 /**

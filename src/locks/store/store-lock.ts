@@ -18,7 +18,7 @@ import { checkExpectedStore } from "../../durable/publish/record-file.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { workUnder, type PathHold } from "../path/path-hold.ts";
-import { TablePathLocks } from "../path/service.ts";
+import { TablePathLocks } from "../path/table-path-locks.ts";
 
 export interface StoreLockOptions extends OpenOptions {
   /** Default 5_000. */

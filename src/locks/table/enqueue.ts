@@ -6,6 +6,7 @@ import { pathsOf } from "./claim.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { blockersOf, conflictsWith, findDeadlock, overtakenBy } from "./conflict.ts";
 import { deadlock } from "./describe.ts";
+import { dropDead } from "./drop-dead.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { TableRequest, TableState } from "./request.ts";
 
@@ -109,21 +110,6 @@ export async function waitForBlockers(
   // meanwhile.
   mustGoOn();
   if (await table.isOver(request.id)) throw droppedError(request);
-}
-
-/**
- * Judges the last of `blockers` at each poll, and all of them in a round or when the last one is
- * dead: the holders of one machine die and stop together. One append drops all that are dead.
- */
-async function dropDead(
-  table: LockTable,
-  blockers: readonly TableRequest[],
-  { isRound }: { readonly isRound: boolean },
-): Promise<void> {
-  const judged = isRound ? blockers : blockers.slice(-1);
-  const living = await table.judge(judged, { once: false });
-  if (!isRound && living.length === 0) await table.judge(blockers, { once: false });
-  await table.drop([]);
 }
 
 /**

@@ -17,7 +17,7 @@ import type { HolderState } from "../../durable/liveness/liveness-judge.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import { randomName } from "../../format/id.ts";
-import { findLeftovers, hasLiveHolds, removeLeftovers } from "./cleanup.ts";
+import { findLeftovers, hasLiveHolds, removeLeftovers } from "./leftovers.ts";
 import { HoldFiles } from "./hold-files.ts";
 import { findTree } from "../naming/lock-names.ts";
 import { applyRedo, emptyTrash, stuck } from "../redo/apply.ts";

@@ -7,7 +7,7 @@ import { replace } from "../../durable/publish/publish.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { LockRequest } from "../../locks/path/path-locks.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
-import { TablePathLocks } from "../../locks/path/service.ts";
+import { TablePathLocks } from "../../locks/path/table-path-locks.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { Chance } from "../processes/chance.ts";

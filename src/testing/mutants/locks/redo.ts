@@ -3,7 +3,7 @@
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import { removeTree } from "../../../durable/publish/directory.ts";
-import { findLeftovers } from "../../../locks/table/cleanup.ts";
+import { findLeftovers } from "../../../locks/table/leftovers.ts";
 import { LockTable } from "../../../locks/table/lock-table.ts";
 import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../../locks/redo/paths.ts";
 import type { Redo, RedoStep } from "../../../locks/redo/record.ts";

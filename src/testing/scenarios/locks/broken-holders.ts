@@ -8,7 +8,7 @@ import { LockTable } from "../../../locks/table/lock-table.ts";
 import type { PathHold } from "../../../locks/path/path-hold.ts";
 import type { AcquireManyOptions, LockRequest } from "../../../locks/path/path-locks.ts";
 import type { RedoDraft } from "../../../locks/redo/draft.ts";
-import type { TablePathLocks } from "../../../locks/path/service.ts";
+import type { TablePathLocks } from "../../../locks/path/table-path-locks.ts";
 import {
   actor,
   mustHold,

@@ -1,7 +1,7 @@
 // Scenarios of holds that change: upgraded, downgraded, passed on within a process, transferred, or
 // closed under their caller.
 import type { PathHold } from "../../../locks/path/path-hold.ts";
-import type { TablePathLocks } from "../../../locks/path/service.ts";
+import type { TablePathLocks } from "../../../locks/path/table-path-locks.ts";
 import {
   actor,
   mustHold,

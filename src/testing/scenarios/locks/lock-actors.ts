@@ -6,7 +6,7 @@ import type { Claim } from "../../../locks/table/claim.ts";
 import { conflictsWith } from "../../../locks/table/conflict.ts";
 import type { PathHold } from "../../../locks/path/path-hold.ts";
 import type { AcquireManyOptions, LockRequest } from "../../../locks/path/path-locks.ts";
-import { TablePathLocks, type TablePathLocksOptions } from "../../../locks/path/service.ts";
+import { TablePathLocks, type TablePathLocksOptions } from "../../../locks/path/table-path-locks.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";

@@ -2,7 +2,7 @@
 // that are paused past their lease, die, or are broken.
 import { isHoldfastError } from "../../../errors.ts";
 import type { PathHold } from "../../../locks/path/path-hold.ts";
-import type { TablePathLocks } from "../../../locks/path/service.ts";
+import type { TablePathLocks } from "../../../locks/path/table-path-locks.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import {

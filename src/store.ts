@@ -5,7 +5,7 @@ import { findCapabilities, type Capabilities } from "./doctor/capabilities.ts";
 import { Ground } from "./durable/liveness/ground.ts";
 import { ensureDirectory } from "./durable/publish/directory.ts";
 import { checkExpectedStore } from "./durable/publish/record-file.ts";
-import { decideStore, findStore, isThere, StoreLayout } from "./durable/store/store-record.ts";
+import { decideStore, findStore, findStoreAbove, isThere, StoreLayout } from "./durable/store/store-record.ts";
 import { checkTimeout } from "./durable/wait/deadline.ts";
 import { holdfastError } from "./errors.ts";
 import { LogEventStore } from "./events/log-store.ts";
@@ -13,6 +13,7 @@ import { createCodec } from "./events/erasure/erasure-codec.ts";
 import type { EventStore, EventStoreOptions } from "./events/model/event-store.ts";
 import { checkOptions, type OptionNames } from "./format/known-options.ts";
 import { followLinks } from "./locks/naming/follow-path.ts";
+import { mustBeDirectory } from "./locks/naming/lock-root.ts";
 import type { PathLocks, PathLocksOptions } from "./locks/path/path-locks.ts";
 import { TablePathLocks } from "./locks/path/table-path-locks.ts";
 import { joinOrLook } from "./part/part.ts";
@@ -29,7 +30,7 @@ import type { Ports } from "./ports/ports.ts";
 export interface StoreOptions extends OpenOptions {
   /** One lease for this process in this store. Default 30_000. */
   leaseMs?: number | undefined;
-  /** For every lock that a part waits for. Default 5_000. */
+  /** For every lock that a part waits for, such as the turn to write. Default 5_000. Path locks have a `timeoutMs` of their own. */
   lockTimeoutMs?: number | undefined;
   /** Default "fsync". */
   durability?: "fsync" | "none" | undefined;
@@ -134,6 +135,11 @@ export async function createStore(
  * INVALID_PATH for a directory that is a part of its own: its users would not find it in a store.
  */
 async function mustBeFree(disk: Disk, path: string): Promise<void> {
+  const around = await findStoreAbove(disk, path);
+  if (around !== undefined) {
+    const message = `${path} lies in the store ${around.directory}, so no store was made there. Use that one, or choose a directory outside.`;
+    throw holdfastError("INVALID_PATH", message, { path });
+  }
   for (const [trace, what] of [
     ["log.json", "an event log"],
     [".holdfast/names.json", "path locks"],
@@ -201,6 +207,7 @@ class DirectoryStore implements Store {
 
   async #openLocks(options: StoreLocksOptions): Promise<TablePathLocks> {
     const root = this.#layout.files;
+    await mustBeDirectory(this.#ground.ports.disk, root);
     try {
       await ensureDirectory(this.#ground.ports.disk, root);
       return await TablePathLocks.open(this.#ground, { ...options, root });

@@ -7,7 +7,7 @@ import { posix } from "node:path";
 import { parentOf } from "../durable/publish/directory.ts";
 import { Ground } from "../durable/liveness/ground.ts";
 import { GroundLayout } from "../durable/liveness/holder-record.ts";
-import { isStore, isThere } from "../durable/store/store-record.ts";
+import { isStore, isThere, StoreLayout } from "../durable/store/store-record.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { textOf } from "../format/decoding.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
@@ -113,6 +113,11 @@ async function chooseGround(kind: PartKind, { ports: { disk }, directory, ground
 }
 
 async function mustNotBeStore(disk: Disk, { what, room }: PartKind, path: string): Promise<void> {
+  const above = new StoreLayout(parentOf(path));
+  if ([above.ground, ...above.rooms].includes(path) && (await isStore(disk, above.directory))) {
+    const message = `${path} is a folder of the store ${above.directory}, and no ${what} can be made in it. Name the directory of the ${what}: ${above.directory}/${room}/main.`;
+    throw holdfastError("INVALID_PATH", message, { path });
+  }
   if (!(await isStore(disk, path))) return;
   const message =
     `${path} is a store, and no ${what} can be made in its own directory. ` +

@@ -354,3 +354,51 @@ describe.each([
     await writer.close();
   });
 });
+
+describe("a second lock table or log inside a store is refused", () => {
+  test("path locks below its tree, because the locks of the store reach there", async () => {
+    const directory = makeScratch();
+    const store = await open(directory);
+    await using _ = await (await store.locks()).acquire("sub", { mode: "tree" });
+    mkdirSync(join(directory, "files", "sub"), { recursive: true });
+    await expect(openPathLocks(join(directory, "files", "sub"))).rejects.toMatchObject({ code: "INVALID_PATH" });
+    expect(existsSync(join(directory, "files", "sub", ".holdfast"))).toBe(false);
+  });
+
+  test("a tree that is a symbolic link, by whose target the store would not be found", async () => {
+    const [directory, elsewhere] = [makeScratch(), makeScratch()];
+    symlinkSync(elsewhere, join(directory, "files"));
+    const store = await open(directory);
+    await expect(store.locks()).rejects.toMatchObject({ code: "INVALID_PATH" });
+    await expect(openPathLocks(directory)).rejects.toMatchObject({ code: "INVALID_PATH" });
+  });
+
+  test("a log in one of its own folders, and a store in the store", async () => {
+    const directory = makeScratch();
+    await (await open(directory)).events();
+    for (const folder of ["events", "ground", "files"])
+      await expect(openEvents(join(directory, folder))).rejects.toMatchObject({ code: "INVALID_PATH" });
+    await expect(openStore(join(directory, "files"))).rejects.toMatchObject({ code: "INVALID_PATH" });
+  });
+});
+
+test("no part of a store of a newer format is opened alone", async () => {
+  const directory = makeScratch();
+  const store = await openStore(directory);
+  await (await store.events()).append(sold);
+  await store.close();
+  const record = join(directory, "holdfast.json");
+  writeFileSync(record, asNewerFormat(readFileSync(record)));
+  await expect(openEvents(join(directory, "events", "main"))).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+  await expect(openPathLocks(directory)).rejects.toMatchObject({ code: "NEWER_FORMAT" });
+});
+
+test("a store that has lost its record keeps its locks, and gets the record back", async () => {
+  const directory = makeScratch();
+  const store = await open(directory);
+  await using _ = await (await store.locks()).acquire("p");
+  rmSync(join(directory, "holdfast.json"));
+  await using alone = await openPathLocks(join(directory, "files"));
+  expect(await alone.tryAcquire("p")).toBe(undefined);
+  expect((await open(directory)).id).toBe(store.id);
+});

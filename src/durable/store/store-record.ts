@@ -1,10 +1,12 @@
 // The record that makes a directory a store, and the names of what a store consists of.
+import { isHoldfastError } from "../../errors.ts";
 import { objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { decideRecord, findDecision } from "../publish/record-file.ts";
+import { parentOf } from "../publish/directory.ts";
+import { decideRecord, findDecision, findRecord } from "../publish/record-file.ts";
 import type { Staging } from "../publish/staging.ts";
 
 export interface StoreRecord {
@@ -35,6 +37,11 @@ export class StoreLayout {
     this.files = `${directory}/files`;
   }
 
+  /** All folders that a store keeps for itself. */
+  get rooms(): readonly string[] {
+    return ["events", "files", "handoff", "objects"].map((room) => `${this.directory}/${room}`);
+  }
+
   /** INVALID_NAME. */
   part(room: PartRoom, name: string): string {
     return `${this.directory}/${room}/${fileNameOf(name)}`;
@@ -53,10 +60,36 @@ export async function decideStore(staging: Staging, directory: string, proposal:
 
 /**
  * Whether `directory` is a store, as its file system says now. An old answer would let a process keep
- * locks of its own beside those of the store.
+ * locks of its own beside those of the store. A store that has lost its record is one by its ground
+ * and its rooms: `openStore` makes the record anew. NEWER_FORMAT.
  */
 export async function isStore(disk: Disk, directory: string): Promise<boolean> {
-  return await isThere(disk, new StoreLayout(directory).record);
+  const { record, ground, rooms } = new StoreLayout(directory);
+  if (await isThere(disk, record)) {
+    await mustKnowFormat(disk, record);
+    return true;
+  }
+  if (!(await isThere(disk, `${ground}/ground.json`))) return false;
+  for (const room of rooms) if (await isThere(disk, room)) return true;
+  return false;
+}
+
+/** The nearest directory above `path` that is a store; undefined when there is none. */
+export async function findStoreAbove(disk: Disk, path: string): Promise<StoreLayout | undefined> {
+  for (let at = path; at !== "/" && at.includes("/");) {
+    at = parentOf(at);
+    if (at !== "/" && (await isStore(disk, at))) return new StoreLayout(at);
+  }
+  return undefined;
+}
+
+/** A damaged record is told by those who open the store. */
+async function mustKnowFormat(disk: Disk, record: string): Promise<void> {
+  try {
+    await findRecord(disk, storeKind, record);
+  } catch (error) {
+    if (!isHoldfastError(error, "CORRUPT")) throw error;
+  }
 }
 
 /** Whether anything has this name now. */

@@ -1,7 +1,8 @@
 // The root that a path belongs to: the nearest directory above it that is a store or has path
 // locks. Makes nothing.
-import { parentOf } from "../../durable/publish/directory.ts";
-import { isStore, StoreLayout } from "../../durable/store/store-record.ts";
+import { isLink, parentOf } from "../../durable/publish/directory.ts";
+import { findStoreAbove, isStore, StoreLayout } from "../../durable/store/store-record.ts";
+import { holdfastError } from "../../errors.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { followLinks } from "./follow-path.ts";
 
@@ -49,13 +50,34 @@ export interface LockPlace {
   readonly isInStore: boolean;
 }
 
-/** Where the locks of `directory` are: a store has them in its ground, any other directory in `.holdfast`. */
+/**
+ * Where the locks of `directory` are: a store has them in its ground, any other directory in
+ * `.holdfast`. INVALID_PATH below the tree of a store: a second table there would let a second holder
+ * in.
+ */
 export async function findLockPlace(disk: Disk, directory: string): Promise<LockPlace> {
   const { path } = await followLinks(disk, directory);
   const store = (await isStore(disk, path)) ? path : await findStoreOfTree(disk, path);
+  if (store === undefined) await mustBeOutsideStores(disk, path);
   if (store === undefined) return { root: directory, ground: `${directory}/.holdfast`, isInStore: false };
   const { files, ground } = new StoreLayout(store);
+  await mustBeDirectory(disk, files);
   return { root: files, ground, isInStore: true };
+}
+
+async function mustBeOutsideStores(disk: Disk, path: string): Promise<void> {
+  const store = await findStoreAbove(disk, path);
+  if (store === undefined || !path.startsWith(`${store.files}/`)) return;
+  const inside = path.slice(store.files.length + 1);
+  const message = `${path} lies in the store ${store.directory}, whose locks reach it. Open the locks of the store, and lock the paths below "${inside}".`;
+  throw holdfastError("INVALID_PATH", message, { path });
+}
+
+/** INVALID_PATH when the tree of a store is a symbolic link: by its target another process would not find the store. */
+export async function mustBeDirectory(disk: Disk, files: string): Promise<void> {
+  if (!(await isLink(disk, files))) return;
+  const message = `${files} is a symbolic link, and processes that come by its target would not find the store. Put the directory itself there.`;
+  throw holdfastError("INVALID_PATH", message, { path: files });
 }
 
 /** The store whose tree of files `path` is. */

@@ -1,0 +1,151 @@
+// Settling a claim: done, to be tried again, or failed for good. Each ends with one rename of the ticket out of
+// the directory of the session that has claimed it. A session that was taken for dead finds no ticket there.
+import { holdfastError } from "../../errors.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import { encodeRecord, type RecordKind } from "../../format/record.ts";
+import { countOf, objectOf, textOf, wordOf } from "../../format/decoding.ts";
+import { parentOf } from "../../durable/publish/directory.ts";
+import { moveOnce, putIfAbsent } from "../../durable/publish/publish.ts";
+import type { Box } from "../box/box.ts";
+import { commit, commitDirectory, isSameCommit, type Committed, type LedgerEntry } from "../ledger/ledger.ts";
+import { attemptOf, formatTicketName, unrankedOf } from "../model/ticket-name.ts";
+import { enter } from "../publish/enter.ts";
+import type { Claim, Claimed } from "./claim.ts";
+
+export const noteOutcomes = ["retry", "fail", "lost", "expired", "mismatch"] as const;
+export type NoteOutcome = (typeof noteOutcomes)[number];
+
+/** What became of one attempt. */
+export interface Note {
+  readonly attempt: number;
+  readonly at: string;
+  readonly outcome: NoteOutcome;
+  readonly reason: string;
+  readonly holder: string;
+}
+
+export const noteKind: RecordKind<Note> = {
+  kind: "note",
+  decode: (value) => {
+    const { attempt, at, outcome, reason, holder } = objectOf(value);
+    return {
+      attempt: countOf(attempt),
+      at: textOf(at),
+      outcome: wordOf(outcome, noteOutcomes),
+      reason: textOf(reason),
+      holder: textOf(holder),
+    };
+  },
+};
+
+/** What a handler has made, beside its result. */
+export interface Outputs {
+  /** The directory in `staging` that they are in, with everything durable but the record. */
+  readonly staged: string;
+  readonly outputs: Committed["outputs"];
+  readonly sent: Committed["sent"];
+}
+
+/**
+ * Commits the result under the ticket's key, then archives the ticket. CLAIM_LOST when the claim was gone before.
+ * Returns what was committed: the result of another ticket, if that had the same key and was first.
+ */
+export async function acknowledge(
+  box: Box,
+  claim: Claimed,
+  result: unknown,
+  outputs: Outputs | undefined,
+): Promise<LedgerEntry> {
+  const { session, name, ticket } = claim;
+  mustStillHave(claim);
+  const path = box.layout.ledger(ticket.manifest.key, name.replays);
+  const committed: Committed = {
+    key: ticket.manifest.key,
+    id: name.id,
+    claims: name.claims,
+    holder: session.holder.id,
+    at: new Date(await box.nowMs()).toISOString(),
+    ...(result === undefined ? {} : { result }),
+    outputs: outputs?.outputs ?? [],
+    sent: outputs?.sent ?? [],
+  };
+  const entry =
+    outputs === undefined
+      ? await commitRecord(box, claim, path, committed)
+      : await commitDirectory(box, outputs.staged, path, committed);
+  if (entry === undefined) throw claimLost(claim);
+  const isOurs = isSameCommit(entry.committed, committed);
+  // Another claim of the same ticket has committed: this one was taken for dead before.
+  if (!isOurs && entry.committed.id === name.id) throw claimLost(claim);
+  await archive(box, claim, { isDuplicate: !isOurs });
+  return entry;
+}
+
+async function commitRecord(box: Box, claim: Claimed, path: string, committed: Committed): Promise<LedgerEntry> {
+  try {
+    // Of the session that has the claim, and not of the one that this process may have by now.
+    return await commit(box, claim.session.staging, path, committed);
+  } catch (error) {
+    if (claim.session.isOver) throw claimLost(claim, error);
+    throw error;
+  }
+}
+
+/** Without a sync: the ledger is the truth, and a ticket that comes back finds its entry there. */
+export async function archive(box: Box, claim: Claim, { isDuplicate = false } = {}): Promise<void> {
+  const directory = await box.ensure(box.layout.archive(await box.nowMs()));
+  const name = formatTicketName({ ...unrankedOf(claim.name), isDuplicate });
+  await moveOnce(box.disk, claim.path, `${directory}/${name}`);
+}
+
+/** Back to where consumers look, after `delayMs`. CLAIM_LOST. */
+export async function retryLater(box: Box, claim: Claimed, delayMs: number, reason: string): Promise<void> {
+  mustStillHave(claim);
+  await note(box, claim, "retry", reason);
+  const { priority, group } = claim.ticket.manifest;
+  const notBefore = new Date((await box.nowMs()) + delayMs);
+  if (!(await enter(box, claim.path, claim.name, { priority, ...(group === undefined ? {} : { group }), notBefore })))
+    throw claimLost(claim);
+}
+
+/** Back at once, and not counted as an attempt. False when the claim was gone: then it is back already. */
+export async function giveBack(box: Box, claim: Claimed): Promise<boolean> {
+  const { priority, group } = claim.ticket.manifest;
+  const name = { ...claim.name, forgiven: claim.name.forgiven + 1 };
+  return await enter(box, claim.path, name, { priority, ...(group === undefined ? {} : { group }) });
+}
+
+/** To the dead letters, with the reason. CLAIM_LOST. */
+export async function failForGood(box: Box, claim: Claim, outcome: NoteOutcome, reason: string): Promise<void> {
+  mustStillHave(claim);
+  await note(box, claim, outcome, reason);
+  const directory = await box.ensure(box.layout.error(await box.nowMs()));
+  if (!(await moveOnce(box.disk, claim.path, `${directory}/${formatTicketName(unrankedOf(claim.name))}`)))
+    throw claimLost(claim);
+  await box.sync(directory);
+}
+
+/** Before the ticket moves: a dead letter has a reason. */
+async function note(box: Box, { session, name }: Claim, outcome: NoteOutcome, reason: string): Promise<void> {
+  const { id } = session.holder;
+  const at = new Date(await box.nowMs()).toISOString();
+  const body: Note = { attempt: attemptOf(name), at, outcome, reason, holder: id };
+  const path = box.layout.note(name.id, String(name.claims));
+  await box.ensure(parentOf(path));
+  try {
+    await putIfAbsent(session.staging, path, encodeRecord(noteKind, body), { sync: box.isSynced, isPermanent: true });
+  } catch (error) {
+    if (session.isOver || hasErrno(error, "ENOENT")) throw claimLost({ name }, error);
+    throw error;
+  }
+}
+
+export function mustStillHave({ session, name }: Pick<Claim, "session" | "name">): void {
+  if (session.isOver) throw claimLost({ name }, session.signal.reason);
+}
+
+export function claimLost({ name }: Pick<Claim, "name">, cause?: unknown): Error {
+  const attempt = attemptOf(name);
+  const message = `The claim of ticket ${name.id} (attempt ${attempt}) is gone: this process was silent for its lease, and the ticket went back. Leave it to the process that has it now.`;
+  return holdfastError("CLAIM_LOST", message, { id: name.id, attempt }, cause);
+}

@@ -51,6 +51,16 @@ export function hasErrno(error: unknown, ...names: readonly string[]): boolean {
   return errno !== undefined && names.includes(errno);
 }
 
+/** What `look` gives; undefined when nothing is there, or when it went away meanwhile. */
+export async function findIfThere<T>(look: Promise<T>): Promise<T | undefined> {
+  try {
+    return await look;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) return undefined;
+    throw error;
+  }
+}
+
 /** True when nothing can be written here now: no permission, a read-only mount, a full disk. What was asked for did not happen. */
 export function isUnwritable(error: unknown): boolean {
   return isHoldfastError(error, "NO_PERMISSION", "DISK_FULL");

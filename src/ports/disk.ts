@@ -39,6 +39,15 @@ export interface CreateFileOptions {
   readonly isForDirectory?: boolean | undefined;
 }
 
+export interface OpenFileOptions {
+  /**
+   * Only with "read", for a large file that is read from end to end: through the page cache and with read-ahead,
+   * also on NFS. There the server may lend the file to this machine, and another machine that links, renames or
+   * removes it may wait until this one answers. So only for files that no protocol links or renames any more.
+   */
+  readonly isBulk?: boolean | undefined;
+}
+
 export interface Disk {
   /** Found once, when the disk was opened. */
   readonly volume: Volume;
@@ -65,7 +74,7 @@ export interface Disk {
    * "read": existing, for reading. "write": existing, for reading and writing. "create": made by this call (EEXIST otherwise), for both.
    * Windows: opened with all share modes, so that others may rename and delete it.
    */
-  open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile>;
+  open(path: string, mode: "read" | "write" | "create", options?: OpenFileOptions): Promise<DiskFile>;
 
   /**
    * Gives an existing file a second name, if that name is free: EEXIST otherwise, ENOENT when `from` or the directory of `to` is gone.
@@ -93,8 +102,17 @@ export interface Disk {
   /** The names in a directory, in no order. May be an old answer on a network mount. TOO_LARGE beyond a million names. */
   list(path: string): Promise<string[]>;
 
+  /**
+   * At most `count` of the names in a directory, in no order, without reading the others: for a directory that
+   * may be long. Fewer only when there are no more. May be an old answer on a network mount.
+   */
+  listSome(path: string, count: number): Promise<string[]>;
+
   /** May be an old answer on a network mount: never a look that safety depends on. */
   stat(path: string): Promise<FileStat>;
+
+  /** The same, or undefined when nothing is there (ENOENT, ENOTDIR) or it went away meanwhile (ESTALE). */
+  findStat(path: string): Promise<FileStat | undefined>;
 
   /**
    * What is there now: a `stat` that the file system itself answers. On a network mount the

@@ -4,7 +4,7 @@
 // content, which is a look, and so waits here.
 import type { Clock } from "./clock.ts";
 import { isOutage } from "./disk-error.ts";
-import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "./disk.ts";
+import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volume } from "./disk.ts";
 
 /** So long a server may be away before whoever looks is told: longer than a restart, or than a cable that was pulled and put back. */
 const outageMsMax = 60_000;
@@ -38,8 +38,14 @@ class PatientDisk implements Disk {
   list(path: string): Promise<string[]> {
     return this.#look(() => this.#disk.list(path));
   }
+  listSome(path: string, count: number): Promise<string[]> {
+    return this.#look(() => this.#disk.listSome(path, count));
+  }
   stat(path: string): Promise<FileStat> {
     return this.#look(() => this.#disk.stat(path));
+  }
+  findStat(path: string): Promise<FileStat | undefined> {
+    return this.#look(() => this.#disk.findStat(path));
   }
   look(path: string): Promise<FileStat> {
     return this.#look(() => this.#disk.look(path));
@@ -57,8 +63,8 @@ class PatientDisk implements Disk {
   syncDirectory(path: string): Promise<void> {
     return this.#look(() => this.#disk.syncDirectory(path));
   }
-  open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {
-    const open = (): Promise<DiskFile> => this.#disk.open(path, mode);
+  open(path: string, mode: "read" | "write" | "create", options?: OpenFileOptions): Promise<DiskFile> {
+    const open = (): Promise<DiskFile> => this.#disk.open(path, mode, options);
     return mode === "create" ? open() : this.#look(open);
   }
 

@@ -117,6 +117,15 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
         await file.close();
       });
 
+      it("reads in bulk what it reads otherwise, and only what is there", async () => {
+        await create(at("a"), "0123456789");
+        const file = await disk.open(at("a"), "read", { isBulk: true });
+        expect(textOf(await file.read(0, 100))).toBe("0123456789");
+        expect(["EBADF", "EPERM"]).toContain(await failure(file.write(0, bytesOf("x"))));
+        await file.close();
+        expect(await failure(disk.open(at("missing"), "read", { isBulk: true }))).toBe("ENOENT");
+      });
+
       it("writes all bytes at any offset and keeps those around them", async () => {
         const file = await disk.open(at("a"), "create");
         await file.write(0, bytesOf("0123456789"));
@@ -309,6 +318,18 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
         expect(await failure(disk.list(at("a")))).toBe("ENOTDIR");
       });
 
+      it("list as many names as are asked for, each once, and fewer only when there are no more", async () => {
+        const names = Array.from({ length: 40 }, (_, i) => `name-${i}`);
+        for (const name of names) await create(at(name), "");
+        const some = await disk.listSome(root, 7);
+        expect(new Set(some).size).toBe(7);
+        expect(names).toEqual(expect.arrayContaining(some));
+        for (const count of [40, 1000]) expect((await disk.listSome(root, count)).sort()).toEqual([...names].sort());
+        expect(await disk.listSome(root, 0)).toEqual([]);
+        expect(await failure(disk.listSome(at("missing"), 7))).toBe("ENOENT");
+        expect(await failure(disk.listSome(at("name-0"), 7))).toBe("ENOTDIR");
+      });
+
       it("can be synced: ENOENT when missing", async () => {
         await disk.mkdir(at("d"));
         await disk.syncDirectory(at("d"));
@@ -339,6 +360,15 @@ export function describeDiskContract(name: string, makeDisk: () => Promise<{ dis
         await file.write(0, bytesOf("x"));
         await file.close();
         expect((await disk.stat(at("a"))).mtimeMs).toBeGreaterThanOrEqual(before.mtimeMs);
+      });
+    });
+
+    describe("findStat", () => {
+      it("tells what stat tells, and undefined of a name that is missing or lies below a file", async () => {
+        await create(at("a"), "12345");
+        for (const path of [at("a"), root]) expect(await disk.findStat(path)).toEqual(await disk.stat(path));
+        for (const path of [at("missing"), at("missing", "b"), at("a", "b")])
+          expect(await disk.findStat(path)).toBeUndefined();
       });
     });
 

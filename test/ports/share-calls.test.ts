@@ -1,5 +1,5 @@
 // Which calls are used on which share. What they are for, that no server delegates a file and no client remembers an absence, only real ones show: `npm run test:shares`.
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, constants, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
@@ -8,6 +8,7 @@ import { nfsCalls, openingDirectories } from "../../src/ports/node/disk/nfs-call
 import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
 import { believingListings, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
+import type { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { asOrdinaryUser, makeScratch } from "./scratch.ts";
 
 const share = (type: string, ...mountOptions: string[]): Volume => ({ kind: "network", type, mountOptions });
@@ -30,6 +31,10 @@ function rememberingCalls(
       const fd = await pooledCalls.open(path, flags, mode);
       forget("open", path);
       return fd;
+    },
+    openBulk: async (path) => {
+      mustNotRemember(path);
+      return await pooledCalls.openBulk(path);
     },
     hasName: async (path, isWanted) => {
       asked.push("list");
@@ -58,6 +63,21 @@ describe("the calls for a share", () => {
       expect(callsFor(share("nfs", ...options), "linux")).not.toBe(pooledCalls);
     }
   });
+
+  it.runIf(process.platform === "linux")(
+    "read in bulk through the page cache, and nothing else, on NFS 4",
+    async () => {
+      const path = join(makeScratch(), "large");
+      writeFileSync(path, "x");
+      const disk = new NodeDisk(share("nfs4"), nfsCalls);
+      for (const isBulk of [true, false]) {
+        const file = (await disk.open(path, "read", { isBulk })) as NodeFile;
+        const flags = /flags:\s+([0-7]+)/.exec(readFileSync(`/proc/self/fdinfo/${file.fd}`, "utf8"))?.[1];
+        expect((Number.parseInt(flags ?? "", 8) & constants.O_DIRECT) === 0).toBe(isBulk);
+        await file.close();
+      }
+    },
+  );
 
   it.runIf(process.platform === "linux")(
     "open a directory as ever, which cannot be opened for direct I/O",
@@ -94,6 +114,8 @@ describe.each([
     absent.add(at("made"));
     await calls.close(await calls.open(at("made"), "r"));
     expect(asked).toEqual(["open", how, "open"]);
+    absent.add(at("made"));
+    await calls.close(await calls.openBulk(at("made")));
     asked.length = 0;
     await calls.close(await calls.open(at("made"), "r+"));
     expect(asked).toEqual(["open"]);
@@ -163,7 +185,7 @@ describe("a stale handle", () => {
     };
     const disk = new NodeDisk(share("nfs4"), {
       ...pooledCalls,
-      list: (path, namesMax) => (staleOnce(), pooledCalls.list(path, namesMax)),
+      listSome: (path, count) => (staleOnce(), pooledCalls.listSome(path, count)),
       fsync: async (fd) => (staleOnce(), pooledCalls.fsync(fd)),
     });
     expect(await disk.list(root)).toEqual([]);

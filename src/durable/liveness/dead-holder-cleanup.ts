@@ -1,6 +1,5 @@
 // Remains: what the dead have left on a ground, and in which order it goes.
 import { isId } from "../../format/id.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { removeDirectory, unlinkIfThere } from "../publish/directory.ts";
@@ -76,9 +75,10 @@ export class DeadHolderCleanup {
   async #isOld(staging: Staging, id: string): Promise<boolean> {
     return await withProbe(staging, async (probe) => {
       // In this order: his directory is there before his beat.
-      const beat = await this.#findStat(this.layout.beat(id));
-      const temp = await this.#findStat(this.layout.temp(id));
-      const now = await this.#findStat(probe);
+      const { disk } = this.ports;
+      const beat = await disk.findStat(this.layout.beat(id));
+      const temp = await disk.findStat(this.layout.temp(id));
+      const now = await disk.findStat(probe);
       const stamps = this.stampsOf(temp, beat).map(({ mtimeMs }) => mtimeMs);
       return now !== undefined && stamps.length > 0 && now.mtimeMs - Math.max(...stamps) > unjoinedMsMax;
     });
@@ -91,14 +91,5 @@ export class DeadHolderCleanup {
   protected stampsOf(temp: FileStat | undefined, beat: FileStat | undefined): FileStat[] {
     const isBeingMade = beat?.size === 0 && temp !== undefined;
     return [temp, isBeingMade ? undefined : beat].filter((stat) => stat !== undefined);
-  }
-
-  async #findStat(path: string): Promise<FileStat | undefined> {
-    try {
-      return await this.ports.disk.stat(path);
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
-      throw error;
-    }
   }
 }

@@ -4,7 +4,6 @@ import { encodeBeat } from "../../format/beat.ts";
 import { makeId } from "../../format/id.ts";
 import { encodeRecord } from "../../format/record.ts";
 import { packageVersion } from "../../format/version.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { DiskFile } from "../../ports/disk.ts";
 import { elapsedMs, type Beating, type BeatTimes } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
@@ -159,13 +158,9 @@ export class HolderSession {
     if (await disk.canOpen(this.#layout.deathRecord(id))) return "others took it for dead";
     // Elsewhere an absence may be an old answer, and must not end a life.
     if (disk.volume.kind !== "local") return undefined;
-    try {
-      const { identity } = await disk.stat(this.#layout.beat(id));
-      return beatIdentity === "" || identity === beatIdentity ? undefined : "its heartbeat file was replaced";
-    } catch (error) {
-      if (hasErrno(error, "ENOENT")) return "its heartbeat file was deleted";
-      throw error;
-    }
+    const beat = await disk.findStat(this.#layout.beat(id));
+    if (beat === undefined) return "its heartbeat file was deleted";
+    return beatIdentity === "" || beat.identity === beatIdentity ? undefined : "its heartbeat file was replaced";
   }
 
   /** Ends it cleanly: nothing of it is left for others to judge. */

@@ -1,6 +1,5 @@
 // How far the log is published, as the log itself says; and what to say when it does not.
 import { slotNumberMax } from "../../format/name.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { LogMode } from "../model/event-store.ts";
@@ -58,12 +57,7 @@ async function findLocal(place: LogFiles, findings: Findings): Promise<Published
 
 /** An empty one is how it is made. */
 async function reportTorn(disk: Disk, path: string, findings: Findings): Promise<void> {
-  let size = 0;
-  try {
-    ({ size } = await disk.stat(path));
-  } catch (error) {
-    if (!hasErrno(error, "ENOENT", "ENOTDIR")) throw error;
-  }
+  const size = (await disk.findStat(path))?.size ?? 0;
   if (size === 0) return;
   const what = "The head is torn or altered, so all valid lines count, as after a power cut.";
   findings.leftover({ path }, what, "Nothing: the next append writes it anew.");

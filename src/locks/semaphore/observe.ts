@@ -1,6 +1,6 @@
 // One look at the name of a lock: whether something is there, what it says, and how to recognise it at the next look.
 import { hasErrno } from "../../ports/disk-error.ts";
-import type { Disk } from "../../ports/disk.ts";
+import type { Disk, FileStat } from "../../ports/disk.ts";
 import { contentsOf, type Contents } from "./contents.ts";
 import { lockFileBytesMax, parseLockRecord, type LockRecord } from "./lock-file.ts";
 
@@ -66,7 +66,7 @@ async function lookAtRecord(disk: Disk, path: string, form: LockForm): Promise<T
   const recordPath = recordPathOf(path, form);
   const taken = takenBy(form, await disk.readFile(recordPath, lockFileBytesMax));
   if (taken.record?.token !== undefined || taken.contents === "data") return taken;
-  return { ...taken, signature: `${taken.signature}@${await stampOf(disk, recordPath)}` };
+  return { ...taken, signature: `${taken.signature}@${stampOf(await disk.stat(recordPath))}` };
 }
 
 /** What a lock of ours looks like that has exactly these bytes. */
@@ -123,15 +123,10 @@ async function describeUnread(disk: Disk, path: string, form: LockForm, error: u
 
 /** For what has no content that could be compared. */
 async function describeByStat(disk: Disk, path: string, form: LockForm): Promise<Observation> {
-  try {
-    return { kind: "taken", form, signature: `${form}?${await stampOf(disk, path)}` };
-  } catch (error) {
-    if (hasErrno(error, "ENOENT")) return free;
-    throw error;
-  }
+  const stat = await disk.findStat(path);
+  return stat === undefined ? free : { kind: "taken", form, signature: `${form}?${stampOf(stat)}` };
 }
 
-async function stampOf(disk: Disk, path: string): Promise<string> {
-  const { identity, size, mtimeMs } = await disk.stat(path);
+function stampOf({ identity, size, mtimeMs }: FileStat): string {
   return `${identity}:${size}:${mtimeMs}`;
 }

@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import type { Disk } from "../../ports/disk.ts";
+import type { Disk, FileStat } from "../../ports/disk.ts";
 import type { LockForm } from "./observe.ts";
 
 // What is made beside the lock has a longer name: `.guard`, or `.` and 26 digits and `.tmp`.
@@ -28,7 +28,7 @@ export async function resolveLockPath(disk: Disk, path: string): Promise<string>
   for (let links = 0; links < linksMax; links++) {
     try {
       const real = await disk.realPath(at);
-      return checkName(real, await kindOf(disk, real));
+      return checkName(real, (await disk.findStat(real))?.kind);
     } catch (error) {
       if (!hasErrno(error, "ENOENT")) throw explainPath(error, path);
     }
@@ -36,7 +36,7 @@ export async function resolveLockPath(disk: Disk, path: string): Promise<string>
     const directory = await realParent(disk, at, path);
     const here = `${directory === "/" ? "" : directory}/${posix.basename(at)}`;
     const target = await findLinkTarget(disk, here);
-    if (target === undefined) return checkName(here, "nothing");
+    if (target === undefined) return checkName(here, undefined);
     at = posix.resolve(directory, target);
   }
   throw invalid(path, "its symbolic links lead in a circle");
@@ -69,16 +69,7 @@ async function findLinkTarget(disk: Disk, path: string): Promise<string | undefi
   }
 }
 
-async function kindOf(disk: Disk, path: string): Promise<"file" | "directory" | "other" | "nothing"> {
-  try {
-    return (await disk.stat(path)).kind;
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ESTALE")) return "nothing";
-    throw error;
-  }
-}
-
-function checkName(path: string, kind: "file" | "directory" | "other" | "nothing"): string {
+function checkName(path: string, kind: FileStat["kind"] | undefined): string {
   // To open a pipe would wait for somebody who writes into it.
   if (kind === "other") throw invalid(path, "it is neither a file nor a directory");
   const name = posix.basename(path);

@@ -1,5 +1,5 @@
 // A disk that lives in this process and ends with it, so that `memory:` runs the same code as a directory.
-import { diskError, hasErrno } from "../disk-error.ts";
+import { diskError, findIfThere, hasErrno } from "../disk-error.ts";
 import type { Disk } from "../disk.ts";
 import { MemoryFile } from "./file.ts";
 import { statOf, Tree, type Place } from "./tree.ts";
@@ -59,8 +59,14 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
     async list(path) {
       return [...tree.directory(path, "list").entries.keys()];
     },
+    async listSome(path, count) {
+      return [...tree.directory(path, "list").entries.keys()].slice(0, count);
+    },
     async stat(path) {
       return statOf(tree.nodeAt(path, "stat"));
+    },
+    findStat(path) {
+      return findIfThere(this.stat(path));
     },
     async look(path) {
       return statOf(tree.nodeAt(path, "look"));

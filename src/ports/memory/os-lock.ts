@@ -186,12 +186,7 @@ class MemoryLockFile implements OsLockFile {
 
   async #bearsName(): Promise<boolean> {
     const { disk, path } = this.#parts;
-    try {
-      return (await disk.stat(path)).identity === this.#opened.identity;
-    } catch (error) {
-      if (hasErrno(error, "ENOENT", "ENOTDIR")) return false;
-      throw error;
-    }
+    return (await disk.findStat(path))?.identity === this.#opened.identity;
   }
 
   #cancel(reason: unknown): void {

@@ -1,5 +1,5 @@
 // The simulated disk as one process sees it through its machine: every call parks, and may end in each of the ways that the quirks allow.
-import { diskError, hasErrno } from "../../ports/disk-error.ts";
+import { diskError, findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk, FileStat } from "../../ports/disk.ts";
 import { statOf, type FileNode } from "../../ports/memory/tree.ts";
 import { durability, type Park, type Touch } from "./call.ts";
@@ -210,7 +210,11 @@ export class SimDisk implements Disk {
   }
 
   async list(path: string): Promise<string[]> {
-    return await this.#do({
+    return await this.listSome(path, Infinity);
+  }
+
+  async listSome(path: string, count: number): Promise<string[]> {
+    const names = await this.#do({
       name: "list",
       detail: path,
       touches: [this.#looks(path)],
@@ -227,6 +231,7 @@ export class SimDisk implements Disk {
         return names === undefined ? undefined : { answer: [...names] };
       },
     });
+    return names.slice(0, count);
   }
 
   async stat(path: string): Promise<FileStat> {
@@ -241,6 +246,10 @@ export class SimDisk implements Disk {
         return old === undefined ? undefined : { answer: statOf(old) };
       },
     });
+  }
+
+  async findStat(path: string): Promise<FileStat | undefined> {
+    return await findIfThere(this.stat(path));
   }
 
   async look(path: string): Promise<FileStat> {

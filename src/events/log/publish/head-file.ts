@@ -125,14 +125,8 @@ export class HeadFile {
   async #forgetReplaced(): Promise<void> {
     const open = this.#open;
     if (open === undefined) return;
-    const identity = await this.#disk.stat(this.#path).then(
-      (stat) => stat.identity,
-      (error: unknown) => {
-        if (!hasErrno(error, "ENOENT")) throw error;
-        return undefined;
-      },
-    );
-    if (identity === open.identity || this.#open !== open) return;
+    const found = await this.#disk.findStat(this.#path);
+    if (found?.identity === open.identity || this.#open !== open) return;
     this.#open = undefined;
     await open.file.close();
   }

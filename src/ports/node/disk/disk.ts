@@ -1,8 +1,8 @@
 // The real disk: each operation of the contract by the calls of Node.
 import { dirname } from "node:path";
 import { holdfastError } from "../../../errors.ts";
-import { diskError } from "../../disk-error.ts";
-import type { CreateFileOptions, Disk, DiskFile, FileStat, Volume } from "../../disk.ts";
+import { diskError, findIfThere } from "../../disk-error.ts";
+import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volume } from "../../disk.ts";
 import { fitDirectory } from "../directory-rights.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, type FileCalls } from "./file-calls.ts";
@@ -72,8 +72,10 @@ export class NodeDisk implements Disk {
     return attempt("open", path, () => this.#withFreshHandle(path, async () => this.#calls.isThere(path)));
   }
 
-  async open(path: string, mode: "read" | "write" | "create"): Promise<DiskFile> {
-    const open = async (): Promise<number> => this.#calls.open(path, flagsOf[mode]);
+  async open(path: string, mode: "read" | "write" | "create", options: OpenFileOptions = {}): Promise<DiskFile> {
+    const isBulk = options.isBulk === true && mode === "read";
+    const open = async (): Promise<number> =>
+      isBulk ? this.#calls.openBulk(path) : this.#calls.open(path, flagsOf[mode]);
     const fd = await attempt("open", path, () => (mode === "create" ? open() : this.#withFreshHandle(path, open)));
     return new NodeFile(path, fd, this.#calls);
   }
@@ -99,16 +101,24 @@ export class NodeDisk implements Disk {
   }
 
   async list(path: string): Promise<string[]> {
-    const list = async (): Promise<string[] | undefined> => this.#calls.list(path, namesMax);
-    const names = await attempt("list", path, () => this.#withFreshHandle(path, list));
-    if (names !== undefined) return names;
+    const names = await this.listSome(path, namesMax + 1);
+    if (names.length <= namesMax) return names;
     const message = `list ${path}: more than ${namesMax} names`;
     throw holdfastError("TOO_LARGE", message, { limit: namesMax, actual: namesMax + 1 });
+  }
+
+  async listSome(path: string, count: number): Promise<string[]> {
+    const list = async (): Promise<string[]> => this.#calls.listSome(path, count);
+    return attempt("list", path, () => this.#withFreshHandle(path, list));
   }
 
   async stat(path: string): Promise<FileStat> {
     const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.stat(path));
     return attempt("stat", path, () => this.#withFreshHandle(path, look));
+  }
+
+  async findStat(path: string): Promise<FileStat | undefined> {
+    return findIfThere(this.stat(path));
   }
 
   async look(path: string): Promise<FileStat> {

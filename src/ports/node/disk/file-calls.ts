@@ -10,6 +10,8 @@ type Answer<T> = T | Promise<T>;
 export interface FileCalls {
   /** `mode` is for a file that this call makes. */
   open(path: string, flags: string | number, mode?: number): Answer<number>;
+  /** For reading a large file: through the page cache and with read-ahead, on every file system. */
+  openBulk(path: string): Answer<number>;
   close(fd: number): Answer<void>;
   /** May do less than asked, like the system call. */
   read(fd: number, into: Uint8Array, position: number): Answer<number>;
@@ -37,8 +39,8 @@ export interface FileCalls {
   unlink(path: string): Answer<void>;
   mkdir(path: string): Answer<void>;
   rmdir(path: string): Answer<void>;
-  /** Undefined when there are more than `namesMax`; so a directory without end never fills the memory. */
-  list(path: string, namesMax: number): Answer<string[] | undefined>;
+  /** At most `count` names; so a directory without end never fills the memory. */
+  listSome(path: string, count: number): Answer<string[]>;
   /** Whether a name in the directory is the wanted one. Read page by page, however many there are. */
   hasName(path: string, isWanted: (name: string) => boolean): Answer<boolean>;
 }
@@ -80,6 +82,7 @@ function openBlocking(path: string, flags: string | number, mode = fileMode): nu
 /** Never blocks the event loop: on a share one call was measured to hang for 14 s. */
 export const pooledCalls: FileCalls = {
   open: openPooled,
+  openBulk: (path) => openPooled(path, "r"),
   close: promisify(fs.close),
   read: async (fd, into, position) => (await promisify(fs.read)(fd, into, 0, into.length, position)).bytesRead,
   write: async (fd, from, position) => (await promisify(fs.write)(fd, from, 0, from.length, position)).bytesWritten,
@@ -112,12 +115,19 @@ export const pooledCalls: FileCalls = {
   unlink: promisify(fs.unlink),
   mkdir: (path) => promisify(fs.mkdir)(path),
   rmdir: (path) => promisify(fs.rmdir)(path),
-  async list(path, namesMax) {
+  async listSome(path, count) {
     const names: string[] = [];
-    for await (const entry of await fs.promises.opendir(path, { bufferSize: namesPerCall })) {
-      if (names.push(entry.name) > namesMax) return undefined;
+    const directory = await fs.promises.opendir(path, bufferFor(count));
+    try {
+      for (let left = count; left > 0; left--) {
+        const entry = await directory.read();
+        if (entry === null) break;
+        names.push(entry.name);
+      }
+      return names;
+    } finally {
+      await directory.close();
     }
-    return names;
   },
   async hasName(path, isWanted) {
     for await (const { name } of await fs.promises.opendir(path, { bufferSize: namesPerCall }))
@@ -125,6 +135,10 @@ export const pooledCalls: FileCalls = {
     return false;
   },
 };
+
+function bufferFor(count: number): { readonly bufferSize: number } {
+  return { bufferSize: Math.min(Math.max(count, 1), namesPerCall) };
+}
 
 /** What Node itself does not take for absence: a file where a directory should be. */
 function withoutAbsence<T>(look: () => T | undefined): T | undefined {
@@ -146,6 +160,7 @@ const blockingBytesMax = 256 * 1024;
 /** Two to three times as fast as the pool for small operations on a local disk; what waits for the device goes to the pool all the same. */
 export const blockingCalls: FileCalls = {
   open: openBlocking,
+  openBulk: (path) => openBlocking(path, "r"),
   close: (fd) => fs.closeSync(fd),
   read: (fd, into, position) =>
     into.length > blockingBytesMax
@@ -173,12 +188,14 @@ export const blockingCalls: FileCalls = {
   unlink: (path) => fs.unlinkSync(path),
   mkdir: (path) => fs.mkdirSync(path),
   rmdir: (path) => fs.rmdirSync(path),
-  list(path, namesMax) {
-    const directory = fs.opendirSync(path, { bufferSize: namesPerCall });
+  listSome(path, count) {
+    const names: string[] = [];
+    const directory = fs.opendirSync(path, bufferFor(count));
     try {
-      const names: string[] = [];
-      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
-        if (names.push(entry.name) > namesMax) return undefined;
+      for (let left = count; left > 0; left--) {
+        const entry = directory.readSync();
+        if (entry === null) break;
+        names.push(entry.name);
       }
       return names;
     } finally {

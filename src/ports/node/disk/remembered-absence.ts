@@ -22,6 +22,14 @@ export function believingNoAbsence(calls: FileCalls, renew: Renewal): FileCalls 
         return await calls.open(path, flags, mode);
       }
     },
+    openBulk: async (path) => {
+      try {
+        return await calls.openBulk(path);
+      } catch (error) {
+        if (!isAbsence(error) || !(await renew(path, wary))) throw error;
+        return await calls.openBulk(path);
+      }
+    },
     look: (path) => lookAnew(wary, path),
   };
   return wary;

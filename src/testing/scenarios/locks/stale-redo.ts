@@ -1,6 +1,5 @@
 // Scenarios of redo on a share whose client gives old answers, or whose server does not know a handle: what is committed happens, and nothing else does.
 import { createUniqueFile } from "../../../durable/publish/unique-file.ts";
-import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
@@ -292,10 +291,7 @@ function remembered(name: string, { about, claims, fill, meanwhile, told, option
         machine: "m2",
         prepare: async ({ ports }) => {
           const locks = await openLocks(ports, options);
-          for (const path of ["d", "d/new"])
-            await ports.disk.stat(`${root}/${path}`).catch((error: unknown) => {
-              if (!hasErrno(error, "ENOENT")) throw error;
-            });
+          for (const path of ["d", "d/new"]) await ports.disk.findStat(`${root}/${path}`);
           return locks;
         },
         run: async (context, locks) => {

@@ -22,6 +22,9 @@ export interface OpenOptions {
   id?: string | undefined;
 }
 
+/** Bytes going in. A Node Readable and a web ReadableStream are async iterables. */
+export type Body = string | Uint8Array | AsyncIterable<Uint8Array>;
+
 /** Something that is owned until it is released or lost. */
 export interface Hold extends AsyncDisposable {
   /** Aborts, with a LOCK_LOST error as its reason, as soon as this process knows that it no longer owns. */

@@ -6,7 +6,7 @@ import { isId } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { ensureDirectory } from "../publish/directory.ts";
+import { ensureDirectory, removeDirectory } from "../publish/directory.ts";
 import { GroundLayout, holderKind, type HolderRecord } from "./holder-record.ts";
 import { HolderSession, type HolderSessionOptions } from "./holder-session.ts";
 import { decideRecord, findDecision, findRecord, mustBeMeant } from "../publish/record-file.ts";
@@ -202,6 +202,14 @@ export class Ground implements AsyncDisposable {
     }
     await this.#remains.remove(this.staging, own, dead);
     return dead;
+  }
+
+  async settle(id: string): Promise<boolean> {
+    if (id === this.#ownId && this.#life?.isOver === false) return false;
+    if ((await this.stateOf(id)) !== "dead") return false;
+    const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
+    if (holder !== undefined) await this.#remains.bury(holder);
+    return await removeDirectory(this.ports.disk, this.layout.temp(id));
   }
 
   async close(): Promise<void> {

@@ -7,6 +7,11 @@ import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
 import { SharedSync } from "../../durable/publish/shared-sync.ts";
 import { makeId } from "../../format/id.ts";
 import type { Disk } from "../../ports/disk.ts";
+import { RollingChain } from "../../durable/chain/rolling-chain.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { objectOf, textOf } from "../../format/decoding.ts";
+import { randomName } from "../../format/id.ts";
+import type { RecordKind } from "../../format/record.ts";
 import { BoxLayout } from "./layout.ts";
 
 /** How long the offset between the server's clock and the monotonic one is believed. */
@@ -26,6 +31,7 @@ export class Box {
   readonly #permanent = new Map<string, Promise<void>>();
   /** Directories of this process: made once in a session, and never again in it. */
   readonly #own = new Map<string, Promise<void>>();
+  readonly #lanes = new Map<number, Promise<RollingChain<LaneOrder>>>();
   #offset: { readonly ms: number; readonly foundAtMs: number } | undefined;
 
   constructor(ground: Ground, directory: string, { isSynced = true }: BoxOptions = {}) {
@@ -88,6 +94,40 @@ export class Box {
   }
 
   /**
+   * The next place in the order of a lane: higher than that of every ticket that was published before. A
+   * place that is won and not used does no harm.
+   */
+  async nextInLane(lane: number): Promise<number> {
+    const order = await this.#openLane(lane);
+    for (;;) {
+      const last = randomName(this.ground.ports.random.bytes(16));
+      try {
+        const entry = await order.append(last, () => ({ last }));
+        if (entry !== undefined) return entry.number;
+      } catch (error) {
+        if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      }
+    }
+  }
+
+  async #openLane(lane: number): Promise<RollingChain<LaneOrder>> {
+    let opened = this.#lanes.get(lane);
+    if (opened === undefined) {
+      const { bootId } = this.ground.ports.host;
+      const options = {
+        kind: laneOrderKind,
+        initial: { last: "" },
+        counts: async () => undefined,
+        bootId,
+      };
+      opened = RollingChain.open<LaneOrder>(this.ground.staging, `${this.layout.lane(lane)}/order`, options);
+      this.#lanes.set(lane, opened);
+      opened.catch(() => this.#lanes.delete(lane));
+    }
+    return await opened;
+  }
+
+  /**
    * A session that finds its directory gone was taken for dead. The directory is not made again: what
    * other processes have given back must not be confused with what this one still does.
    */
@@ -102,3 +142,13 @@ export class Box {
     return directory;
   }
 }
+
+/** Only the numbers count; a state tells its append from another's. */
+interface LaneOrder {
+  readonly last: string;
+}
+
+const laneOrderKind: RecordKind<LaneOrder> = {
+  kind: "lane-order",
+  decode: (value) => ({ last: textOf(objectOf(value).last) }),
+};

@@ -23,7 +23,9 @@ export interface Claimed {
 }
 
 /** The ticket that this session got; `damage` says why it cannot be read. */
-export type Claim = Claimed | { readonly session: HolderSession; readonly name: TicketName; readonly path: string; readonly damage: Error };
+export type Claim =
+  | Claimed
+  | { readonly session: HolderSession; readonly name: TicketName; readonly path: string; readonly damage: Error };
 
 /** The most urgent, then the oldest ticket that this process gets; undefined when there is none. */
 export async function claimNext(box: Box): Promise<Claim | undefined> {

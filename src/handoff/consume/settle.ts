@@ -92,7 +92,11 @@ async function commitRecord(box: Box, claim: Claimed, path: string, committed: C
 }
 
 /** Without a sync: the ledger is the truth, and a ticket that comes back finds its entry there. */
-export async function archive(box: Box, claim: Claim, { isDuplicate = false } = {}): Promise<void> {
+export async function archive(
+  box: Box,
+  claim: Claim,
+  { isDuplicate = false }: { readonly isDuplicate?: boolean } = {},
+): Promise<void> {
   const directory = await box.ensure(box.layout.archive(await box.nowMs()));
   const name = formatTicketName({ ...unrankedOf(claim.name), isDuplicate });
   await moveOnce(box.disk, claim.path, `${directory}/${name}`);

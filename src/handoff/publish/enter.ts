@@ -28,7 +28,8 @@ export async function enter(
 ): Promise<boolean> {
   const nowMs = await box.nowMs();
   const dueMs = notBefore?.getTime() ?? 0;
-  if (group !== undefined && (name.rank !== undefined || dueMs <= nowMs)) return await enterLane(box, from, name, group);
+  if (group !== undefined && (name.rank !== undefined || dueMs <= nowMs))
+    return await enterLane(box, from, name, group);
   const isDelayed = dueMs > nowMs;
   const parent = await box.ensure(isDelayed ? box.layout.delayed : box.layout.incoming(priority));
   const entered = isDelayed ? { ...unrankedOf(name), rank: dueMs } : unrankedOf(name);

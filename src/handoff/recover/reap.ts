@@ -26,10 +26,15 @@ export async function reap(box: Box): Promise<number> {
   let returned = 0;
   for (const holder of holders) {
     if (!isId(holder) || holder === own || !(await box.ground.settle(holder))) continue;
-    await emptyStaging(box, holder);
-    returned += await returnTickets(box, holder);
+    returned += await recover(box, holder);
   }
   return returned;
+}
+
+/** What a holder left that is settled, or has ended. */
+export async function recover(box: Box, holder: string): Promise<number> {
+  await emptyStaging(box, holder);
+  return await returnTickets(box, holder);
 }
 
 async function emptyStaging(box: Box, holder: string): Promise<void> {

@@ -9,6 +9,7 @@ import { gateScenarios } from "./durable/gate.ts";
 import { groundScenarios } from "./durable/ground.ts";
 import { groupCommitScenarios } from "./durable/group-commit.ts";
 import { livenessScenarios } from "./durable/liveness.ts";
+import { handoffScenarios } from "./handoff/handoff.ts";
 import { pathLockScenarios } from "./locks/path-locks.ts";
 import { publishScenarios } from "./durable/publish.ts";
 import { redoScenarios } from "./locks/redo.ts";
@@ -37,6 +38,7 @@ const scenariosByRoom: Readonly<Record<string, readonly (() => readonly Scenario
     staleRedoScenarios,
     brokenHolderScenarios,
   ],
+  handoff: [handoffScenarios],
   events: [eventScenarios, unsyncedEventScenarios, eventConsumerScenarios],
 };
 

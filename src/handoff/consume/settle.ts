@@ -11,6 +11,7 @@ import { commit, commitDirectory, isSameCommit, type Committed, type LedgerEntry
 import { attemptOf, formatTicketName, unrankedOf } from "../model/ticket-name.ts";
 import { enter } from "../publish/enter.ts";
 import type { Claim, Claimed } from "./claim.ts";
+import type { StagedOutputs } from "./outputs.ts";
 
 export const noteOutcomes = ["retry", "fail", "lost", "expired", "mismatch"] as const;
 export type NoteOutcome = (typeof noteOutcomes)[number];
@@ -38,14 +39,6 @@ export const noteKind: RecordKind<Note> = {
   },
 };
 
-/** What a handler has made, beside its result. */
-export interface Outputs {
-  /** The directory in `staging` that they are in, with everything durable but the record. */
-  readonly staged: string;
-  readonly outputs: Committed["outputs"];
-  readonly sent: Committed["sent"];
-}
-
 /**
  * Commits the result under the ticket's key, then archives the ticket. CLAIM_LOST when the claim was gone before.
  * Returns what was committed: the result of another ticket, if that had the same key and was first.
@@ -54,7 +47,7 @@ export async function acknowledge(
   box: Box,
   claim: Claimed,
   result: unknown,
-  outputs: Outputs | undefined,
+  outputs?: StagedOutputs,
 ): Promise<LedgerEntry> {
   const { session, name, ticket } = claim;
   mustStillHave(claim);
@@ -66,13 +59,12 @@ export async function acknowledge(
     holder: session.holder.id,
     at: new Date(await box.nowMs()).toISOString(),
     ...(result === undefined ? {} : { result }),
-    outputs: outputs?.outputs ?? [],
-    sent: outputs?.sent ?? [],
+    ...(outputs?.facts ?? { outputs: [], sent: [] }),
   };
   const entry =
-    outputs === undefined
+    outputs === undefined || outputs.isEmpty
       ? await commitRecord(box, claim, path, committed)
-      : await commitDirectory(box, outputs.staged, path, committed);
+      : await commitDirectory(box, await outputs.seal(committed), path, committed);
   if (entry === undefined) throw claimLost(claim);
   const isOurs = isSameCommit(entry.committed, committed);
   // Another claim of the same ticket has committed: this one was taken for dead before.

@@ -3,11 +3,12 @@ import type { Body } from "../../common.ts";
 import type { Box } from "../box/box.ts";
 import type { Files, PublishOptions } from "../model/arguments.ts";
 import type { Manifest, ManifestFile } from "../model/manifest.ts";
+import type { LedgerEntry } from "../ledger/ledger.ts";
 import { attemptOf } from "../model/ticket-name.ts";
 import type { Claimed } from "./claim.ts";
 import { StagedOutputs } from "./outputs.ts";
 import { readPayload } from "./payload-check.ts";
-import { acknowledge, claimLost, failForGood, giveBack, mustStillHave, retryLater } from "./settle.ts";
+import { archive, claimLost, commitResult, failForGood, giveBack, mustStillHave, retryLater } from "./settle.ts";
 
 /** A box that a delivery can send to. */
 export interface SendTarget {
@@ -43,6 +44,8 @@ export interface DeliveryParts {
   readonly materialise: (claim: Claimed, file: ManifestFile) => Promise<string>;
   readonly send: (outputs: StagedOutputs, box: SendTarget, files: Files, options: PublishOptions) => Promise<void>;
   readonly note: (claim: Claimed, progress: unknown) => Promise<void>;
+  /** Publishes what a commit sends to other boxes. */
+  readonly rollForward: (entry: LedgerEntry) => Promise<void>;
   /** Called once, when it was settled or given back. */
   readonly onSettled: () => void;
 }
@@ -73,7 +76,10 @@ export class OpenDelivery {
 
   async ack(result?: unknown): Promise<void> {
     await this.#settle(async () => {
-      await acknowledge(this.#parts.box, this.claim, result, this.#outputs);
+      const { box, rollForward } = this.#parts;
+      const entry = await commitResult(box, this.claim, result, this.#outputs);
+      await rollForward(entry);
+      await archive(box, this.claim, entry);
     });
   }
 

@@ -23,27 +23,30 @@ export interface Note {
   readonly outcome: NoteOutcome;
   readonly reason: string;
   readonly holder: string;
+  /** Of a retry: not before this time of the server's clock, in milliseconds. */
+  readonly dueMs?: number;
 }
 
 export const noteKind: RecordKind<Note> = {
   kind: "note",
   decode: (value) => {
-    const { attempt, at, outcome, reason, holder } = objectOf(value);
+    const { attempt, at, outcome, reason, holder, dueMs } = objectOf(value);
     return {
       attempt: countOf(attempt),
       at: textOf(at),
       outcome: wordOf(outcome, noteOutcomes),
       reason: textOf(reason),
       holder: textOf(holder),
+      ...(dueMs === undefined ? {} : { dueMs: countOf(dueMs) }),
     };
   },
 };
 
 /**
- * Commits the result under the ticket's key, then archives the ticket. CLAIM_LOST when the claim was gone before.
- * Returns what was committed: the result of another ticket, if that had the same key and was first.
+ * Commits the result under the ticket's key. CLAIM_LOST when the claim was gone before. Gives what was
+ * committed: the result of another ticket, if that had the same key and was first.
  */
-export async function acknowledge(
+export async function commitResult(
   box: Box,
   claim: Claimed,
   result: unknown,
@@ -66,10 +69,8 @@ export async function acknowledge(
       ? await commitRecord(box, claim, path, committed)
       : await commitDirectory(box, await outputs.seal(committed), path, committed);
   if (entry === undefined) throw claimLost(claim);
-  const isOurs = isSameCommit(entry.committed, committed);
   // Another claim of the same ticket has committed: this one was taken for dead before.
-  if (!isOurs && entry.committed.id === name.id) throw claimLost(claim);
-  await archive(box, claim, { isDuplicate: !isOurs });
+  if (entry.committed.id === name.id && !isSameCommit(entry.committed, committed)) throw claimLost(claim);
   return entry;
 }
 
@@ -83,23 +84,23 @@ async function commitRecord(box: Box, claim: Claimed, path: string, committed: C
   }
 }
 
-/** Without a sync: the ledger is the truth, and a ticket that comes back finds its entry there. */
-export async function archive(
-  box: Box,
-  claim: Claim,
-  { isDuplicate = false }: { readonly isDuplicate?: boolean } = {},
-): Promise<void> {
+/**
+ * Moves a ticket to the archive whose key is committed: as a duplicate, if that was done by another ticket.
+ * Without a sync: the ledger is the truth, and a ticket that comes back finds its entry there.
+ */
+export async function archive(box: Box, claim: Claim, { committed }: LedgerEntry): Promise<void> {
   const directory = await box.ensure(box.layout.archive(await box.nowMs()));
-  const name = formatTicketName({ ...unrankedOf(claim.name), isDuplicate });
+  const name = formatTicketName({ ...unrankedOf(claim.name), isDuplicate: committed.id !== claim.name.id });
   await moveOnce(box.disk, claim.path, `${directory}/${name}`);
 }
 
 /** Back to where consumers look, after `delayMs`. CLAIM_LOST. */
 export async function retryLater(box: Box, claim: Claimed, delayMs: number, reason: string): Promise<void> {
   mustStillHave(claim);
-  await note(box, claim, "retry", reason);
+  const dueMs = Math.ceil((await box.nowMs()) + delayMs);
+  await note(box, claim, "retry", reason, dueMs);
   const { priority, group } = claim.ticket.manifest;
-  const notBefore = new Date((await box.nowMs()) + delayMs);
+  const notBefore = new Date(dueMs);
   if (!(await enter(box, claim.path, claim.name, { priority, ...(group === undefined ? {} : { group }), notBefore })))
     throw claimLost(claim);
 }
@@ -122,10 +123,23 @@ export async function failForGood(box: Box, claim: Claim, outcome: NoteOutcome, 
 }
 
 /** Before the ticket moves: a dead letter has a reason. */
-async function note(box: Box, { session, name }: Claim, outcome: NoteOutcome, reason: string): Promise<void> {
+async function note(
+  box: Box,
+  { session, name }: Claim,
+  outcome: NoteOutcome,
+  reason: string,
+  dueMs?: number,
+): Promise<void> {
   const { id } = session.holder;
   const at = new Date(await box.nowMs()).toISOString();
-  const body: Note = { attempt: attemptOf(name), at, outcome, reason, holder: id };
+  const body: Note = {
+    attempt: attemptOf(name),
+    at,
+    outcome,
+    reason,
+    holder: id,
+    ...(dueMs === undefined ? {} : { dueMs }),
+  };
   const path = box.layout.note(name.id, String(name.claims));
   await box.ensure(parentOf(path));
   try {

@@ -3,7 +3,7 @@ import { Ground } from "../../../durable/liveness/ground.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import { Box } from "../../../handoff/box/box.ts";
 import { claimNext, type Claimed } from "../../../handoff/consume/claim.ts";
-import { acknowledge, archive, failForGood } from "../../../handoff/consume/settle.ts";
+import { archive, commitResult, failForGood } from "../../../handoff/consume/settle.ts";
 import { findCommitted } from "../../../handoff/ledger/ledger.ts";
 import { findTicketName } from "../../../handoff/model/ticket-name.ts";
 import { publish, type Publication } from "../../../handoff/publish/publisher.ts";
@@ -29,11 +29,11 @@ export const leaseMs = 8000;
 export interface Steps {
   readonly publish: typeof publish;
   readonly claimNext: typeof claimNext;
-  readonly acknowledge: typeof acknowledge;
+  readonly commitResult: typeof commitResult;
   readonly reap: typeof reap;
 }
 
-export const realSteps: Steps = { publish, claimNext, acknowledge, reap };
+export const realSteps: Steps = { publish, claimNext, commitResult, reap };
 
 export async function openBox(ports: Ports, lease: number = leaseMs): Promise<Box> {
   return new Box(await Ground.open(ports, ground, { leaseMs: lease }), directory);
@@ -99,10 +99,11 @@ export async function workOnce(context: ActorContext, box: Box, steps: Steps, at
 async function settle(context: ActorContext, box: Box, claim: Claimed, steps: Steps): Promise<void> {
   const { key } = claim.ticket.manifest;
   await mustHavePayload(box.disk, box, claim);
-  if ((await findCommitted(box, box.layout.ledger(key, 0))) !== undefined)
-    return await archive(box, claim, { isDuplicate: true });
-  const entry = await steps.acknowledge(box, claim, context.name, undefined);
+  const before = await findCommitted(box, box.layout.ledger(key, 0));
+  if (before !== undefined) return await archive(box, claim, before);
+  const entry = await steps.commitResult(box, claim, context.name);
   context.note("committed", { id: claim.name.id, key, by: entry.committed.result });
+  await archive(box, claim, entry);
 }
 
 async function mustHavePayload(disk: Disk, box: Box, { ticket }: Claimed): Promise<void> {

@@ -6,7 +6,6 @@ export default defineConfig({
   // The examples import the package as its users do; here that means the sources, so that they can be tested without a build.
   resolve: { alias: { "holdfast/events": fileURLToPath(new URL("src/events/index.ts", import.meta.url)) } },
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Two cores are the smallest machine that the suite must pass on; the process tests keep both busy by themselves.
     maxWorkers: 2,
     setupFiles: ["test/patience.ts"],
@@ -14,5 +13,10 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 60_000,
     reporters: ["default", new SlowestFiles()],
+    projects: [
+      // Pure units share a worker: loading the same modules for each file takes longer than their tests.
+      { extends: true, test: { name: "units", include: ["src/**/*.test.ts"], isolate: false } },
+      { extends: true, test: { name: "suites", include: ["test/**/*.test.ts"] } },
+    ],
   },
 });

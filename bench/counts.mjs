@@ -1,4 +1,5 @@
-// What one call asks of the disk and of the operating system: counted by wrapping what it goes through, so that nothing has to be traced.
+// What one call asks of the disk and of the operating system: counted by wrapping what it goes
+// through, so that nothing has to be traced.
 export class Counts {
   #counts = new Map();
 

@@ -1,15 +1,17 @@
-// Measures the mechanisms against named peers in one run: medians of interleaved rounds, ratios, and disk operations per call.
+// Measures the mechanisms against named peers in one run: medians of interleaved rounds, ratios,
+// and disk operations per call.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { measure } from "./measure.mjs";
 import { openBench } from "./place.mjs";
 import { printRates } from "./report.mjs";
 
-// Loaded late: the peers that they import may have to be installed first.
+// To add a group: write a file that exports a function of the bench, and add a line here. The name
+// before the colon is the capability. Loaded late: the peers that a group imports may have to be
+// installed first.
 const groups = {
   publish: async () => (await import("./groups/publish.mjs")).publishGroup,
   gate: async () => (await import("./groups/gate.mjs")).gateGroup,
-  commit: async () => (await import("./groups/commit.mjs")).commitGroup,
   "locks:uncontended": async () => (await import("./locks/uncontended.mjs")).uncontendedGroup,
   "locks:hand-over": async () => (await import("./locks/hand-over.mjs")).handOverGroup,
   "locks:crowd": async () => (await import("./locks/crowd.mjs")).crowdGroup,

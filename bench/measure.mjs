@@ -1,12 +1,14 @@
-// Rounds in which the contenders take turns: many short ones, so that a noisy moment hits all of them.
+// Rounds in which the contenders take turns: many short ones, so that a noisy moment hits all of
+// them.
 const rounds = 25;
 const roundMs = 45;
 /** Before the first round: what is compared are programs that have been running for a while. */
 const warmUpMs = 400;
 
 /**
- * For each contender: calls per second in each round, what a call takes of this process's CPU, which says more than its time where others are busy, and the
- * operations of one call where they can be counted.
+ * For each contender: calls per second in each round, what a call takes of this process's CPU,
+ * which says more than its time where others are busy, and the operations of one call where they
+ * can be counted.
  */
 export async function measure(contenders, counts) {
   const results = new Map(contenders.map(({ name }) => [name, { rates: [], calls: 0, cpuUs: 0 }]));
@@ -37,7 +39,10 @@ async function repeat(call, forMs) {
   return { times, tookMs: performance.now() - start };
 }
 
-/** How much faster one was than another: the median over the rounds, because a disk that is ten times slower for a second is so for both. */
+/**
+ * How much faster one was than another: the median over the rounds, because a disk that is ten
+ * times slower for a second is so for both.
+ */
 export function ratioOf({ rates }, { rates: baseRates }) {
   return median(rates.map((rate, round) => rate / baseRates[round]));
 }

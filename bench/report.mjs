@@ -1,4 +1,5 @@
-// What a run says: a table for each group, in which every row with a target says whether this run met it.
+// What a run says: a table for each group, in which every row with a target says whether this run
+// met it.
 import { median, ratioOf } from "./measure.mjs";
 
 /** Rows of a name, figures that stand below each other, and notes. */

@@ -1,9 +1,13 @@
-// The types that every room and every error shares; re-exported from "holdfast", not a subpath of its own.
+// The types that every room and every error shares; re-exported from "holdfast", not a subpath of
+// its own.
 //
 // Conventions of the whole interface:
-// - Durations are numbers of milliseconds and end in `Ms`. Counters (positions, fences, slots) are numbers, checked against 2^53 - 1.
-// - What the library reports about time is a `Date`; what an event stores is an ISO string, because an event is JSON all through.
-// - Option bags accept an explicit `undefined`; results never carry it: a fact that is not there is absent.
+// - Durations are numbers of milliseconds and end in `Ms`. Counters (positions, fences, slots) are
+//   numbers, checked against 2^53 - 1.
+// - What the library reports about time is a `Date`; what an event stores is an ISO string, because
+//   an event is JSON all through.
+// - Option bags accept an explicit `undefined`; results never carry it: a fact that is not there is
+//   absent.
 // - A wait of 0 never waits; `Infinity` waits for ever. Abort rejects with the signal's reason.
 
 /** What every waiting call takes. */
@@ -14,20 +18,36 @@ export interface Waiting extends Cancel {
   timeoutMs?: number | undefined;
 }
 
+/** Bytes going in. A string is text, written as UTF-8. A Node Readable and a web ReadableStream are async iterables. */
+export type Body = string | Uint8Array | AsyncIterable<Uint8Array>;
+
+/** Bytes coming out. May be read more than once until it is disposed of. */
+export interface Content {
+  bytes(): Promise<Uint8Array>;
+  text(): Promise<string>;
+  stream(): AsyncIterable<Uint8Array>;
+}
+
 /** What every `open…` takes. */
 export interface OpenOptions {
-  /** Make it if it is not there. Default true; false guards against a share that is not mounted (NOT_A_STORE). */
+  /**
+   * Make it if it is not there. Default true; false guards against a share that is not mounted
+   * (NOT_A_STORE).
+   */
   create?: boolean | undefined;
-  /** The id that it must have, as its record on the disk says: WRONG_STORE otherwise, NOT_A_STORE where there is none. */
+  /**
+   * The id that it must have, as its record on the disk says: WRONG_STORE otherwise, NOT_A_STORE
+   * where there is none.
+   */
   id?: string | undefined;
 }
 
-/** Bytes going in. A Node Readable and a web ReadableStream are async iterables. */
-export type Body = string | Uint8Array | AsyncIterable<Uint8Array>;
-
 /** Something that is owned until it is released or lost. */
 export interface Hold extends AsyncDisposable {
-  /** Aborts, with a LOCK_LOST error as its reason, as soon as this process knows that it no longer owns. */
+  /**
+   * Aborts, with a LOCK_LOST error as its reason, as soon as this process knows that it no longer
+   * owns.
+   */
   readonly signal: AbortSignal;
   readonly acquiredAt: Date;
   /** Idempotent; releasing what was lost is not an error. */
@@ -37,6 +57,8 @@ export interface Hold extends AsyncDisposable {
 /** A process as others see it. `id` is never used again. */
 export interface HolderInfo {
   readonly id: string;
+  /** As it was given to `openStore`; absent when none was. */
+  readonly name?: string;
   readonly host: string;
   readonly pid: number;
   readonly startedAt: Date;
@@ -79,7 +101,10 @@ export type SequencedEvent<E extends NewEvent = NewEvent> = E & Sequencing;
 export interface Running extends AsyncDisposable {
   /** Resolves when the loop has ended by `stop` or its signal; rejects when it could not go on. */
   readonly done: Promise<void>;
-  /** Takes nothing new, waits for what is in hand, at most `drainMs` (default 30_000), then lets go of the rest. */
+  /**
+   * Takes nothing new, waits for what is in hand, at most `drainMs` (default 30_000), then lets go
+   * of the rest.
+   */
   stop(options?: { drainMs?: number | undefined }): Promise<void>;
 }
 

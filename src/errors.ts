@@ -3,7 +3,10 @@ import type { BlockingLock, HolderInfo, SequencedEvent } from "./common.ts";
 
 export type ErrorAction = "retry" | "reopen" | "fix-caller" | "fix-data" | "report";
 
-/** The closed set of codes, each with the facts that its errors carry as own properties, and so never under a name that an error has already. */
+/**
+ * The closed set of codes, each with the facts that its errors carry as own properties, and so
+ * never under a name that an error has already.
+ */
 export interface ErrorFacts {
   // any part
   INVALID_PATH: { readonly path: string };
@@ -18,7 +21,10 @@ export interface ErrorFacts {
   DISK_FULL: { readonly path: string };
   NO_PERMISSION: { readonly path: string };
   IO_ERROR: { readonly path: string; readonly errno?: string };
-  /** The request left this process and no answer came: it may have happened. Repeating it with the same id or key is safe. */
+  /**
+   * The request left this process and no answer came: it may have happened. Repeating it with the
+   * same id or key is safe.
+   */
   OUTCOME_UNKNOWN: { readonly path: string; readonly ids?: readonly string[] };
   CLOSED: {};
   // locks
@@ -30,7 +36,10 @@ export interface ErrorFacts {
   // events
   APPEND_CONDITION_FAILED: { readonly conflicts: readonly SequencedEvent[] };
   EVENT_ID_REUSED: { readonly id: string; readonly position: number };
-  /** A checkpoint names a line that this log no longer has: it was restored from a backup, or another log. */
+  /**
+   * A checkpoint names a line that this log no longer has: it was restored from a backup, or
+   * another log.
+   */
   LOG_REWOUND: { readonly position: number };
   EVENT_INVALID: { readonly type: string; readonly issues: readonly string[] };
   // hand-off
@@ -112,7 +121,10 @@ export const errorCodes: readonly ErrorCode[] = Object.keys(actionOf) as ErrorCo
 // Registered, so that an error of another copy of this package in the same process is recognised.
 const brand: symbol = Symbol.for("holdfast.error");
 
-/** Every failure of Holdfast itself. Misuse that a compiler would have caught is a TypeError or RangeError instead. */
+/**
+ * Every failure of Holdfast itself. Misuse that a compiler would have caught is a TypeError or
+ * RangeError instead.
+ */
 export class HoldfastError extends Error {
   override readonly name: string = "HoldfastError";
   readonly code: ErrorCode;

@@ -1,4 +1,5 @@
-// Appending from one process: one caller, 64 callers, 1,000 callers, each with a condition that is checked.
+// Appending from one process: one caller, 64 callers, 1,000 callers, each with a condition that is
+// checked.
 import { mkdirSync } from "node:fs";
 import { openFilePerEvent, openHoldfast, openRaw, openSqlite } from "./contestants.mjs";
 

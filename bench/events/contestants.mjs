@@ -1,4 +1,5 @@
-// The ways to keep events that are compared: each appends one small event that must not be there yet, durable when it resolves.
+// The ways to keep events that are compared: each appends one small event that must not be there
+// yet, durable when it resolves.
 import {
   closeSync,
   fdatasyncSync,
@@ -20,7 +21,10 @@ export function newSale(n) {
   };
 }
 
-/** Nothing may match that is newer than what the caller has seen; and no sale of that number at all, where `isUnique`. */
+/**
+ * Nothing may match that is newer than what the caller has seen; and no sale of that number at all,
+ * where `isUnique`.
+ */
 function conditionOf(n, after) {
   return { failIfEventsMatch: { types: ["Sold"], tags: [`sale:${n}`] }, after };
 }
@@ -66,7 +70,10 @@ export function openRaw(directory) {
   };
 }
 
-/** The layout of the store that seed 0 describes: a file for each event, one for each index, and a ledger, each written anew and synced. */
+/**
+ * The layout of the store that seed 0 describes: a file for each event, one for each index, and a
+ * ledger, each written anew and synced.
+ */
 export function openFilePerEvent(directory) {
   for (const name of ["events", "types", "tags"]) mkdirSync(`${directory}/${name}`, { recursive: true });
   let position = 0;
@@ -96,7 +103,10 @@ export function openFilePerEvent(directory) {
   };
 }
 
-/** A table of events and one of tags, WAL with synchronous FULL, the same check in the same transaction. Undefined where it is not installed. */
+/**
+ * A table of events and one of tags, WAL with synchronous FULL, the same check in the same
+ * transaction. Undefined where it is not installed.
+ */
 export async function openSqlite(directory, perCommit = 1) {
   let Database;
   try {

@@ -1,5 +1,7 @@
-// Eight processes that append to one log as fast as they can, each with sixteen callers: how much they get done together, and whether everybody gets a share.
-// Once as they have just started, when most of what they do is to compile, and once warm, as programs are that run all day.
+// Eight processes that append to one log as fast as they can, each with sixteen callers: how much
+// they get done together, and whether each process gets a share.
+// Once as they have just started, when most of what they do is to compile, and once warm, as
+// programs are that run all day.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";

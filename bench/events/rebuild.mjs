@@ -1,4 +1,5 @@
-// Rebuilding a read model: how many events a second go through it, beside a plain read of all events that keeps the same states in memory.
+// Rebuilding a read model: how many events a second go through it, beside a plain read of all
+// events that keeps the same states in memory.
 import { mkdirSync } from "node:fs";
 import { openEvents, openProjection } from "../../dist/events/index.js";
 import { printTable, ratio } from "../report.mjs";

@@ -3,7 +3,7 @@ import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { openEvents } from "../../dist/events/index.js";
 import { plainCodec } from "../../dist/events/model/codec.js";
-import { OpenedLog } from "../../dist/events/opened-log.js";
+import { OpenedLog } from "../../dist/events/open/opened-log.js";
 import { itemsOf } from "../../dist/events/model/query.js";
 import { openNodePorts } from "../../dist/ports/node/ports.js";
 import { median } from "../measure.mjs";

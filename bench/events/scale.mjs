@@ -1,4 +1,5 @@
-// What a log costs that has grown: opening it, its memory, a condition, an id, a scan, and how soon another process sees an append.
+// What a log costs that has grown: opening it, its memory, a condition, an id, a scan, and how soon
+// another process sees an append.
 import { fork } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -19,7 +20,8 @@ async function run(directory) {
   await fill(events, size);
   await close();
   const worker = fileURLToPath(new URL("scale-worker.mjs", import.meta.url));
-  // In a process of its own, or the memory of filling would be counted. Twice: the first one makes the indexes.
+  // In a process of its own, or the memory of filling would be counted. Twice: the first one makes
+  // the indexes.
   await ask(worker, place);
   const found = await ask(worker, place);
   const row = (name, figure, note) => ({ name, figures: [figure], notes: note === undefined ? [] : [note] });

@@ -1,4 +1,5 @@
-// A process of the crowd: opens the log, says so, appends for as long as it is told, and says how often.
+// A process of the crowd: opens the log, says so, appends for as long as it is told, and says how
+// often.
 import { setTimeout as sleep } from "node:timers/promises";
 import { openHoldfast } from "./contestants.mjs";
 

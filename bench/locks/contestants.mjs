@@ -1,11 +1,15 @@
-// The ways to lock that are compared. Each is opened in a directory of its own; `acquire` waits and resolves with the release.
+// The ways to lock that are compared. Each is opened in a directory of its own; `acquire` waits and
+// resolves with the release.
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import lockfile from "proper-lockfile";
 
-/** Longer than anybody waits here, so that a lock which is never handed over ends the run instead of hanging it. */
+/**
+ * Longer than anybody waits here, so that a lock which is never handed over ends the run instead of
+ * hanging it.
+ */
 const timeoutMs = 60_000;
 const record = Buffer.from("pid=12345\ntimestamp=1700000000\ntag=bench\n");
 
@@ -20,7 +24,8 @@ export const contestants = {
   },
   semaphore: async (directory, world) => openSemaphore(directory, world, {}),
   "semaphore, fsync: false": async (directory, world) => openSemaphore(directory, world, { fsync: false }),
-  // It tries once unless it is told to retry: every 100 ms is what its users write, every 10 ms is the best of it.
+  // It tries once unless it is told to retry: every 100 ms is what its users write, every 10 ms is
+  // the best of it.
   "proper-lockfile, retry 100 ms": async (directory, world) => openProperLockfile(directory, world, 100),
   "proper-lockfile, retry 10 ms": async (directory, world) => openProperLockfile(directory, world, 10),
   "wx, unlink; poll 100 ms": async (directory, { fs }) =>

@@ -1,4 +1,5 @@
-// Eight processes that want the same lock all the time: how often it is had, and whether everybody gets a share.
+// Eight processes that want the same lock all the time: how often it is acquired, and whether each
+// process gets a share.
 import { mkdirSync, readFileSync } from "node:fs";
 import { median } from "../measure.mjs";
 import { printTable, ratio, verdict } from "../report.mjs";
@@ -11,10 +12,16 @@ const roundMs = 1500;
 const names = ["store lock", "path lock", "semaphore", "proper-lockfile, retry 100 ms", "proper-lockfile, retry 10 ms"];
 /** The more eager one, with which it mostly does best. */
 const baseline = "proper-lockfile, retry 10 ms";
-/** With one caller each it is the hand-over between processes that is measured; decision 16 says why that one is missed. */
+/**
+ * With one caller each it is the hand-over between processes that is measured; decision 16 says why
+ * that one is missed.
+ */
 const target = { ratioMin: 10, shareMin: 0.5 };
 
-/** One caller a process: each hand-over is one between processes. Sixteen: what a server does that answers requests. */
+/**
+ * One caller a process: each hand-over is one between processes. Sixteen: what a server does that
+ * answers requests.
+ */
 const crowds = [1, 16];
 
 export async function crowdGroup({ directory }) {
@@ -74,7 +81,7 @@ async function playRound(workers, entrant, callers) {
 function rowOf({ name, directory, rates, cpuMs, counts }, base) {
   const perSecond = median(rates);
   const share = (Math.min(...counts) * processes) / sum(counts);
-  // Whoever lets two in at once would look fast.
+  // A lock that lets two in at once would look fast.
   const lost = sum(counts) - Number(readFileSync(`${directory}/counter`).readBigUInt64LE());
   const figures = [
     ratio(perSecond / base),

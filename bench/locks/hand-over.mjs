@@ -35,7 +35,10 @@ async function run(directory) {
   printTable(`locks: hand-over between two processes, ${rounds} times (p50, p90)${flockNote}`, entrants.map(rowOf));
 }
 
-/** Spread over a whole period of those who poll: they would look good or bad by the moment at which they are asked. */
+/**
+ * Spread over a whole polling period: a lock that polls would look good or bad by the moment at
+ * which it is asked.
+ */
 function holdMs(round) {
   return 50 + (100 * ((round * 7) % rounds)) / rounds;
 }

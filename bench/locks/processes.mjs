@@ -32,7 +32,7 @@ function startWorker() {
         child.send({ id: asked, task, details });
       }),
     end: async () => {
-      // One that ended by itself has told so to whoever asked it something.
+      // A child that ended by itself has rejected the question that it was asked.
       if (child.connected) child.disconnect();
       await exited;
     },

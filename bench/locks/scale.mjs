@@ -23,7 +23,8 @@ async function run(directory) {
   const free = await usersWorld.openPathLocks(`${directory}/free`);
   const busy = await usersWorld.openPathLocks(`${directory}/busy`);
   try {
-    // In another process: what its holder does to keep them must not be taken for what an acquire costs.
+    // In another process: what its holder does to keep them must not be taken for what an acquire
+    // costs.
     await workers[0].ask("holdMany", { directory: `${directory}/busy`, count: liveLocks });
     const calls = {
       free: async () => (await free.acquire("file")).release(),

@@ -1,4 +1,4 @@
-// Acquire and release when nobody else is there: how often a second, and by how many operations.
+// Acquire and release without contention: how often a second, and by how many operations.
 import { mkdirSync } from "node:fs";
 import { contestants, flockNote, hasFlock } from "./contestants.mjs";
 import { countedWorld, usersWorld } from "./worlds.mjs";

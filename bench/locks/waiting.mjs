@@ -1,4 +1,5 @@
-// What it costs to wait: the part of a core that a process takes while somebody else holds what it wants.
+// What it costs to wait: the part of a core that a process takes while another process holds what
+// it wants.
 import { mkdirSync } from "node:fs";
 import { printTable, verdict } from "../report.mjs";
 import { contestants } from "./contestants.mjs";
@@ -17,7 +18,8 @@ export async function waitingGroup({ directory }) {
 
 async function run(directory) {
   const locks = [];
-  // All at once, each in a process of its own: what they cost is counted by process. One more that waits for nothing.
+  // All at once, each in a process of its own: what they cost is counted by process. One more that
+  // waits for nothing.
   const workers = startWorkers(names.length + 1);
   const details = names.map((name, index) => ({ name, directory: `${directory}/${index}` }));
   try {

@@ -29,7 +29,10 @@ const tasks = {
 
   open: async ({ name, directory }) => void (await open(name, directory)),
 
-  /** `callers` take it as often as they can, and count in a file what only the holder may change. How often they did, and by how much time of a core. */
+  /**
+   * `callers` take it as often as they can, and count in a file what only the holder may change.
+   * How often they did, and by how much time of a core.
+   */
   async contend({ name, directory, callers, fromMs, untilMs }) {
     const lock = await open(name, directory);
     const fd = openSync(`${directory}/counter`, constants.O_RDWR | constants.O_CREAT);
@@ -40,7 +43,7 @@ const tasks = {
     const call = async () => {
       while (monotonicMs() < untilMs) {
         const release = await lock.acquire();
-        // Those who wait when the time is up still get it, one after another.
+        // Callers that wait when the time is up still get it, one after another.
         if (monotonicMs() < untilMs) {
           readSync(fd, counter, 0, 8, 0);
           counter[0]++;
@@ -61,7 +64,7 @@ const tasks = {
     for (let i = 0; i < count; i++) releases.set(i, await locks.acquire(`held-${i}`));
   },
 
-  /** The part of a core that it takes to wait for what somebody else holds. */
+  /** The part of a core that it takes to wait for what another process holds. */
   async waitIdly({ name, directory, settleMs, waitMs }) {
     const lock = name === undefined ? undefined : await open(name, directory);
     const waiting = lock?.acquire();
@@ -70,7 +73,8 @@ const tasks = {
     const startMs = monotonicMs();
     await sleep(waitMs);
     const part = cpuMsSince(before) / (monotonicMs() - startMs);
-    // In the end the parent lets go. If it ends before that, nobody wants to know how this wait ended.
+    // In the end the parent lets go. If it ends before that, the outcome of this wait does not
+    // matter.
     waiting?.then((release) => release()).catch(() => undefined);
     return part;
   },
@@ -95,7 +99,7 @@ process.on("message", async ({ id, task, details }) => {
 });
 process.once("disconnect", async () => {
   const closed = Promise.allSettled([...opened.values()].map(async (lock) => (await lock).close()));
-  // After a failure somebody may still hold what is to be closed, and would be waited for.
+  // After a failure a caller may still hold what is to be closed, and close would wait for it.
   await Promise.race([closed, sleep(2000)]);
   process.exit(0);
 });

@@ -1,9 +1,10 @@
-// What the contestants are made of: the library and the file system as users have them, or the same with every operation counted.
+// What the contestants are made of: the library and the file system as users have them, or the same
+// with every operation counted.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { ensureDirectory, Ground } from "../../dist/durable/index.js";
 import { openPathLocks, openStoreLock, Semaphore } from "../../dist/locks/index.js";
-import { Places } from "../../dist/locks/semaphore/in-process.js";
+import { InProcessLocks } from "../../dist/locks/semaphore/in-process.js";
 import { PortsSemaphore } from "../../dist/locks/semaphore/semaphore.js";
 import { createStoreLock } from "../../dist/locks/store/store-lock.js";
 import { TablePathLocks } from "../../dist/locks/path/service.js";
@@ -19,7 +20,10 @@ export const usersWorld = {
   properLockfileOptions: {},
 };
 
-/** Wired as the entry points do it, but to ports that are counted. For looking at single calls only: to be counted costs time. */
+/**
+ * Wired as the entry points do it, but to ports that are counted. For looking at single calls only:
+ * to be counted costs time.
+ */
 export function countedWorld({ ports }, counts) {
   const countedFs = countingCalls(fs, (name) => counts.add(name));
   return {
@@ -32,7 +36,7 @@ export function countedWorld({ ports }, counts) {
       return await TablePathLocks.open(ground, { ...options, root, ownsGround: true });
     },
     newSemaphore: (path, options) =>
-      new PortsSemaphore({ openPorts: async () => ports, places: new Places() }, path, options),
+      new PortsSemaphore({ openPorts: async () => ports, inProcess: new InProcessLocks() }, path, options),
     properLockfileOptions: { fs: countedFs },
   };
 }

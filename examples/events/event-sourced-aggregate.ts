@@ -1,4 +1,4 @@
-// An event-sourced aggregate, for those who think in objects: it is built from its events, checks its rules, and records new events. No versions, no repository.
+// An event-sourced aggregate, for readers who think in objects: it is built from its events, checks its rules, and records new events. No versions, no repository.
 // Run it: node node_modules/holdfast/dist/examples/events/event-sourced-aggregate.js (here: node dist/examples/events/event-sourced-aggregate.js)
 import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -58,7 +58,7 @@ const historyOf = (id: string) =>
     apply: (history, event) => [...history, event],
   });
 
-/** Loads, changes and saves. If somebody else has changed it meanwhile, all of it happens again, on the new state. */
+/** Loads, changes and saves. If another process has changed it meanwhile, all of it happens again, on the new state. */
 export async function changeOrder(
   store: EventStore<OrderEvent>,
   id: string,

@@ -9,7 +9,7 @@ type AccountClosed = NewEvent<"AccountClosed", { username: string }>;
 type UsernameChanged = NewEvent<"UsernameChanged", { from: string; to: string }>;
 export type AccountEvent = AccountRegistered | AccountClosed | UsernameChanged;
 
-/** A name that was given up stays taken for a while, so that nobody gets the mail of another. */
+/** A name that was given up stays taken for a while, so that no user gets the mail of another. */
 const reservedMs = 3 * 24 * 60 * 60 * 1000;
 
 type Claim = { taken: boolean; freeSince?: string };

@@ -1,4 +1,5 @@
-// The page that a person reads after an examination: the answers in a column, and more only where something is not good.
+// The page that a person reads after an examination: the answers in a column, and more only where
+// something is not good.
 import type { CheckVerdict, DoctorCheck, DoctorReport, DoctorVerdict } from "../index.ts";
 import { wrap, type Page, type Style } from "./output.ts";
 

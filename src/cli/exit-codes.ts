@@ -15,7 +15,7 @@ export const exitCodes = {
   tryAgain: 75,
 } as const;
 
-// Complete, so that a new error code does not compile before somebody has decided how a script shall see it.
+// Complete, so that a new error code does not compile before it has an exit code here.
 const exitCodeByError: Record<ErrorCode, number> = {
   INVALID_PATH: exitCodes.wrongUsage,
   INVALID_NAME: exitCodes.wrongUsage,

@@ -1,4 +1,5 @@
-// What the command line writes: results to stdout, all the rest to stderr, as text for people or as one line of JSON for programs.
+// What the command line writes: results to stdout, all the rest to stderr, as text for people or as
+// one line of JSON for programs.
 import { styleText } from "node:util";
 
 /** A stream, as far as the command line needs one. */
@@ -18,7 +19,7 @@ export type Style = "green" | "yellow" | "red" | "bold" | "dim";
 /** How a page of text is laid out. */
 export interface Page {
   readonly columns: number;
-  /** Plain text where nobody sees colours. */
+  /** Plain text where the output is not a terminal. */
   readonly style: (style: Style, text: string) => string;
 }
 
@@ -76,7 +77,10 @@ export class Output {
   }
 }
 
-/** Breaks `text` at spaces so that, after an indent of `indent` columns, it fits; the first line is not indented. */
+/**
+ * Breaks `text` at spaces so that, after an indent of `indent` columns, it fits; the first line is
+ * not indented.
+ */
 export function wrap(text: string, columns: number, indent: number): string {
   const width = Math.max(columns - indent, 20);
   const lines: string[] = [];
@@ -90,7 +94,9 @@ export function wrap(text: string, columns: number, indent: number): string {
   return [...lines, line].join(`\n${" ".repeat(indent)}`);
 }
 
-/** Others have written it: what would move a cursor or turn the text round is shown as its number. */
+/**
+ * Others have written it: what would move a cursor or turn the text round is shown as its number.
+ */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }

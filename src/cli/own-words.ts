@@ -1,7 +1,10 @@
 // Which words of a command line are for us, before anything is parsed.
 import type { Command } from "commander";
 
-/** Those before `--`; and where a command is given another one to run, those before that one: it may have the same options. */
+/**
+ * Those before `--`; and where a command is given another one to run, those before that one: it may
+ * have the same options.
+ */
 export function ownWords(program: Command, words: readonly string[]): readonly string[] {
   let command = program;
   for (let index = 0; index < words.length; index++) {

@@ -11,20 +11,22 @@ let output = new Output(pipes, {});
 let interruptedBy: NodeJS.Signals | undefined;
 let wasInterrupted = false;
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-  // Once: whoever presses Ctrl-C again does not want to wait for the cleaning up.
+  // Once: a second Ctrl-C ends the process without the cleaning up.
   process.once(name, () => {
     interruptedBy = name;
     interruption.abort(new Error(`interrupted by ${name}`));
   });
 
-// Whoever reads may be gone (`holdfast … | head`): the command goes on to its end, which may be soon. What listens itself deals with it itself.
+// The reader may be gone (`holdfast … | head`): the command goes on to its end, which may be soon.
+// A stream that has a listener of its own deals with it there.
 stdout.on("error", (error) => {
   if (isNobodyReading(error) || stdout.listenerCount("error") > 1) return;
   process.exit(reportFailure(cannotWrite(error), output));
 });
 stderr.on("error", () => undefined);
 
-// In our own form, instead of Node's; not at all where the user has told Node so (NODE_NO_WARNINGS): then nobody listens.
+// In our own form, instead of Node's. With NODE_NO_WARNINGS Node emits none, and there is nothing
+// to show.
 if (process.listenerCount("warning") > 0)
   process.removeAllListeners("warning").on("warning", ({ name, message }) => output.warning({ name, message }));
 
@@ -43,5 +45,6 @@ for (const stream of [stdout, stderr]) await new Promise<void>((resolve) => stre
 // Ends as a shell expects of an interrupted program; by now nothing catches the signal.
 if (wasInterrupted && interruptedBy !== undefined) process.kill(process.pid, interruptedBy);
 
-// Not left to the event loop: a wait for an OS lock that was called off keeps a thread, and with it the process, until the lock is free.
+// Not left to the event loop: a wait for an OS lock that was called off keeps a thread, and with it
+// the process, until the lock is free.
 process.exit(exitCode);

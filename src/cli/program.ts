@@ -40,6 +40,14 @@ const commands: Readonly<Record<string, ListedCommand>> = {
     summary: "a log of events that many processes append to",
     load: async () => (await import("./commands/events/events.ts")).registerEvents,
   },
+  verify: {
+    summary: "whether all parts of a store are whole",
+    load: async () => (await import("./commands/store.ts")).registerVerify,
+  },
+  stats: {
+    summary: "a few numbers about all parts of a store",
+    load: async () => (await import("./commands/store.ts")).registerStats,
+  },
 };
 
 /** What the process around a run wants to know of it. */

@@ -1,4 +1,5 @@
-// How far a long command has come: for a person at a terminal, on one line that goes when it is done.
+// How far a long command has come: for a person at a terminal, on one line that goes when it is
+// done.
 import type { Run } from "./run.ts";
 
 const everyMs = 100;

@@ -1,18 +1,19 @@
-// What can go wrong with stdin and stdout, which is nobody's bug: a full disk behind `>`, a directory behind `<`, a reader who has gone.
+// What can go wrong with stdin and stdout without a bug: a full disk behind `>`, a directory behind
+// `<`, a reader that has gone.
 import { spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { HoldfastError } from "../index.ts";
 
-/** Whoever reads has gone (`… | head`): there is nobody to tell, and it is no failure. */
+/** The reader has gone (`… | head`): no failure. */
 export function isNobodyReading({ code }: NodeJS.ErrnoException): boolean {
   return code === "EPIPE";
 }
 
 /**
  * Aborts when the reader of stdout has gone, where that can be told without writing: a pipe, and a
- * `tail` that watches its own stdout, as that of GNU does; Node itself does not look. Elsewhere never:
- * then the next write finds out.
+ * `tail` that watches its own stdout, as that of GNU does; Node itself does not look. Elsewhere
+ * never: then the next write finds out.
  */
 export function watchReader(): { readonly signal: AbortSignal } & Disposable {
   const gone = new AbortController();
@@ -40,7 +41,10 @@ export function cannotRead(error: unknown): never {
   throw new HoldfastError("IO_ERROR", `stdin could not be read (${errno}).`, { path: "stdin", errno }, error);
 }
 
-/** For a directory, and whatever else it cannot read, Node has a plain stream that is empty. That is not what stands there. */
+/**
+ * For a directory, and whatever else it cannot read, Node has a plain stream that is empty. That is
+ * not what stands there.
+ */
 export async function* checkedStdin(): AsyncGenerator<Uint8Array | string, void> {
   const { stdin } = process;
   if (Object.getPrototypeOf(stdin) === Readable.prototype)

@@ -14,7 +14,10 @@ export type Answer = Omit<DoctorCheck, "id" | "question">;
 export interface Check {
   readonly id: string;
   readonly question: string;
-  /** Holdfast cannot do without it: a failure that the check did not foresee is "bad" then, else "limited". */
+  /**
+   * Holdfast cannot do without it: a failure that the check did not foresee is "bad" then, else
+   * "limited".
+   */
   readonly isVital: boolean;
   readonly ask: (context: CheckContext) => Promise<Answer>;
 }
@@ -52,7 +55,10 @@ export function bad(finding: string, meaning: string, remedy: string): Answer {
   return { verdict: "bad", finding, meaning, remedy };
 }
 
-/** The POSIX name of the failure; undefined when the action succeeded. What is no failure of the disk is thrown. */
+/**
+ * The POSIX name of the failure; undefined when the action succeeded. What is no failure of the
+ * disk is thrown.
+ */
 export async function failureOf(action: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await action();

@@ -2,10 +2,16 @@
 import type { Ports } from "../ports/ports.ts";
 import { bytesOf } from "./check.ts";
 
-/** Beyond this people are misled, and so are programs that judge a semaphore file by its age. NTP keeps machines far below it. */
+/**
+ * Beyond this people are misled, and so are programs that judge a semaphore file by its age. NTP
+ * keeps machines far below it.
+ */
 export const clockOffsetMsMax = 2_000;
 
-/** How far the stamp of a new file lies outside the time in which it was made, by this machine's clock; 0 when it lies inside. */
+/**
+ * How far the stamp of a new file lies outside the time in which it was made, by this machine's
+ * clock; 0 when it lies inside.
+ */
 export async function measureClockOffsetMs(ports: Ports, path: string): Promise<number> {
   const beforeMs = ports.clock.wallMs();
   await ports.disk.createFile(path, bytesOf("clock"), { sync: true });

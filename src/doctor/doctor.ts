@@ -1,4 +1,5 @@
-// The examination of a folder: asks every question once and says what Holdfast can be trusted with there.
+// The examination of a folder: asks every question once and says what Holdfast can be trusted with
+// there.
 import type { Waiting } from "../common.ts";
 import type { Ports } from "../ports/ports.ts";
 import { runCheck, type Check } from "./check.ts";
@@ -17,7 +18,10 @@ import { verdictOf, type DoctorCheck, type DoctorReport } from "./report.ts";
 import { mustBeDirectory, withScratch } from "./scratch.ts";
 
 export interface DoctorOptions extends Waiting {
-  /** Also wait for another process that examines the same directory, on another machine if it is to prove anything. Default false. */
+  /**
+   * Also wait for another process that examines the same directory, on another machine if it is to
+   * prove anything. Default false.
+   */
   withPeer?: boolean | undefined;
   /** How long to wait for the peer to come. Default 60_000. */
   timeoutMs?: number | undefined;
@@ -41,8 +45,9 @@ const checks: readonly Check[] = [
 ];
 
 /**
- * Works in a directory of its own inside `directory`, which is gone afterwards also when it fails, and touches nothing else. Rejects only when nothing could be
- * examined: INVALID_PATH (not there, not a directory), NO_PERMISSION (nothing can be made in it), DISK_FULL, or the signal's reason.
+ * Works in a directory of its own inside `directory`, which is gone afterwards also when it fails,
+ * and touches nothing else. Rejects only when nothing could be examined: INVALID_PATH (not there,
+ * not a directory), NO_PERMISSION (nothing can be made in it), DISK_FULL, or the signal's reason.
  */
 export async function examine(ports: Ports, directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
   await mustBeDirectory(ports.disk, directory);

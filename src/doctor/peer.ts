@@ -1,4 +1,5 @@
-// The two-machine part: two examinations of one folder find each other in it, go through the rounds together, and come to the same verdict.
+// The two-machine part: two examinations of one folder find each other in it, go through the rounds
+// together, and come to the same verdict.
 import { errnoOf, hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
 import { formatMs } from "./check.ts";
@@ -12,14 +13,17 @@ import { leftBehind } from "./scratch.ts";
 
 const timeoutMsDefault = 60_000;
 
-/** Adds to `own` what the two found out together, or that nobody came. Leaves nothing behind, whatever happens. */
+/**
+ * Adds to `own` what the two found out together, or that none came. Leaves nothing behind, whatever
+ * happens.
+ */
 export async function meetPeer(ports: Ports, own: DoctorReport, options: DoctorOptions): Promise<DoctorReport> {
   const meeting = new Meeting(ports, own, options);
   let outcome: Conversation;
   try {
     outcome = await meeting.hold();
   } catch (error) {
-    // Somebody waits for this answer, perhaps with a finger on Ctrl-C: no more than what takes no waiting.
+    // A person waits for this answer: no more than what takes no waiting.
     if (!meeting.isOverBy(error)) {
       await meeting.cleanUp({ patient: false });
       throw error;
@@ -62,7 +66,10 @@ class Meeting {
     return await converse(session, this.#own);
   }
 
-  /** Whether the other one has gone. Also when it has taken the session away: it was called off, or took me for dead. */
+  /**
+   * Whether the other one has gone. Also when it has taken the session away: it was called off, or
+   * took me for dead.
+   */
   isOverBy(error: unknown): error is Error {
     return error instanceof PeerGone || (this.#session !== undefined && hasErrno(error, "ENOENT", "ESTALE"));
   }

@@ -1,20 +1,26 @@
-// What an examination answers: one finding per check, and the verdict that follows from all of them.
+// What an examination answers: one finding per check, and the verdict that follows from all of
+// them.
 import type { Volume } from "../ports/disk.ts";
 
-/** "limited": usable, with a limit that the finding names. "bad": Holdfast must not be used here. */
+/**
+ * "limited": usable, with a limit that the finding names. "bad": Holdfast must not be used here.
+ */
 export type CheckVerdict = "good" | "limited" | "bad";
 
 /** "limited" can be used; "unusable" must not. */
 export type DoctorVerdict = "ok" | "limited" | "unusable";
 
 export interface DoctorCheck {
-  /** Stays the same between releases, for scripts: "hard-link", "mount-option:nocto", "peer-os-lock". */
+  /**
+   * Stays the same between releases, for scripts: "hard-link", "mount-option:nocto",
+   * "peer-os-lock".
+   */
   readonly id: string;
   readonly question: string;
   readonly verdict: CheckVerdict;
   /** What was seen. */
   readonly finding: string;
-  /** What it means for those who use Holdfast here. */
+  /** What it means for programs that use Holdfast here. */
   readonly meaning: string;
   /** What can be done about it; absent when there is nothing to do. */
   readonly remedy?: string;

@@ -17,7 +17,7 @@ export async function mustBeDirectory(disk: Disk, directory: string): Promise<vo
   throw notADirectory(directory);
 }
 
-/** What a failure to find `directory` means for the one who named it. */
+/** What a failure to find `directory` means for the caller that named it. */
 export function explainMissing(error: unknown, directory: string): unknown {
   if (hasErrno(error, "ENOTDIR")) return notADirectory(directory, error);
   if (!hasErrno(error, "ENOENT")) return error;
@@ -36,7 +36,10 @@ export interface ScratchOutcome<T> {
   readonly leftBehind?: DoctorCheck;
 }
 
-/** NO_PERMISSION when nothing can be made in `directory`. What `action` throws is thrown after the removal. */
+/**
+ * NO_PERMISSION when nothing can be made in `directory`. What `action` throws is thrown after the
+ * removal.
+ */
 export async function withScratch<T>(
   ports: Ports,
   directory: string,
@@ -70,7 +73,7 @@ async function removeForgotten(disk: Disk, directory: string, scratch: string): 
 }
 
 async function removeIfForgotten(disk: Disk, path: string, nowMs: number): Promise<void> {
-  // No examination makes a link: whoever did, it says nothing about the age of what it leads to.
+  // No examination makes a link, and one says nothing about the age of what it leads to.
   if (await isLink(disk, path)) return;
   const { kind, mtimeMs } = await disk.stat(path);
   if (kind === "directory" && nowMs - mtimeMs > forgottenMs) await removeTree(disk, path);
@@ -99,7 +102,10 @@ async function makeScratch(disk: Disk, directory: string, scratch: string): Prom
 const removalsMax = 5;
 const removalPauseMs = 200;
 
-/** True when it is gone. A scanner, or a client that keeps a removed file until its last close, can hold it for a moment. */
+/**
+ * True when it is gone. A scanner, or a client that keeps a removed file until its last close, can
+ * hold it for a moment.
+ */
 export async function removeStubborn(ports: Ports, path: string): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {

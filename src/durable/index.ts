@@ -1,4 +1,5 @@
-// The subpath "holdfast/durable": the mechanisms that everything else is made of, for those who build their own. They may change between minor versions.
+// The subpath "holdfast/durable": the mechanisms that everything else is made of, for programs that
+// need one of them alone. They may change between minor versions.
 import { openNodePorts } from "../ports/node/ports.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { directoryOf } from "../ports/node/location.ts";
@@ -7,12 +8,10 @@ import type { Gate } from "./gate/gate.ts";
 import { Ground, type GroundOptions } from "./liveness/ground.ts";
 import { openGate as openGateOn } from "./gate/gate-record.ts";
 
-export { AppendFile } from "./group-commit/append-file.ts";
 export { Chain, type ChainEntry } from "./chain/chain.ts";
 export { ensureDirectory, removeTree } from "./publish/directory.ts";
 export { Gate, type GateHold, type GateOptions } from "./gate/gate.ts";
 export { Ground, type GroundOptions, type KnownHolder } from "./liveness/ground.ts";
-export { GroupCommit, type GroupCommitOptions } from "./group-commit/group-commit.ts";
 export type { HolderRecord } from "./liveness/holder-record.ts";
 export type { HolderSession } from "./liveness/holder-session.ts";
 export { putIfAbsent, replace, type PublishOptions } from "./publish/publish.ts";
@@ -29,7 +28,10 @@ export type { Disk, DiskFile, FileStat, Volume } from "../ports/disk.ts";
 export { directoryOf } from "../ports/node/location.ts";
 export type { Ports } from "../ports/ports.ts";
 
-/** The disk and all else of this machine, for a directory and what lies below it. It may be missing: nothing is made. */
+/**
+ * The disk and all else of this machine, for a directory and what lies below it. It may be missing:
+ * nothing is made.
+ */
 export async function openPorts(directory: string | URL): Promise<Ports> {
   return await openNodePorts(directoryOf(directory));
 }
@@ -41,7 +43,7 @@ export async function openGround(directory: string | URL, options?: GroundOption
   return await Ground.open(await openPorts(path), path, options);
 }
 
-/** One at a time in `directory`, among all processes that open its gate. */
+/** The gate of `directory`: one holder at a time among all processes that open it. */
 export async function openGate(ground: Ground, directory: string): Promise<Gate> {
   return await openGateOn(ground.ports, ground.staging, directoryOf(directory));
 }

@@ -1,6 +1,6 @@
-// The event store on a log: what users call, in the order in which a call passes through it.
+// The event store on a log: checks what a caller gives, and passes it on to the parts of the open
+// log.
 import type { Cancel, NewEvent, SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
-import type { Ground } from "../durable/liveness/ground.ts";
 import { checkTimeout } from "../durable/wait/deadline.ts";
 import { holdfastError } from "../errors.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
@@ -16,16 +16,16 @@ import type {
   ReadOptions,
 } from "./model/event-store.ts";
 import type { EventCodec } from "./model/codec.ts";
-import { distinct } from "./model/distinct.ts";
+import { distinct, itemsOf, type Matching, type Query } from "./model/query.ts";
 import { consume } from "./follow/consumer.ts";
-import { endFollowing } from "./follow/following.ts";
+import { workOn } from "./follow/log-work.ts";
 import { subscribe } from "./follow/subscribe.ts";
-import { giveAccess, type LogAccess } from "./log-access.ts";
-import { encodeContent, type EventHead, type StoredCondition } from "./log/format/line.ts";
-import { hexOf } from "./log/format/tip.ts";
+import { giveAccess } from "./log/log-access.ts";
+import { encodeContent, type StoredCondition } from "./log/format/line.ts";
+import type { EventHead } from "./model/stored-event.ts";
 import { checkEvents, checkTags, jsonOf } from "./model/new-event.ts";
-import { OpenedLog, type LogOptions } from "./opened-log.ts";
-import { itemsOf, type Matching, type Query } from "./model/query.ts";
+import { OpenedLog, type LogOptions } from "./open/opened-log.ts";
+import { StoreAccess } from "./store-access.ts";
 import { verify } from "./verify/verify.ts";
 
 const readOptions: OptionNames<ReadOptions> = {
@@ -45,26 +45,33 @@ export interface LogStoreParts {
 export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   readonly #parts: LogStoreParts;
   readonly #options: EventStoreOptions<E> & LogOptions;
-  readonly #access: LogAccess;
+  readonly #access: StoreAccess;
   #opening: Promise<OpenedLog> | undefined;
   #log: OpenedLog | undefined;
   #closing: Promise<void> | undefined;
-  /** Not before the loops have drained: what they have in hand is still read and checkpointed. */
+  /** Set once the loops have drained: until then they read and checkpoint their current batch. */
   #isClosed = false;
-  /** The highest position that was told to a caller here: it is published, whether or not the view has come to it. */
+  /**
+   * The highest position that a caller here was told: it is published, also if the view is not
+   * there yet.
+   */
   #told = 0;
-  /** How many segments have been sealed and given to the background. */
+  /** Sealed segments that were given to the background build. */
   #indexed = 0;
   #building: Promise<void> = Promise.resolve();
-  /** Looks at the head that appends have to wait for: what is appended after such a look was asked for comes after that head. */
-  #looks: Promise<unknown> | undefined;
 
-  /** Nothing is touched before the first call, or `open`. */
+  /** Touches nothing before the first call, or `open`. */
   constructor(parts: LogStoreParts, options: EventStoreOptions<E> & LogOptions) {
     if (options.lockTimeoutMs !== undefined) checkTimeout(options.lockTimeoutMs);
     this.#parts = parts;
     this.#options = options;
-    this.#access = this.#makeAccess();
+    this.#access = new StoreAccess({
+      ports: parts.ports,
+      directory: parts.directory,
+      mayForget: options.keys !== undefined,
+      open: () => this.#opened(),
+      findOpen: () => this.#log,
+    });
     giveAccess(this, this.#access);
   }
 
@@ -84,17 +91,17 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const after = checkCount(condition?.after ?? 0, "after");
     const heads = list.map((event) => this.#headOf(event));
     const encoded = list.map((event, index) => this.#parts.codec.encode(event, heads[index]?.id ?? ""));
-    // A promise only where there is one to wait for.
+    // No promise where the codec needs none.
     const bodies = encoded.every(isNow) ? encoded : await Promise.all(encoded.map(async (body) => body));
     const payload = bodies.map((body, index) => jsonOf(heads[index]?.type ?? "", body));
     const stored = items === undefined ? undefined : storedCondition(items, condition?.after);
     const content = encodeContent({ condition: stored, events: heads, payload });
     const log = this.#ready ?? (await this.#opened());
-    if (this.#looks !== undefined) await this.#looks;
+    if (this.#access.looks !== undefined) await this.#access.looks;
     const judged = items === undefined ? undefined : { items, after };
     const appended = await log.appender.append({ content, heads, payload, condition: judged, timeoutMs, signal });
     this.#told = Math.max(this.#told, appended.last);
-    log.hints.wakeAll();
+    log.growth.wakeAll();
     this.#buildIndexes(log);
     return appended;
   }
@@ -103,7 +110,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     query?: Q,
     options: ReadOptions = {},
   ): AsyncIterable<SequencedEvent<Matching<E, Q>>> {
-    // Mistakes are told where they are made, not at the first event.
+    // Here, not at the first event: a mistake is reported where it was made.
     const items = itemsOf(query ?? "all");
     checkOptions("read", options, readOptions);
     for (const name of ["after", "upTo", "limit"] as const) checkCount(options[name] ?? 0, name);
@@ -141,11 +148,11 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   async addTags(positionsGiven: readonly number[], tags: readonly string[], { signal }: Cancel = {}): Promise<void> {
     if (!Array.isArray(positionsGiven) || positionsGiven.length === 0)
       throw new TypeError("addTags takes a list of positions.");
-    // The list stays the caller's, and it is looked at again when the line is durable.
+    // A copy: the caller may change its list, and it is used again when the line is durable.
     const positions: readonly number[] = [...positionsGiven];
     for (const position of positions) checkCount(position, "a position");
     const log = this.#ready ?? (await this.#opened());
-    // Looked up only where it is not known, so that it counts in the order of the calls.
+    // No look where the head is known: calls then take effect in their order.
     const known = Math.max(log.view.tip.position, this.#told);
     const head = positions.every((position) => position <= known) ? known : (await log.advance()).position;
     const missing = positions.find((position) => position < 1 || position > head);
@@ -155,7 +162,7 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const content = encodeContent({ retag, events: [], payload: [] });
     const timeoutMs = this.#options.lockTimeoutMs ?? 5000;
     await log.appender.append({ content, heads: [], payload: [], retag, timeoutMs, signal });
-    log.hints.wakeAll();
+    log.growth.wakeAll();
   }
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
@@ -172,18 +179,19 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
   }
 
   async #close(): Promise<void> {
-    // One that could not be opened has nothing to close.
+    // A log that could not be opened has nothing to close.
     const log = await this.#opening?.catch(() => undefined);
-    if (log !== undefined) await endFollowing(this.#access);
+    if (log !== undefined) await workOn(this.#access).close();
     this.#isClosed = true;
     if (log === undefined) return;
-    // A large one takes a minute, which nobody who closes has to wait for; the index of a segment takes a moment, and spares the next one the work.
+    // A merge may take a minute, so it is ended. The index of one segment takes a moment, and is
+    // finished.
     log.view.endMerges();
     await this.#building;
     await log.close();
   }
 
-  /** What is open already. */
+  /** The log, if it is open: without a promise. */
   get #ready(): OpenedLog | undefined {
     return this.#isClosed ? undefined : this.#log;
   }
@@ -202,12 +210,12 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     }
   }
 
-  /** In the background, and one at a time: a reader who needs one before makes it himself. */
+  /** In the background, one build at a time. A reader that needs an index earlier makes it. */
   #buildIndexes(log: OpenedLog): void {
     const { length } = log.view.segments;
     if (length === this.#indexed) return;
     this.#indexed = length;
-    // Only a cache: whatever stands in the way is met again, and told, by whoever reads.
+    // Only a cache: a reader that needs the index meets the same error, and reports it.
     this.#building = this.#building.then(() => log.view.buildIndexes()).catch(() => undefined);
   }
 
@@ -233,46 +241,6 @@ export class LogEventStore<E extends NewEvent> implements EventStore<E> {
     const { clock, random } = this.#parts.ports;
     if (id !== undefined) return { type, tags: distinct(tags), id, given: true };
     return { type, tags: distinct(tags), id: makeUuid(clock.wallMs(), random.bytes(16)) };
-  }
-
-  #makeAccess(): LogAccess {
-    const { ports, directory } = this.#parts;
-    const ground = (): Ground => {
-      if (this.#log === undefined) throw new Error("The log is not open yet.");
-      return this.#log.place.ground;
-    };
-    return {
-      ports,
-      directory,
-      opened: async () => void (await this.#opened()),
-      get ground() {
-        return ground();
-      },
-      waitBeyond: async (position, options) => await (await this.#opened()).hints.waitBeyond(position, options),
-      headBeforeAppends: () => this.#headBeforeAppends(),
-      findChecksum: (position) => this.#findChecksum(position),
-      tagChecksum: async () => {
-        const log = await this.#opened();
-        await log.advance();
-        return log.view.retags.checksum;
-      },
-      mayForget: this.#options.keys !== undefined,
-    };
-  }
-
-  async #headBeforeAppends(): Promise<number> {
-    const head = this.head();
-    const looks = Promise.allSettled([this.#looks, head]);
-    this.#looks = looks;
-    await looks;
-    if (this.#looks === looks) this.#looks = undefined;
-    return await head;
-  }
-
-  async #findChecksum(position: number): Promise<string | undefined> {
-    if (position === 0) return hexOf(0);
-    const log = await this.#opened();
-    return (await log.advance()).position < position ? undefined : hexOf(await log.reader.checksumAt(position));
   }
 }
 

@@ -1,10 +1,12 @@
-// The upkeep of a log, each as one call: verify, export, import, rebuild its indexes. Only an import makes a log where there is none.
+// The upkeep of a log, one call each: verify, export, import, rebuild indexes. Only an import makes
+// a log where there is none.
 import type { SequencedEvent, VerifyOptions, VerifyReport } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { Ports } from "../ports/ports.ts";
 import { plainCodec } from "./model/codec.ts";
-import { locate } from "../part/location.ts";
-import { OpenedLog, type LogOptions } from "./opened-log.ts";
+import { locatePart } from "../part/location.ts";
+import { logPart } from "./log/format/log-record.ts";
+import { OpenedLog, type LogOptions } from "./open/opened-log.ts";
 import { rebuildIndexes, type RebuildOptions, type Rebuilt } from "./verify/rebuild.ts";
 import type { Items } from "./model/query.ts";
 import { exportLog, type ExportOptions } from "./transfer/export.ts";
@@ -39,7 +41,7 @@ export class Upkeep {
     }
   }
 
-  /** Of a log that may be damaged behind `upTo`. */
+  /** Also for a log that is damaged behind `upTo`. */
   async *readUpTo(items: Items, options: SalvageOptions): AsyncGenerator<SequencedEvent, void> {
     await this.#mustBeThere();
     yield* this.#unopened((log) => readUpTo(log, items, options));
@@ -50,7 +52,7 @@ export class Upkeep {
     { mode, ...options }: ImportOptions & Pick<LogOptions, "mode">,
   ): Promise<Imported> {
     options.signal?.throwIfAborted();
-    // Before anything is made: what is no export makes no log.
+    // First: input that is no export must not make a log.
     const incoming = await openExport(chunks);
     const log = await this.#open({ mode });
     try {
@@ -79,14 +81,14 @@ export class Upkeep {
     }
   }
 
-  /** What is stored is taken as it is: no schema and no key has a say in it. */
+  /** Stored events are taken as they are: without schemas and keys. */
   async #open(options: LogOptions): Promise<OpenedLog> {
     return await OpenedLog.open(this.#ports, this.#directory, plainCodec, options);
   }
 
   async #mustBeThere(): Promise<void> {
     const path = this.#directory;
-    if ((await locate(this.#ports.disk, path, "main")).isThere) return;
+    if ((await locatePart(this.#ports.disk, logPart, path, "main")).isThere) return;
     throw holdfastError("NOT_A_STORE", `There is no event log in ${path}. Is the share mounted?`, { path });
   }
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { checksumOf } from "./checksum.ts";
 
 describe("a checksum", () => {
-  it("is the CRC-32 that everybody computes, in eight lower-case hex digits", () => {
+  it("is the common CRC-32, in eight lower-case hex digits", () => {
     // The check value of the catalogue of parametrised CRC algorithms.
     expect(checksumOf("123456789")).toBe("cbf43926");
     expect(checksumOf("")).toBe("00000000");

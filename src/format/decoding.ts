@@ -1,4 +1,5 @@
-// Narrow readers for the bodies of records: each takes an unknown value and gives the type back, or throws.
+// Narrow readers for the bodies of records: each takes an unknown value and gives the type back, or
+// throws.
 
 /** The fields of a JSON object. */
 export function objectOf(value: unknown): Readonly<Record<string, unknown>> {

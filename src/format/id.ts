@@ -1,14 +1,16 @@
-// Ids that are never used again: they sort by the time of their making and stay distinct on disks that ignore case.
+// Ids that are never used again: they sort by the time of their making and stay distinct on disks
+// that ignore case.
 
-// Crockford's digits in lower case: no i, l, o, u, so that a person can read one aloud; ascending, so that text order is number order.
+// Crockford's digits in lower case: no i, l, o, u, so that a person can read one aloud; ascending,
+// so that text order is number order.
 const digits = "0123456789abcdefghjkmnpqrstvwxyz";
 const timeDigits = 10;
 const randomDigits = 26;
 const idPattern = new RegExp(`^[${digits}]{${timeDigits + randomDigits}}$`);
 
 /**
- * Ten digits of milliseconds, then 128 random bits. The time is a convenience for people and for sorting; only the random part makes it unique, so clocks
- * that disagree do no harm.
+ * Ten digits of milliseconds, then 128 random bits. The time is a convenience for people and for
+ * sorting; only the random part makes it unique, so clocks that disagree do no harm.
  */
 export function makeId(wallMs: number, random: Uint8Array): string {
   if (random.length !== 16) throw new RangeError(`An id takes 16 random bytes, not ${random.length}.`);

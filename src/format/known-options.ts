@@ -1,5 +1,5 @@
-// Which options a call has. A misspelt one would be ignored without a word, and a program in JavaScript
-// has no compiler that finds it.
+// Which options a call has. A misspelt one would be ignored without a word, and a program in
+// JavaScript has no compiler that finds it.
 
 /** Every option of `O`, so that a new one does not compile before it is known here. */
 export type OptionNames<O> = { readonly [Name in keyof Required<O>]: true };

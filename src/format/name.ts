@@ -1,4 +1,5 @@
-// Which names Holdfast gives to files: valid on every file system, equal only if they are equal on every one of them.
+// Which names Holdfast gives to files: valid on every file system, equal only if they are equal on
+// every one of them.
 import { holdfastError } from "../errors.ts";
 
 /** eCryptfs allows 143 bytes, and suffixes are added. */
@@ -9,13 +10,15 @@ const plainFirst = /^[a-z0-9]$/;
 const reserved = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/;
 
 /**
- * The file name for a name that a program has chosen (of a consumer, a log, a box …). Lower-case letters, digits, dot, dash and underscore stay as they are; every other byte of its
- * UTF-8, and whatever a file system would refuse, change or confuse with another name, is written as `=` and two hex digits. INVALID_NAME when it is empty or too long.
+ * The file name for a name that a program has chosen (of a consumer, a log, a box …). Lower-case
+ * letters, digits, dot, dash and underscore stay as they are; every other byte of its UTF-8, and
+ * whatever a file system would refuse, change or confuse with another name, is written as `=` and
+ * two hex digits. INVALID_NAME when it is empty or too long.
  */
 export function fileNameOf(name: string): string {
   if (typeof name !== "string") throw new TypeError("A name is a text.");
   if (name === "") throw invalidName(name, "it is empty");
-  if (/\p{Surrogate}/u.test(name)) throw invalidName(name, "it is no valid Unicode");
+  if (/\p{Surrogate}/u.test(name)) throw invalidName(name, "it is not valid Unicode");
   // Before it is written out: a name may be a million characters long.
   if (name.length <= fileNameLengthMax) {
     const [first = "", ...rest] = name;
@@ -55,7 +58,7 @@ export function slotName(number: number): string {
   return String(number).padStart(slotDigits, "0");
 }
 
-/** The number that a name stands for; undefined for a foreign file, which is none of our business. */
+/** The number that a name stands for; undefined for a foreign file. */
 export function findSlotNumber(name: string): number | undefined {
   return slotPattern.test(name) ? Number(name) : undefined;
 }

@@ -19,7 +19,8 @@ function findKey(path: string, options = sensitive): string | undefined {
   }
 }
 
-// Letters of which one has two cases, two spellings or a fold that is longer, and what paths are made of.
+// Letters of which one has two cases, two spellings or a fold that is longer, and what paths are
+// made of.
 const letter = fc.constantFrom(
   ...Array.from(
     "aAbzZ019 .-_:/\\ßẞſsSKÅåéÉİıiIΣσςΑαΐϴθǅǆŉﬃÖ\u0301\u0307\u0308\u0323\u0345ᾳᾼ가각가字😀\u212a\u212b\u0958",
@@ -76,7 +77,8 @@ describe("a path key", () => {
       fc.property(path, (spelled) => {
         const key = findKey(spelled, insensitive);
         if (key === undefined) return;
-        // Of the decomposed form: only there the order of marks says which letter they belong to, also when one of them becomes a letter.
+        // Of the decomposed form: only there the order of marks says which letter they belong to,
+        // also when one of them becomes a letter.
         const decomposed = spelled.normalize("NFD");
         expect(pathKey(decomposed.toUpperCase(), insensitive)).toBe(key);
         expect(pathKey(decomposed.toLowerCase(), insensitive)).toBe(key);

@@ -11,8 +11,9 @@ export interface PathKeyOptions {
 }
 
 /**
- * Slash-separated, without `.` and empty segments, NFC, never leaving the root; "" is the root itself. INVALID_PATH for NUL, for `..` out of the root, for an absolute
- * path, for half a character, and for names that are too long.
+ * Slash-separated, without `.` and empty segments, NFC, never leaving the root; "" is the root
+ * itself. INVALID_PATH for NUL, for `..` out of the root, for an absolute path, for half a
+ * character, and for names that are too long.
  */
 export function pathKey(path: string, options: PathKeyOptions): string {
   const key = normalise(cleanPath(path), options);
@@ -47,8 +48,9 @@ export function cleanPath(path: string): string {
 
 function normalise(path: string, { caseSensitive }: PathKeyOptions): string {
   if (caseSensitive) return path.normalize("NFC");
-  // Decomposed while it is folded: a mark that becomes a letter (the Greek iota below) must stand behind all others by then. To lower case on both sides
-  // of the fold: ß and ẞ meet only in SS, which ẞ reaches by way of ß.
+  // Decomposed while it is folded: a mark that becomes a letter (the Greek iota below) must stand
+  // behind all others by then. To lower case on both sides of the fold: ß and ẞ meet only in SS,
+  // which ẞ reaches by way of ß.
   return path.normalize("NFD").toLowerCase().toUpperCase().toLowerCase().normalize("NFC");
 }
 

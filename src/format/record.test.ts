@@ -103,7 +103,7 @@ describe("a record", () => {
     }
   });
 
-  it("is CORRUPT for any bytes that we did not write, and nothing worse", () => {
+  it("is CORRUPT for any foreign bytes, and nothing worse", () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -125,7 +125,7 @@ describe("a record", () => {
   it("says in its error which file it is and what to do", () => {
     const error = failureOf(encodeRecord(anything, 1).subarray(1));
     expect(error).toMatchObject({ code: "CORRUPT", action: "fix-data", path });
-    expect(error?.message).toMatch(/^\/store\/note\.json is no valid note record: .*backup, or move it away\.$/);
+    expect(error?.message).toMatch(/^\/store\/note\.json is not a valid note record: .*backup, or move it away\.$/);
   });
 
   it("is CORRUPT when it is of another kind, and says of which", () => {
@@ -154,7 +154,7 @@ describe("a record of a newer format", () => {
     expect(error?.message).toMatch(/Upgrade this installation\.$/);
   });
 
-  it("is refused also when it does not say who wrote it", () => {
+  it("is refused also when it does not name its author", () => {
     for (const by of [undefined, null, 5, {}])
       expect(failureOf(seal({ kind: "note", format: 2, by }))).toMatchObject({
         code: "NEWER_FORMAT",

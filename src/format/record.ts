@@ -1,4 +1,5 @@
-// The envelope of every small file that Holdfast writes: one line of JSON that names its kind, format and author, and ends in a checksum.
+// The envelope of every small file that Holdfast writes: one line of JSON that names its kind,
+// format and author, and ends in a checksum.
 import { holdfastError } from "../errors.ts";
 import { checksumOf } from "./checksum.ts";
 import { formatVersion, packageVersion } from "./version.ts";
@@ -6,7 +7,10 @@ import { formatVersion, packageVersion } from "./version.ts";
 /** Nothing that fits into a record needs more; what does need more is not a record. */
 export const recordBytesMax: number = 4 * 1024 * 1024;
 
-/** One kind of record. `decode` narrows what was parsed, and throws (any error) for what it does not understand. */
+/**
+ * One kind of record. `decode` narrows what was parsed, and throws (any error) for what it does not
+ * understand.
+ */
 export interface RecordKind<T> {
   readonly kind: string;
   readonly decode: (body: unknown) => T;
@@ -14,7 +18,10 @@ export interface RecordKind<T> {
 
 const tail = /,"crc":"([0-9a-f]{8})"\}\n$/;
 
-/** The bytes of a record, read back before they are given out: what cannot be read must never be written. `isChecked`: the caller has done that. */
+/**
+ * The bytes of a record, read back before they are given out: what cannot be read must never be
+ * written. `isChecked`: the caller has done that.
+ */
 export function encodeRecord<T>(
   kind: RecordKind<T>,
   body: T,
@@ -23,15 +30,22 @@ export function encodeRecord<T>(
   const head = JSON.stringify({ kind: kind.kind, format: formatVersion, by: packageVersion, body }).slice(0, -1);
   const bytes = Buffer.from(`${head},"crc":"${checksumOf(head)}"}\n`);
   if (bytes.length > bytesMax)
-    throw holdfastError("TOO_LARGE", `A ${kind.kind} record of ${bytes.length} bytes is over the limit.`, {
-      limit: bytesMax,
-      actual: bytes.length,
-    });
+    throw holdfastError(
+      "TOO_LARGE",
+      `A ${kind.kind} record of ${bytes.length} bytes is over the limit of ${bytesMax} bytes.`,
+      {
+        limit: bytesMax,
+        actual: bytes.length,
+      },
+    );
   if (!isChecked) decodeRecord(kind, bytes, "(just encoded)");
   return bytes;
 }
 
-/** What a record says. CORRUPT when it is torn, altered or of another kind; NEWER_FORMAT, naming the version that wrote it. */
+/**
+ * What a record says. CORRUPT when it is torn, altered or of another kind; NEWER_FORMAT, naming the
+ * version that wrote it.
+ */
 export function decodeRecord<T>(kind: RecordKind<T>, bytes: Uint8Array, path: string): T {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   const crc = tail.exec(text);
@@ -49,7 +63,10 @@ export function decodeRecord<T>(kind: RecordKind<T>, bytes: Uint8Array, path: st
   }
 }
 
-/** Whether this is what writes leave that never reached the disk: it ends before its checksum, or zeros stand in it. What somebody has altered looks otherwise. */
+/**
+ * Whether these bytes are a write that did not reach the disk: they end before their checksum, or
+ * contain zeros. A record that was altered looks otherwise.
+ */
 export function isTorn(bytes: Uint8Array): boolean {
   return !tail.test(Buffer.from(bytes.subarray(-32)).toString("latin1")) || bytes.includes(0);
 }
@@ -63,7 +80,7 @@ function parse(kind: RecordKind<unknown>, text: string, path: string): Record<st
 }
 
 function corrupt(kind: RecordKind<unknown>, path: string, why: string, cause?: unknown): Error {
-  const message = `${path} is no valid ${kind.kind} record: ${why}. Restore it from a backup, or move it away.`;
+  const message = `${path} is not a valid ${kind.kind} record: ${why}. Restore it from a backup, or move it away.`;
   return holdfastError("CORRUPT", message, { path }, cause);
 }
 

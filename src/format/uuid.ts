@@ -1,4 +1,5 @@
-// UUIDs of version 7: sortable by the time of their making, and what other systems expect as the id of an event.
+// UUIDs of version 7: sortable by the time of their making, and what other systems expect as the id
+// of an event.
 
 /** `random`: 16 bytes, of which the first six give way to the time. */
 export function makeUuid(wallMs: number, random: Uint8Array): string {

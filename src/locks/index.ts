@@ -1,4 +1,5 @@
-// The subpath "holdfast/locks": semaphore files, the store lock, and path locks, on real file systems.
+// The subpath "holdfast/locks": semaphore files, the store lock, and path locks, on real file
+// systems.
 import type { BlockingLock } from "../common.ts";
 import { ensureDirectory } from "../durable/publish/directory.ts";
 import { Ground } from "../durable/liveness/ground.ts";
@@ -7,7 +8,7 @@ import { isUnwritable } from "../ports/disk-error.ts";
 import { directoryOf } from "../ports/node/location.ts";
 import { openNodePorts } from "../ports/node/ports.ts";
 import { followLinks, type FollowedPath } from "./naming/follow-path.ts";
-import { findRoot, hasTable, type LockRoot } from "./naming/lock-root.ts";
+import { findLockPlace, findRoot, hasLocks, type LockRoot } from "./naming/lock-root.ts";
 import { checkLockPath } from "./semaphore/path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { InProcessLocks } from "./semaphore/in-process.ts";
@@ -39,8 +40,8 @@ export { formatLockFile, parseLockFile, type LockFileInfo } from "./semaphore/lo
 export type { SemaphoreOptions } from "./semaphore/options.ts";
 export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
 
-// One for the whole process: semaphores on one path know of each other.
-const places = new InProcessLocks();
+// One for the whole process, so that semaphores on one path take turns.
+const inProcess = new InProcessLocks();
 
 const semaphoreOptions: OptionNames<SemaphoreOptions> = {
   staleMs: true,
@@ -51,23 +52,32 @@ const semaphoreOptions: OptionNames<SemaphoreOptions> = {
   owner: true,
 };
 
-/** A lock file at `path`, whose directory must exist. INVALID_PATH for what cannot be one; nothing is touched before the first call. */
+/**
+ * A lock file at `path`, whose directory must exist. INVALID_PATH for a path that cannot be one.
+ * Nothing is touched before the first call.
+ */
 export class Semaphore extends PortsSemaphore {
   constructor(path: string, options: SemaphoreOptions = {}) {
     checkLockPath(path);
     checkOptions("new Semaphore", options, semaphoreOptions);
-    super({ openPorts: openNodePorts, places }, directoryOf(path), options);
+    super({ openPorts: openNodePorts, inProcess }, directoryOf(path), options);
   }
 }
 
-/** One writer at a time in `directory`, among all processes of all machines that open it. Makes the directory if it is not there. */
+/**
+ * One writer at a time in `directory`, among all processes of all machines that open it. Makes the
+ * directory if it is missing.
+ */
 export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
   checkOptions("openStoreLock", options, { timeoutMs: true, leaseMs: true, create: true, id: true });
   const path = directoryOf(directory);
   return await createStoreLock(await openNodePorts(path), path, options);
 }
 
-/** Who has the store lock of `directory` now, as far as it is known: for people. Undefined also where there is no store lock; none is made. */
+/**
+ * The holder of the store lock of `directory` now, if known: for people. Undefined also where there
+ * is no store lock; none is made.
+ */
 export async function findStoreHolder(directory: string | URL): Promise<BlockingLock | undefined> {
   const path = directoryOf(directory);
   return await findHolder(await openNodePorts(path), path);
@@ -81,16 +91,21 @@ const pathLocksOptions: OptionNames<PathLocksOptions> = {
   id: true,
 };
 
-/** Locks on the paths below `root`, whether anything is there or not. They live in `.holdfast` in that directory, outside of what they protect. */
+/**
+ * Locks on the paths below `root`, whether or not anything exists there. They live in `.holdfast`
+ * in that directory. For a store they are the locks of the store: on the paths below its `files/`,
+ * in its ground.
+ */
 export async function openPathLocks(root: string | URL, options: PathLocksOptions = {}): Promise<PathLocks> {
   checkOptions("openPathLocks", options, pathLocksOptions);
   const { leaseMs = 300_000, create, id, ...more } = options;
   const path = directoryOf(root);
   const ports = await openNodePorts(path);
-  if (create !== false && id === undefined) await ensureDirectory(ports.disk, path);
-  const ground = await Ground.open(ports, `${path}/.holdfast`, { leaseMs, create, id });
+  const place = await findLockPlace(ports.disk, path);
+  if (create !== false && id === undefined) await ensureDirectory(ports.disk, place.root);
+  const ground = await Ground.open(ports, place.ground, { leaseMs, create, id });
   try {
-    return await TablePathLocks.open(ground, { ...more, root: path, ownsGround: true });
+    return await TablePathLocks.open(ground, { ...more, root: place.root, ownsGround: true });
   } catch (error) {
     await ground.close();
     throw error;
@@ -98,8 +113,9 @@ export async function openPathLocks(root: string | URL, options: PathLocksOption
 }
 
 /**
- * The path locks that are held below `root`, as `list` of `openPathLocks` gives them. Makes none where there are none. Also where nothing can be written (no permission, a read-only mount, a
- * full disk); then holders whose death only a lock could prove are shown as if they lived.
+ * The path locks that are held below `root`, as `list` of `openPathLocks` returns them. Makes none
+ * where there are none. Also works where nothing can be written (no permission, a read-only mount,
+ * a full disk); then a holder whose death only a lock could prove is shown as alive.
  */
 export async function listPathLocks(
   root: string | URL,
@@ -107,26 +123,33 @@ export async function listPathLocks(
 ): Promise<HeldLock[]> {
   const path = directoryOf(root);
   const ports = await openNodePorts(path);
-  if (!(await hasTable(ports.disk, path))) return [];
+  const place = await findLockPlace(ports.disk, path);
+  if (!(await hasLocks(ports.disk, place))) return [];
   try {
     await using locks = await openPathLocks(path);
     return await locks.list(options);
   } catch (error) {
     if (!isUnwritable(error)) throw error;
-    const ground = await Ground.look(ports, `${path}/.holdfast`);
-    await using locks = await TablePathLocks.open(ground, { root: path, toLook: true, ownsGround: true });
+    const ground = await Ground.openUnjoined(ports, place.ground);
+    await using locks = await TablePathLocks.open(ground, { root: place.root, toLook: true, ownsGround: true });
     return await locks.list(options);
   }
 }
 
-/** The nearest directory at or above `path`, which need not exist, that is a store or has path locks. Undefined when there is none; nothing is made. */
+/**
+ * The nearest directory at or above `path`, which need not exist, that is a store or has path
+ * locks. Undefined when there is none; nothing is made.
+ */
 export async function findLockRoot(path: string | URL): Promise<LockRoot | undefined> {
   const absolute = directoryOf(path);
   const { disk } = await openNodePorts(absolute);
   return await findRoot(disk, absolute);
 }
 
-/** What `path` means: its symbolic links followed as the system does, also one that leads to nothing yet. It need not exist, and nothing is made. */
+/**
+ * What `path` leads to: symbolic links are followed as the system does, also one that leads to
+ * nothing yet. It need not exist, and nothing is made.
+ */
 export async function followPath(path: string | URL): Promise<FollowedPath> {
   const absolute = directoryOf(path);
   const { disk } = await openNodePorts(absolute);

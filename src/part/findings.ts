@@ -1,40 +1,40 @@
-// What a verification has found, in the order in which it was found.
+// The problems that a verification has found, in the order in which it found them.
 import type { Problem } from "../common.ts";
 import { isHoldfastError } from "../errors.ts";
 import { hasErrno } from "../ports/disk-error.ts";
 
-/** Whoever has more than this has one problem. */
+/** Further problems are only counted. */
 const problemsMax = 1000;
 
-/** Where something stands. Lines count from 1, the header is line 1; bytes count from 0. */
+/** A place in a file. Lines count from 1, and the header is line 1; bytes count from 0. */
 export interface Spot {
   readonly path: string;
   readonly line?: number | undefined;
   readonly byte?: number | undefined;
 }
 
-/** What helps where there is no backup. */
-export const repairable: string =
-  "Without a backup, `holdfast events verify DIR --repair` keeps all that is whole, and moves the rest aside.";
-
-export const restore: string = `Restore the file from a backup. ${repairable}`;
-
 export class Findings {
   readonly #problems: Problem[] = [];
   #damages = 0;
   #isNewer = false;
   #left = 0;
+  readonly #remedy: string;
+
+  /** `remedy` is that of damage for which no other one is given. */
+  constructor(remedy = "Restore the file from a backup.") {
+    this.#remedy = remedy;
+  }
 
   get hasDamage(): boolean {
     return this.#damages > 0;
   }
 
-  /** Whether something has a format that this version does not know. */
+  /** Whether a file has a format that this version does not know. */
   get isNewer(): boolean {
     return this.#isNewer;
   }
 
-  /** In the order in which they were found; the last one tells of those that are too many to list. */
+  /** The last one counts those that are not listed. */
   get problems(): readonly Problem[] {
     if (this.#left === 0) return this.#problems;
     const what = `${this.#left} more problem(s) were found and are not listed.`;
@@ -48,12 +48,12 @@ export class Findings {
     return [...this.#problems, more];
   }
 
-  damage(spot: Spot, what: string, remedy: string = restore): void {
+  damage(spot: Spot, what: string, remedy: string = this.#remedy): void {
     this.#damages++;
     this.#add("damage", spot, what, remedy, false);
   }
 
-  /** Harmless, and of no use to anybody. */
+  /** Harmless, and not needed any more. */
   leftover(spot: Spot, what: string, remedy: string, { repaired = false }: { readonly repaired?: boolean } = {}): void {
     this.#add("leftover", spot, what, remedy, repaired);
   }
@@ -62,7 +62,10 @@ export class Findings {
     this.#add("note", spot, what, remedy, false);
   }
 
-  /** The result of `read`; undefined when what it reads is damaged, missing or newer, which is then reported as `subject`. Anything else is no damage, and passes through. */
+  /**
+   * The result of `read`; undefined when the file is damaged, missing or newer, which is then
+   * reported about `subject`. Other errors are no damage, and pass through.
+   */
   async attempt<T>(spot: Spot, subject: string, read: () => Promise<T>): Promise<T | undefined> {
     try {
       return await read();
@@ -103,7 +106,7 @@ export class Findings {
   }
 }
 
-/** Also when somebody has said already what that means. */
+/** Also if the error was turned into CORRUPT already. */
 function isMissing(error: unknown): boolean {
   const cause = isHoldfastError(error, "CORRUPT") ? error.cause : error;
   return hasErrno(cause, "ENOENT", "ENOTDIR", "EISDIR");

@@ -1,4 +1,5 @@
-// Turns a failed disk operation into the one error that users may see, keeping the POSIX name that protocols branch on.
+// Turns a failed disk operation into the one error that users may see, keeping the POSIX name that
+// protocols branch on.
 import { HoldfastError, isHoldfastError, type ErrorCode } from "../errors.ts";
 
 const codeOf: Partial<Record<string, ErrorCode>> = {
@@ -21,7 +22,7 @@ const remedyOf: Partial<Record<string, string>> = {
   EXDEV: "both paths must be on one file system",
   ENOTDIR: "a file is where a directory should be: move it away",
   EISDIR: "a directory is where a file should be: move it away",
-  ENXIO: "something that is no file is in its place (a FIFO, a socket, a device): move it away",
+  ENXIO: "something that is not a file is in its place (a FIFO, a socket, a device): move it away",
   ENOENT: "it is not there",
   EEXIST: "it is there already",
   EIO: "the disk or the network failed: the operation may or may not have happened",
@@ -32,7 +33,10 @@ const remedyOf: Partial<Record<string, string>> = {
   ENAMETOOLONG: "the name or the path is too long for this file system",
 };
 
-/** A failure of one disk operation. `errno` is the POSIX name, also where the platform has only a number. */
+/**
+ * A failure of one disk operation. `errno` is the POSIX name, also where the platform has only a
+ * number.
+ */
 export function diskError(errno: string, operation: string, path: string, cause?: unknown): HoldfastError {
   const remedy = remedyOf[errno];
   const message = `${operation} ${path}: ${errno}${remedy === undefined ? "" : `, ${remedy}`}`;
@@ -61,28 +65,38 @@ export async function findIfThere<T>(look: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** True when nothing can be written here now: no permission, a read-only mount, a full disk. What was asked for did not happen. */
+/**
+ * True when nothing can be written here now: no permission, a read-only mount, a full disk. What
+ * was asked for did not happen.
+ */
 export function isUnwritable(error: unknown): boolean {
   return isHoldfastError(error, "NO_PERMISSION", "DISK_FULL");
 }
 
-// What an SMB client says while its server is away or it is connecting anew. An NFS client waits by itself, unless it is mounted soft.
+// Errors of an SMB client while its server is away or it reconnects. An NFS client waits by itself,
+// unless it is mounted soft.
 const outages = [
-  // What an NFS client says to an answer that it does not know; a server gave one to a client whom it had just given up, and who came back.
+  // The error of an NFS client for an answer that it does not know. A server gave one to a client
+  // that it had given up, and that came back.
   "EREMOTEIO",
   ...["EAGAIN", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH"],
   ...["ENOTCONN", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED"],
 ];
 
-// Timed out, reset, or lost on the way: nobody can tell whether the server had done it by then.
+// Timed out, reset, or lost on the way: the server may have done it by then.
 const unknownOutcomes = ["EIO", "ESTALE", ...outages];
 
-/** True when the operation may have happened although it failed: the answer must be found out by content. */
+/**
+ * True when the operation may have happened although it failed: the answer must be found out by
+ * content.
+ */
 export function isOutcomeUnknown(error: unknown): boolean {
   return hasErrno(error, ...unknownOutcomes);
 }
 
-/** True when the server could not be reached, or was lost before it answered: it may be back soon. */
+/**
+ * True when the server could not be reached, or was lost before it answered: it may be back soon.
+ */
 export function isOutage(error: unknown): boolean {
   return hasErrno(error, ...outages);
 }

@@ -1,12 +1,14 @@
-// A share whose server goes away for a while: looks wait until it answers again.
-//
-// Only looks. A change that failed may have happened, and by the time the server is back somebody else may have used the same name: whoever asked for it has to find out by
-// content, which is a look, and so waits here.
+// A share whose server goes away for a while: looks wait until it answers again. Only looks. A
+// change that failed may have happened, and by the time the server is back another process may have
+// used the same name. So the caller has to find out by content, which is a look, and waits here.
 import type { Clock } from "./clock.ts";
 import { isOutage } from "./disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volume } from "./disk.ts";
 
-/** So long a server may be away before whoever looks is told: longer than a restart, or than a cable that was pulled and put back. */
+/**
+ * How long a server may be away before a look fails: longer than a restart, or than a cable that
+ * was pulled and put back.
+ */
 const outageMsMax = 60_000;
 const pauseMs = { first: 50, max: 1000 };
 const growth = 2;
@@ -59,7 +61,10 @@ class PatientDisk implements Disk {
   readLink(path: string): Promise<string> {
     return this.#look(() => this.#disk.readLink(path));
   }
-  /** Changes nothing that anybody sees, and is done when it says so, however often it was asked for. */
+  /**
+   * Repeated like a look: it changes nothing that can be seen, and doing it twice is the same as
+   * once.
+   */
   syncDirectory(path: string): Promise<void> {
     return this.#look(() => this.#disk.syncDirectory(path));
   }

@@ -1,4 +1,5 @@
-// Everything that Holdfast needs from outside, in one bundle: each room gets it as an argument, so that a simulation can hand in another world.
+// Everything that Holdfast needs from outside, in one bundle. Each room gets it as an argument, so
+// that a simulation can hand in another world.
 import type { Clock } from "./clock.ts";
 import type { Disk } from "./disk.ts";
 import type { Heart } from "./heart.ts";

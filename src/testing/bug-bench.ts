@@ -1,35 +1,7 @@
-// The bug bench: runs every known-wrong variant and tells whether the harness catches it, by what, and how fast. It measures the tests, not the code.
+// The bug bench: runs a mutant and tells whether the explorer catches it, by what, and how fast. It
+// measures the tests, not the code.
 import { explore, type Exploration, type Violation } from "./explorer/explore.ts";
-import { commitAnswerMutants } from "./mutants/commit-answers.ts";
-import { eventConsumerMutants } from "./mutants/event-consumers.ts";
-import { eventMutants } from "./mutants/events.ts";
-import { forgetfulChainMutants } from "./mutants/forgetful-chains.ts";
-import { gateMutants } from "./mutants/gate.ts";
-import { groupCommitMutants } from "./mutants/group-commit.ts";
-import { livenessMutants } from "./mutants/liveness.ts";
 import type { Mutant } from "./mutants/mutant.ts";
-import { pathLockMutants } from "./mutants/path-locks.ts";
-import { publishMutants } from "./mutants/publish.ts";
-import { redoMutants } from "./mutants/redo.ts";
-import { rollingChainMutants } from "./mutants/rolling-chain.ts";
-import { seedPathLockMutants } from "./mutants/seed-path-locks.ts";
-import { semaphoreMutants } from "./mutants/semaphore.ts";
-
-export const mutants: readonly Mutant[] = [
-  ...publishMutants,
-  ...forgetfulChainMutants,
-  ...rollingChainMutants,
-  ...livenessMutants,
-  ...gateMutants,
-  ...groupCommitMutants,
-  ...semaphoreMutants,
-  ...pathLockMutants,
-  ...commitAnswerMutants,
-  ...redoMutants,
-  ...seedPathLockMutants,
-  ...eventMutants,
-  ...eventConsumerMutants,
-];
 
 export interface BenchResult {
   readonly mutant: string;
@@ -40,7 +12,7 @@ export interface BenchResult {
   readonly violation?: Violation;
 }
 
-/** A variant that is not caught within so many states counts as missed. */
+/** A mutant that is not caught within so many states counts as missed. */
 export const mutantStatesMax = 200_000;
 
 export async function benchMutant(mutant: Mutant, options: { readonly shortenMs?: number } = {}): Promise<BenchResult> {

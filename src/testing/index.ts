@@ -1,5 +1,10 @@
-// The subpath "holdfast/testing": the simulated world, the explorer, and the known-wrong variants that it must catch.
-export { benchMutant, mutants, type BenchResult } from "./bug-bench.ts";
+// The subpath "holdfast/testing": the simulated world, the explorer, the mutants that it must
+// catch, and contracts for own ports.
+export { benchMutant, type BenchResult } from "./bug-bench.ts";
+export type { ContractCheck } from "./contracts/contract.ts";
+export { diskContract } from "./contracts/disk.ts";
+export type { DiskSite } from "./contracts/disk-world.ts";
+export { osLockContract, type OsLockContractOptions, type OsLockSite } from "./contracts/os-lock.ts";
 export {
   explore,
   replay,
@@ -35,7 +40,7 @@ export type {
   RegisterOutput,
   RegisterValue,
 } from "./history/register-model.ts";
-export { allScenarios, type ListedScenario } from "./scenarios/index.ts";
+export { allScenarios, mutants, type ListedScenario } from "./rooms/index.ts";
 export type { Trouble } from "./sim/call.ts";
 export type { Profile } from "./sim/persistence.ts";
 export type { Quirks } from "./sim/server.ts";

@@ -1,4 +1,5 @@
-// The harness as a command: `explore` tries all orders of simulated processes, `torture` disturbs real ones.
+// The harness as a command: `explore` tries all orders of simulated processes, `torture` disturbs
+// real ones.
 import { Command } from "commander";
 import { registerExplore } from "./explorer/command.ts";
 import { registerTorture } from "./torture/command.ts";

@@ -1,4 +1,5 @@
-// The audit of a demo whose folder was damaged meanwhile: it says what is gone and where, and looks at all the rest.
+// The audit of a demo whose folder was damaged meanwhile: it says what is gone and where, and looks
+// at all the rest.
 import {
   closeSync,
   mkdirSync,
@@ -12,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess } from "./holdfast-process.ts";
 
 interface Findings {
@@ -34,8 +35,9 @@ interface Audit {
 const short = ["demo", "--workstations", "1", "--json", "--dir"];
 
 /**
- * A demo in which `damage` is done to its folder meanwhile, as soon as there are eight sales. Its workstation is a saboteur because nothing happens to such a one: no kill comes between
- * a sale and its receipt. Its first pieces are lies, and lost.
+ * A demo in which `damage` is done to its folder meanwhile, as soon as there are eight sales. Its
+ * workstation is a saboteur because nothing happens to such a one: no kill comes between a sale and
+ * its receipt. Its first pieces are lies, and lost.
  */
 async function runDamaged(damage: (directory: string) => void): Promise<Audit> {
   const directory = join(makeScratch(), "shop");
@@ -118,15 +120,15 @@ describe("the stock", () => {
 });
 
 describe("the shelves", () => {
-  test("of which a journal has a line that nobody wrote are audited by the other lines", async () => {
+  test("of which a journal has a line that no workstation wrote are audited by the other lines", async () => {
     const odd = ["not JSON", "null", "5", '{"sequence":1}', '{"sequence":1,"fence":1,"saw":null}'];
     const { shelves, ...rest } = await runAfter((directory) =>
-      writeFileSync(join(directory, "journals", "somebody~0000"), odd.map((line) => `${line}\n`).join("")),
+      writeFileSync(join(directory, "journals", "foreign~0000"), odd.map((line) => `${line}\n`).join("")),
     );
     expect(rest).toMatchObject({ exitCode: 1, isSound: false, tickets: sound, stock: sound });
     expect(shelves).toMatchObject({ lost: [] });
     expect(shelves?.disorder).toEqual(
-      odd.map((_, index) => expect.stringContaining(`somebody~0000: line ${index + 1}`)),
+      odd.map((_, index) => expect.stringContaining(`foreign~0000: line ${index + 1}`)),
     );
   });
 

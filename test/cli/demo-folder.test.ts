@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSy
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { TemporaryFolder } from "../../src/cli/demo/temporary-folder.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess } from "./holdfast-process.ts";
 
 const short = ["--workstations", "1", "--seconds", "1"];

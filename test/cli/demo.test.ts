@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { JournalLine } from "../../src/cli/demo/shelf-audit.ts";
 import { encodeRecord } from "../../src/format/record.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
@@ -100,7 +100,7 @@ test("the result is one line of JSON when asked for, also with a folder of one's
   expect(readdirSync(directory).sort()).toEqual(["ground", "journals", "sales", "stock", "tickets", "warehouse"]);
 });
 
-test("where the store lock is in a table, as between machines, nothing is lost either, and somebody can join by hand", async () => {
+test("where the store lock is in a table, as between machines, nothing is lost either, and a workstation can join by hand", async () => {
   const directory = join(makeScratch(), "shop");
   mkdirSync(join(directory, "tickets"), { recursive: true });
   // What the first process on a network mount records there.
@@ -133,7 +133,7 @@ test("two who were at one shelf together are found out, by what each has seen th
     .map((line) => JSON.parse(line) as JournalLine);
   const [shelf = ""] = Object.keys(noted.find(({ saw }) => saw !== undefined)?.saw ?? {});
   const fence = Math.max(...noted.map((line) => line.fence)) + 1;
-  // One who comes after all others, and has not seen what they left.
+  // A process that comes after all others, and has not seen what they left.
   const forged: JournalLine[] = [
     { sequence: 1, fence, saw: { [shelf]: 0 } },
     { sequence: 1, fence },

@@ -1,12 +1,14 @@
-// `holdfast events`: NDJSON in and out, through pipes and as a process, with exit codes that a script can rely on.
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+// `holdfast events`: NDJSON in and out, through pipes and as a process, with exit codes that a
+// script can rely on.
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { openEvents, type EventStore } from "../../src/events/index.ts";
+import { openStore } from "../../src/index.ts";
 import { openStoreLock } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
 
 interface Finished {
@@ -270,15 +272,19 @@ describe("events read", () => {
       });
   });
 
-  test("finds a log by its name in a store", async () => {
-    const store = makeScratch();
-    writeFileSync(join(store, "holdfast.json"), "{}");
-    mkdirSync(join(store, "events"));
-    expect((await run(["append", store, "--type", "A"])).exitCode).toBe(0);
-    expect((await run(["append", store, "--log", "other", "--type", "B"])).exitCode).toBe(0);
-    expect(readdirSync(join(store, "events")).sort()).toEqual(["main", "other"]);
-    expect(linesOf((await run(["read", store, "--log", "other"])).stdout)).toMatchObject([{ type: "B" }]);
-    expect((await run(["read", store, "--log", "x".repeat(200)])).exitCode).toBe(2);
+  test("finds a log by its name in a store, and makes a new one on the ground of the store", async () => {
+    const directory = makeScratch();
+    await using store = await openStore(directory);
+    expect((await run(["append", directory, "--type", "A"])).exitCode).toBe(0);
+    expect((await run(["append", directory, "--log", "other", "--type", "B"])).exitCode).toBe(0);
+    expect(readdirSync(join(directory, "events")).sort()).toEqual(["main", "other"]);
+    expect(existsSync(join(directory, "events", "other", ".holdfast"))).toBe(false);
+    expect(await (await store.events("other")).head()).toBe(1);
+    expect(linesOf((await run(["read", directory, "--log", "other"])).stdout)).toMatchObject([{ type: "B" }]);
+    expect((await run(["head", directory])).stdout).toBe("1\n");
+    expect((await run(["verify", directory, "--log", "other"])).stdout).toContain("ok: 1 event(s) checked.");
+    expect((await run(["read", directory, "--log", "missing"])).exitCode).toBe(3);
+    expect((await run(["read", directory, "--log", "x".repeat(200)])).exitCode).toBe(2);
   });
 
   test("refuses wrong usage with 2", async () => {
@@ -589,7 +595,7 @@ describe("as processes in a pipe", () => {
     const tail = new HoldfastProcess(["events", "tail", directory, "--after", "0", "--json"]);
     await tail.hear();
     tail.stopListening();
-    // Time passes: so that the pipe is closed by then. If it is not, the next write finds it closed.
+    // Time passes: so that the pipe is closed by then. If not, the next write finds it closed.
     await sleep(50);
     await store.append({ type: "A", data: 1 });
     expect(await tail.ended).toMatchObject({ exitCode: 0, signal: null, stderr: "" });

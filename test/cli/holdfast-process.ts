@@ -37,7 +37,8 @@ export class HoldfastProcess {
       env: { ...inherited, ...env },
     });
     this.#child = child;
-    // What it runs has inherited its files: a command that was left alone sees the end of its input.
+    // What it runs has inherited its files: a command that was left alone sees the end of its
+    // input.
     onTestFinished(() => {
       child.kill("SIGKILL");
       child.stdin.destroy();
@@ -68,7 +69,7 @@ export class HoldfastProcess {
     });
     while (!this.#written.stderr.includes(text))
       await Promise.race([once(this.#child.stderr ?? this.#child, "data"), ended]);
-    // Nobody minds any more when it ends.
+    // From here on its end is no failure.
     ended.catch(() => undefined);
   }
 

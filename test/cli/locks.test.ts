@@ -1,10 +1,11 @@
-// `holdfast locks`: who holds what is told to people and to programs, a holder is evicted, and a look makes nothing.
+// `holdfast locks`: who holds what is told to people and to programs, a holder is evicted, and a
+// look makes nothing.
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { openPathLocks, openStoreLock, type HeldLock, type PathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { HoldfastProcess } from "./holdfast-process.ts";
 import { keep } from "../locks/keep.ts";
 
@@ -151,7 +152,7 @@ describe("locks list", () => {
 });
 
 describe("locks break", () => {
-  test("evicts whoever holds the path, also by a tree above it, and tells who it was", async () => {
+  test("evicts the holders of the path, also by a tree above it, and tells which they were", async () => {
     const { root, locks } = await newLocks();
     const [tree, beside] = [await locks.acquire("stock", { mode: "tree", tag: "nightly" }), await locks.acquire("b")];
     const { exitCode, stdout, stderr } = await run("break", root, "stock/report.csv");
@@ -174,11 +175,11 @@ describe("locks break", () => {
     expect(JSON.parse(stdout)).toMatchObject({ evicted: [{ path: "stock", holdId: hold.id, fence: hold.fence }] });
   });
 
-  test("ends with 3 when nobody held it, and makes nothing where nothing was ever locked", async () => {
+  test("ends with 3 when nothing held it, and makes nothing where nothing was ever locked", async () => {
     const { root } = await newLocks();
-    expect(await run("break", root, "a")).toMatchObject({ exitCode: 3, stdout: "Nobody holds it.\n" });
+    expect(await run("break", root, "a")).toMatchObject({ exitCode: 3, stdout: "Nothing holds it.\n" });
     const empty = makeScratch();
-    expect(await run("break", empty, "a")).toMatchObject({ exitCode: 3, stdout: "Nobody holds it.\n" });
+    expect(await run("break", empty, "a")).toMatchObject({ exitCode: 3, stdout: "Nothing holds it.\n" });
     expect(readdirSync(empty)).toEqual([]);
     expect(await run("break", root)).toMatchObject({ exitCode: 2, stdout: "" });
     expect(await run("break", root, "../a")).toMatchObject({ exitCode: 2, stdout: "" });

@@ -1,15 +1,16 @@
-// Commands that only look, where nothing can be written: as another user, through a read-only mount, and on a disk that is full.
+// Commands that only look, where nothing can be written: as another user, through a read-only
+// mount, and on a disk that is full.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, type TestContext } from "vitest";
 import { openEvents, type LogMode } from "../../src/events/index.ts";
 import { openPathLocks } from "../../src/locks/index.ts";
 import { fill, mountSmallDisk } from "../durable/small-disk.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess, type Ended, type StartOptions } from "./holdfast-process.ts";
 
 interface Site {
-  /** Where the log and the locks are made, by one who may write. */
+  /** Where the log and the locks are made, by a user that may write. */
   readonly directory: string;
   /** From then on; the same place as one sees it who may not. */
   readonly forbid: () => { readonly directory: string; readonly options?: StartOptions };

@@ -13,8 +13,9 @@ import {
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
+import { openStore } from "../../src/index.ts";
 import { findLockRoot, openPathLocks } from "../../src/locks/index.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess, type StartOptions } from "./holdfast-process.ts";
 
 const patience = { timeout: 30_000, interval: 5 };
@@ -103,8 +104,8 @@ describe("the lock that is taken is that of", () => {
   });
 });
 
-describe("whoever took the semaphore file before there was a store", () => {
-  test("keeps out who comes after it was made, by whatever way, until he ends", async () => {
+describe("a process that took the semaphore file before there was a store", () => {
+  test("keeps out every later process, by whatever way it comes, until it ends", async () => {
     const root = makeScratch();
     const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
     expect(await holder.hear()).toBe("in");
@@ -116,16 +117,16 @@ describe("whoever took the semaphore file before there was a store", () => {
       expect({ exitCode, stdout }).toEqual({ exitCode: 75, stdout: "" });
       expect(stderr).toMatch(/import\.lock is held by process \d+/);
     }
-    const waiting = new HoldfastProcess(["run", ...late, "--", "echo", "after him"]);
+    const waiting = new HoldfastProcess(["run", ...late, "--", "echo", "after it"]);
     await using locks = await openPathLocks(root);
     await vi.waitFor(async () => expect(await locks.list()).toMatchObject([{ path: "import" }]), patience);
     holder.endInput();
     expect(await holder.ended).toMatchObject({ exitCode: 0 });
-    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: "after him\n", stderr: "" });
+    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: "after it\n", stderr: "" });
     expect(existsSync(join(root, "import.lock"))).toBe(false);
   });
 
-  test("keeps nobody out when he is dead", async () => {
+  test("keeps no process out when it is dead", async () => {
     const root = makeScratch();
     const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
     expect(await holder.hear()).toBe("in");
@@ -146,7 +147,7 @@ describe("whoever took the semaphore file before there was a store", () => {
     expect(readFileSync(join(root, "yarn.lock"), "utf8")).toBe("# yarn lockfile v1\n");
   });
 
-  test.skipIf(process.platform === "win32")("keeps out whoever may not even read his file", async () => {
+  test.skipIf(process.platform === "win32")("keeps out a user that may not even read its file", async () => {
     const root = makeScratch();
     chmodSync(root, 0o777);
     writeFileSync(join(root, "import.lock"), `pid=${process.pid}\ntimestamp=1000000000\n`, { mode: 0 });
@@ -155,11 +156,11 @@ describe("whoever took the semaphore file before there was a store", () => {
     const streams = { stdout: { write: () => undefined }, stderr: { write: (text: string) => (stderr += text) } };
     const args = ["run", "--store", root, "--lock", "import", "--timeout", "150ms", "true"];
     expect(await asOrdinaryUser(() => runCommandLine(args, streams, new AbortController().signal))).toBe(75);
-    expect(stderr).toMatch(/import\.lock may be the semaphore file of somebody who is at work/);
+    expect(stderr).toMatch(/import\.lock may be the semaphore file of a process that is at work/);
     expect(existsSync(join(root, "import.lock"))).toBe(true);
   });
 
-  test("asks the store when it was made while he waited for the file", async () => {
+  test("asks the store when that was made while it waited for the file", async () => {
     const root = makeScratch();
     const holder = new HoldfastProcess(["run", "--lock", join(root, "import"), ...stay]);
     expect(await holder.hear()).toBe("in");
@@ -226,16 +227,39 @@ describe.skipIf(process.platform === "win32")(
 );
 
 describe("the root of the locks of a path", () => {
-  test("is a directory that is a store, also before anything was locked there; nothing is made", async () => {
-    const root = makeScratch();
+  test("is the tree of files of a store, also before anything was locked there; nothing is made", async () => {
+    const store = makeScratch();
+    const root = join(store, "files");
     expect(await findLockRoot(join(root, "a"))).toBe(undefined);
-    writeFileSync(join(root, "holdfast.json"), "{}");
+    await (await openStore(store)).close();
+    const before = readdirSync(store);
     expect(await findLockRoot(join(root, "a", "b"))).toEqual({ root, path: "a/b", hasLocks: false });
-    expect(await findLockRoot(root)).toEqual({ root, path: "", hasLocks: false });
-    expect(readdirSync(root)).toEqual(["holdfast.json"]);
-    await (await openPathLocks(root)).close();
+    for (const path of [store, root]) expect(await findLockRoot(path)).toEqual({ root, path: "", hasLocks: false });
+    expect(await findLockRoot(join(store, "events", "main"))).toBe(undefined);
+    expect(readdirSync(store)).toEqual(before);
+    await (await openPathLocks(store)).close();
     expect(await findLockRoot(join(root, "a"))).toEqual({ root, path: "a", hasLocks: true });
-    await expect(findLockRoot(join(root, "holdfast.json", "x"))).rejects.toMatchObject({ errno: "ENOTDIR" });
+    await expect(findLockRoot(join(store, "holdfast.json", "x"))).rejects.toMatchObject({ errno: "ENOTDIR" });
+  });
+
+  test("is that tree also for `run`, which finds the store above a path, or is told of it", async () => {
+    const directory = makeScratch();
+    await using store = await openStore(directory, { name: "till 3" });
+    await using hold = await (await store.locks()).acquire("stock/report.csv");
+    const busy = ["-n", "--", process.execPath, "-e", ""];
+    for (const args of [
+      ["--lock", join(directory, "files", "stock", "report.csv")],
+      ["--store", directory, "--lock", "stock/report.csv"],
+      ["--store", join(directory, "files"), "--lock", "stock", "--tree"],
+    ])
+      expect(await holdfast(["run", ...args, ...busy])).toMatchObject({ exitCode: 75 });
+    expect((await holdfast(["locks", "list", directory])).stdout).toContain("(till 3)");
+    const listed = await holdfast(["locks", "list", directory, "--json"]);
+    expect(JSON.parse(listed.stdout)).toMatchObject({ locks: [{ path: "stock/report.csv", fence: hold.fence }] });
+    expect(await holdfast(["locks", "break", directory, "stock/report.csv"])).toMatchObject({ exitCode: 0 });
+    expect(await holdfast(["run", "--store", directory, "--lock", "stock/report.csv", ...busy])).toMatchObject({
+      exitCode: 0,
+    });
   });
 });
 

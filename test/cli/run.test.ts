@@ -1,9 +1,10 @@
-// `holdfast run` as a process: a command under a lock is as good as the command alone, and never beside another one.
+// `holdfast run` as a process: a command under a lock is as good as the command alone, and never
+// beside another one.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { openPathLocks } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess, main } from "./holdfast-process.ts";
 
 const patience = { timeout: 30_000, interval: 5 };
@@ -178,7 +179,7 @@ describe("a lock that is lost while the command runs", () => {
     expect(stderr).toMatch(/^holdfast: The lock on stock .* is no longer held[^\n]*\n +LOCK_LOST: [^\n]*\n$/);
   });
 
-  test("is told also when the command ended before anybody could notice", async () => {
+  test("is told also when the command ended before the loss could be noticed", async () => {
     const { directory, lock } = newSite("a path lock");
     const broken = await holdfast(["run", ...lock, "--", process.execPath, main, "locks", "break", directory, "stock"]);
     expect(broken).toMatchObject({ exitCode: 4, stderr: expect.stringContaining("LOCK_LOST") as string });

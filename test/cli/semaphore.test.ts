@@ -1,4 +1,5 @@
-// The command `holdfast semaphore`: what it prints, and what it ends with. The caller of these tests is the process that the locks belong to.
+// The command `holdfast semaphore`: what it prints, and what it ends with. The caller of these
+// tests is the process that the locks belong to.
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { parseLockFile } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 interface Finished {
   readonly exitCode: number;
@@ -68,7 +69,7 @@ describe("acquire and release", () => {
     });
   });
 
-  test("end with 75 when somebody else holds it, and tell who", async () => {
+  test("end with 75 when another process holds it, and tell which", async () => {
     const lock = newLock();
     writeFileSync(lock, foreignLock());
     for (const args of [
@@ -87,7 +88,7 @@ describe("acquire and release", () => {
     });
   });
 
-  test("are not for a second time: whoever has it already is told that it is held", async () => {
+  test("are refused a second time: a process that has it already is told that it is held", async () => {
     const lock = newLock();
     expect((await run("acquire", lock)).exitCode).toBe(0);
     expect((await run("try-acquire", lock)).exitCode).toBe(75);
@@ -127,7 +128,7 @@ describe("acquire and release", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "warn of a directory that anybody can write to, unless it is sticky",
+    "warn of a directory that every user can write to, unless it is sticky",
     async () => {
       const directory = makeScratch();
       for (const [mode, warns] of [
@@ -214,7 +215,7 @@ describe("status", () => {
     expect(held.exitCode).toBe(0);
     expect(held.stdout).toMatch(/^locked\npid: 4711\nsince: .*\ntag: theirs\n$/);
     writeFileSync(lock, "garbage");
-    expect((await run("status", lock)).stdout).toMatch(/^locked\nby nobody knows whom/);
+    expect((await run("status", lock)).stdout).toMatch(/^locked\nby an unknown process/);
   });
 });
 
@@ -267,7 +268,9 @@ describe("wrong usage ends with 2:", () => {
     for (const args of [["acquire"], ["try-acquire"], ["status"], ["clean"], ["release"], ["release", "--force"]])
       expect(await run(...args, table)).toMatchObject({
         exitCode: 2,
-        stderr: expect.stringContaining("is a file with contents that are no lock. Nothing was removed") as string,
+        stderr: expect.stringContaining(
+          "is not a lock file: its contents are not a record. Nothing was removed",
+        ) as string,
       });
     expect(readFileSync(table, "utf8")).toBe("id,amount\n1,20\n");
   });

@@ -1,8 +1,9 @@
-// What stands behind stdin and stdout: a full disk, a directory, a reader who goes away. What was not printed must not look printed.
+// What stands behind stdin and stdout: a full disk, a directory, a reader who goes away. What was
+// not printed must not look printed.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { main } from "./holdfast-process.ts";
 
 interface Told {

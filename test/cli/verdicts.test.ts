@@ -1,4 +1,5 @@
-// No machine that runs the tests is sure to have a bad file system, so here the command line examines simulated ones.
+// No machine that runs the tests is sure to have a bad file system, so here the command line
+// examines simulated ones.
 import { expect, test, vi } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
 import { examine } from "../../src/doctor/doctor.ts";

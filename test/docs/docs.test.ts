@@ -69,7 +69,13 @@ describe.each([
 });
 
 describe("the README", () => {
-  const [fiveMinutes = "", storeLock = "", ticket = ""] = blocksOf("README.md", "ts");
+  const [store = "", fiveMinutes = "", storeLock = "", ticket = ""] = blocksOf("README.md", "ts");
+
+  it("has an example of a store with an event log and a lock", () => {
+    expect(runAsUser(store, join(scratch, "shop"))).toMatch(
+      /^writing the report under fence \d+\n1 event, 1 process\n$/,
+    );
+  });
 
   it("has an example in which two tills sell the last lamp once", () => {
     expect(runAsUser(fiveMinutes, join(scratch, "events"))).toMatch(

@@ -144,7 +144,7 @@ const defects: Readonly<Record<string, Defect>> = {
     finding: /EINVAL/,
   },
   "without OS locks": { quirks: { osLocks: "none" }, id: "os-lock", verdict: "limited", finding: /no OS locks/ },
-  "whose OS locks exclude nobody": {
+  "whose OS locks exclude no process": {
     change: (ports) => withTryLock(ports, () => true),
     id: "os-lock",
     verdict: "limited",

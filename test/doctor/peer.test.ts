@@ -179,10 +179,10 @@ describe("both sides say so when", () => {
     expect(jointWeaknesses(reports)).toEqual({ "peer-link": "bad" });
   });
 
-  test("nobody wins a name", async () => {
+  test("neither wins a name", async () => {
     const reports = await meet({ change: { a: refusingName, b: refusingName } });
     expect(jointWeaknesses(reports)).toEqual({ "peer-link": "bad" });
-    expect(checkOf(reports[0], "peer-link")?.finding).toMatch(/1 of 60 .* nobody won/);
+    expect(checkOf(reports[0], "peer-link")?.finding).toMatch(/1 of 60 .* neither won/);
   });
 
   test("their clocks differ", async () => {
@@ -277,7 +277,7 @@ describe("one that waits for a peer", () => {
       await disk.createFile(`${room}/${dead}-${other}/link/name-0`, Buffer.from("first"), { sync: false });
       await disk.createFile(`${room}/${dead}-${other}/first.greeting`, Buffer.from("?"), { sync: false });
     };
-    // Sooner than it would take to find out that a leftover is one: nobody waits for it.
+    // Sooner than it would take to find out that a leftover is one: nothing waits for it.
     expect(
       jointWeaknesses(await meet({ prepare, options: { a: { timeoutMs: 3_000 }, b: { timeoutMs: 3_000 } } })),
     ).toEqual({});
@@ -380,20 +380,20 @@ describe("who pairs with whom", () => {
     expect(decide("c", to("accepts", "b"), others)).toEqual(to("accepts", "b"));
   });
 
-  test("is looked for anew when the other took somebody else", () => {
+  test("is looked for anew when the other took a third", () => {
     const taken = { id: "a", intent: to("takes", "b") };
     expect(decide("c", to("accepts", "a"), [taken])).toEqual(seeking);
     expect(decide("c", to("accepts", "a"), [taken, { id: "b", intent: seeking }])).toEqual(to("accepts", "b"));
   });
 
-  test("is nobody who is only waited for by a third", () => {
+  test("is no doctor that is only waited for by a third", () => {
     expect(decide("a", seeking, [{ id: "c", intent: to("accepts", "b") }])).toEqual(seeking);
   });
 });
 
 const brief: DoctorOptions = { timeoutMs: 8_000 };
 
-/** Says EEXIST for a name that nobody has. */
+/** Says EEXIST for a name that is free. */
 function refusingName(ports: Ports): Ports {
   return withDisk(ports, (disk) => ({
     link: (from, to) =>

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { removeSession } from "../../src/doctor/peer/presence.ts";
 import { doctor, type DoctorReport } from "../../src/index.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
@@ -83,7 +83,7 @@ test("a directory that this user may not write to is refused", async () => {
 
 test("two processes find each other, come to the same verdict, and leave nothing behind", async () => {
   const directory = makeScratch();
-  // What a run that was killed leaves: names that nobody renews.
+  // What a run that was killed leaves: names that are not renewed.
   mkdirSync(join(directory, ".holdfast-doctor-peer"));
   writeFileSync(join(directory, ".holdfast-doctor-peer", `${"0".repeat(26)}.3.seeks.nobody`), "");
   const runs = await Promise.all([examineInChild(directory), examineInChild(directory)]);

@@ -1,4 +1,5 @@
-// A simulated file server with a few machines, whose calls are carried out one by one in an order that a seed decides.
+// A simulated file server with a few machines, whose calls are carried out one by one in an order
+// that a seed decides.
 import { errnoOf } from "../../src/ports/disk-error.ts";
 import type { Disk, Volume } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
@@ -27,7 +28,7 @@ interface Parked {
   readonly reject: (error: unknown) => void;
 }
 
-/** The folder that is examined, and a file of somebody else's in it. */
+/** The folder that is examined, and a foreign file in it. */
 export const folder = "/shop";
 const foreign = `${folder}/till-3.csv`;
 
@@ -136,7 +137,7 @@ export class Simulation {
 
   #passTime(): void {
     const dueMs = this.#parked.flatMap(({ call }) => call.dueMs ?? []);
-    if (dueMs.length === 0) throw new Error("everybody would wait for ever");
+    if (dueMs.length === 0) throw new Error("every process would wait for ever");
     this.nowMs = Math.min(...dueMs);
   }
 

@@ -16,10 +16,10 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { Chain, openGate, openGround, putIfAbsent, replace, type Ground } from "../../src/durable/index.ts";
 import { slotName } from "../../src/format/name.ts";
 import { encodeRecord } from "../../src/format/record.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { add, openList } from "./listed-ids.ts";
 import { asNewerFormat } from "./newer-format.ts";
-import { noteKind } from "./places.ts";
+import { noteKind } from "../sites/disks.ts";
 import { fill, fillNames, mountSmallDisk } from "./small-disk.ts";
 
 const containing = (text: string): string => expect.stringContaining(text) as string;
@@ -100,37 +100,37 @@ describe("a file where a directory should be", () => {
     ["a directory above the ground", "/below"],
   ])("is named when it is in the place of %s, and is left as it is", async (_, below) => {
     const file = join(makeScratch(), "file");
-    writeFileSync(file, "somebody's");
+    writeFileSync(file, "foreign");
     await expect(openGround(file + below)).rejects.toMatchObject({
       code: "IO_ERROR",
       errno: "ENOTDIR",
       path: containing(file),
       message: containing("a file is where a directory should be: move it away"),
     });
-    expect(readFileSync(file, "utf8")).toBe("somebody's");
+    expect(readFileSync(file, "utf8")).toBe("foreign");
   });
 
   it.each(["holders", "temp"])("is named when it is in the place of %s", async (name) => {
     const directory = makeScratch();
-    writeFileSync(join(directory, name), "somebody's");
+    writeFileSync(join(directory, name), "foreign");
     await expect(openGround(directory)).rejects.toMatchObject({
       code: "IO_ERROR",
       errno: "ENOTDIR",
       path: join(directory, name),
       message: containing("move it away"),
     });
-    expect(readFileSync(join(directory, name), "utf8")).toBe("somebody's");
+    expect(readFileSync(join(directory, name), "utf8")).toBe("foreign");
     rmSync(join(directory, name));
     await open(directory);
   });
 
   it.each(["holders", "temp"])(
-    "is named when it took the place of %s later, and no half life is left",
+    "is named when it took the place of %s later, and no half of a session is left",
     async (name) => {
       const directory = makeScratch();
       await (await openGround(directory)).close();
       rmSync(join(directory, name), { recursive: true });
-      writeFileSync(join(directory, name), "somebody's");
+      writeFileSync(join(directory, name), "foreign");
       const before = contentOf(directory);
       await expect(openGround(directory)).rejects.toMatchObject({
         code: "IO_ERROR",
@@ -145,7 +145,7 @@ describe("a file where a directory should be", () => {
 describe("a record that is not what it should be", () => {
   interface Record {
     readonly path: string;
-    /** Reads it, as whoever comes next does. */
+    /** Reads it, as the next process does. */
     readonly use: () => Promise<unknown>;
   }
   /** Each makes the record whole first. */
@@ -171,7 +171,7 @@ describe("a record that is not what it should be", () => {
         const [ground, other] = [await open(directory), await openGround(directory)];
         // Its own record is spoiled, and it says so.
         onTestFinished(() => other.close().catch(() => undefined));
-        return { path: ground.layout.record((await other.life()).holder.id), use: () => ground.sweep() };
+        return { path: ground.layout.record((await other.session()).holder.id), use: () => ground.sweep() };
       },
     ],
     [
@@ -269,8 +269,8 @@ describe("a record that is not what it should be", () => {
   });
 });
 
-describe("what others put into our directories", () => {
-  it("is ignored by everything that we do there, and left as it is", async () => {
+describe("a foreign file in Holdfast's directories", () => {
+  it("is ignored by every operation there, and left as it is", async () => {
     const directory = makeScratch();
     const ground = await open(join(directory, "ground"));
     const chain = join(directory, "chain");
@@ -295,14 +295,14 @@ describe("what others put into our directories", () => {
         "notes.dead",
         "~lock#",
       ]) {
-        writeFileSync(join(path, name), "somebody's");
+        writeFileSync(join(path, name), "foreign");
         foreign.push(join(path, name));
       }
       mkdirSync(join(path, "@eaDir"));
       foreign.push(join(path, "@eaDir"));
     }
     const other = await open(join(directory, "ground"));
-    expect(await other.look()).toHaveLength(2);
+    expect(await other.judgeHolders()).toHaveLength(2);
     expect(await other.holders()).toHaveLength(2);
     expect(await other.sweep()).toEqual([]);
     const list = await openList(other.staging, chain);
@@ -435,7 +435,7 @@ describe("a full disk", () => {
     expect(await add(list, "c")).toBe(3);
     // Over a roll.
     expect(await add(list, "d")).toBe(4);
-    expect((await ground.life()).isOver).toBe(false);
+    expect((await ground.session()).isOver).toBe(false);
     await ground.close();
   });
 

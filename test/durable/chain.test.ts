@@ -4,8 +4,8 @@ import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import { encodeRecord } from "../../src/format/record.ts";
 import { slotName } from "../../src/format/name.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { noteKind, places, withDisk, type Place } from "./places.ts";
-import { lostReplies, nfs, World } from "./world.ts";
+import { noteKind, places, withDisk, type Place } from "../sites/disks.ts";
+import { lostReplies, nfs, World } from "../sites/world.ts";
 
 type Note = { readonly text: string };
 
@@ -25,7 +25,7 @@ describe.each(places)("a chain on %s", (_, make) => {
     await expect(chain.get(1)).rejects.toMatchObject({ code: "IO_ERROR", errno: "ENOENT" });
   });
 
-  it("numbers its entries from 1 without gaps, and gives each to whoever asks", async () => {
+  it("numbers its entries from 1 without gaps, and gives each to every caller", async () => {
     for (let number = 1; number <= 5; number++)
       expect(await chain.append(`id-${number}`, () => ({ text: `${number}` }))).toEqual({
         number,
@@ -155,7 +155,7 @@ describe.each(places)("a chain on %s", (_, make) => {
 });
 
 describe("a chain of hundreds of thousands of entries", () => {
-  it("is entered as any other", async () => {
+  it("is opened and appended to as any other", async () => {
     const [, makeMemory] = places[1]!;
     const place = await makeMemory();
     const count = 300_000;

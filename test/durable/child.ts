@@ -55,8 +55,9 @@ export class Child {
 }
 
 /**
- * Starts a process that runs `program`: the body of a module which finds everything of "holdfast/durable" in `durable`, its arguments in `args`, the lines it
- * is told in `told`, and speaks by `say`. It ends when its standard input does. Killed at the end of the test.
+ * Starts a process that runs `program`: the body of a module which finds everything of
+ * "holdfast/durable" in `durable`, its arguments in `args`, the lines it is told in `told`, and
+ * speaks by `say`. It ends when its standard input does. Killed at the end of the test.
  */
 export function startChild(program: string, ...args: string[]): Child {
   const prelude = `
@@ -72,12 +73,15 @@ export function startChild(program: string, ...args: string[]): Child {
   return new Child(child);
 }
 
-/** Joins the ground in a directory, says the id of its holder, and stays until it is told anything; then it closes and says "closed". */
+/**
+ * Joins the ground in a directory, says the id of its holder, and stays until it is told anything;
+ * then it closes and says "closed".
+ */
 export function startHolder(directory: string, leaseMs = 30_000): Child {
   return startChild(
     `
     const ground = await durable.openGround(args[0], { leaseMs: Number(args[1]), name: "child" });
-    say((await ground.life()).holder.id);
+    say((await ground.session()).holder.id);
     await told.next();
     await ground.close();
     say("closed");

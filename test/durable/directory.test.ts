@@ -12,10 +12,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ensureDirectory, removeDirectory, removeTree, unlinkIfThere } from "../../src/durable/publish/directory.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk, places } from "./places.ts";
-import { World } from "./world.ts";
+import { changedDisk, places } from "../sites/disks.ts";
+import { World } from "../sites/world.ts";
 
 describe.each(places)("a directory on %s", (_, make) => {
   it("is made with all that is missing above it, also by many at once, and again", async () => {
@@ -52,7 +52,7 @@ describe.each(places)("a directory on %s", (_, make) => {
     expect(await removeDirectory(disk, path)).toBe(true);
   });
 
-  it("is left, and no error, when there is something in it that is not ours", async () => {
+  it("is left, and no error, when there is something foreign in it", async () => {
     const { staging, directory } = await make();
     const { disk } = staging;
     const path = `${directory}/a`;
@@ -114,7 +114,10 @@ describe("a directory on the real disk", () => {
 });
 
 describe("a symbolic link that leads out of what is removed", () => {
-  /** Somebody's directory with a file that this test's ordinary user may remove, and a place beside it for what is to be removed. */
+  /**
+   * A foreign directory with a file that this test's ordinary user may remove, and a place beside
+   * it for what is to be removed.
+   */
   function makeStranger(): { readonly root: string; readonly stranger: string } {
     const root = makeScratch();
     const stranger = join(root, "stranger");
@@ -124,7 +127,7 @@ describe("a symbolic link that leads out of what is removed", () => {
     return { root, stranger };
   }
 
-  it("is unlinked with the tree that it lies in, and nobody goes through it", async () => {
+  it("is unlinked with the tree that it lies in, and nothing behind it is touched", async () => {
     const { root, stranger } = makeStranger();
     mkdirSync(join(root, "tree", "below"), { recursive: true });
     symlinkSync(stranger, join(root, "tree", "below", "link"));
@@ -177,7 +180,7 @@ describe("a symbolic link that leads out of what is removed", () => {
   }
 });
 
-describe("a name of one's own whose handle has become stale", () => {
+describe("a unique name whose handle has become stale", () => {
   it.each([
     [2, undefined],
     [3, "ESTALE"],

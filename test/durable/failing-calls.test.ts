@@ -11,9 +11,9 @@ import { slotName } from "../../src/format/name.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { makeRealPlace, noteKind } from "./places.ts";
-import { errnos, local } from "./world.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { makeRealPlace, noteKind } from "../sites/disks.ts";
+import { errnos, local } from "../sites/world.ts";
 
 /** Calls of which one fails; a close that fails has closed all the same. */
 class FailingCalls {
@@ -44,7 +44,10 @@ class FailingCalls {
 const openDescriptors = (): number => readdirSync("/proc/self/fd").length;
 const isLinux = process.platform === "linux";
 
-/** Fails call 1, 2, 3 … of `action` until it is done before; each time it must end well, or in an error of ours. Then `check`. */
+/**
+ * Fails call 1, 2, 3 … of `action` until it is done before; each time it must end well, or in an
+ * error of ours. Then `check`.
+ */
 async function tryAllCalls(
   errno: string,
   failing: FailingCalls,
@@ -84,7 +87,7 @@ describe.each(tables)("on the real disk with %s calls", (_, calls) => {
     const place = await makeRealPlace();
     const failing = new FailingCalls(calls);
     const staging = { ...place.staging, disk: new NodeDisk(local, failing.calls) };
-    // What could not be removed is not counted against whoever comes next.
+    // What could not be removed is not counted against the next attempt.
     const temps = (): string[] => {
       const names = readdirSync(place.temp);
       for (const name of names) rmSync(join(place.temp, name));

@@ -1,6 +1,6 @@
-// Every call of every mechanism fails once with every errno, and once for good: each ends in a typed error, and nothing that was promised is broken.
+// Every call of every mechanism fails once with every errno, and once for good: each ends in a
+// typed error, and nothing that was promised is broken.
 import { describe, expect, it } from "vitest";
-import { AppendFile } from "../../src/durable/group-commit/append-file.ts";
 import { Chain } from "../../src/durable/chain/chain.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { openGate } from "../../src/durable/gate/gate-record.ts";
@@ -8,8 +8,8 @@ import { putIfAbsent, replace } from "../../src/durable/publish/publish.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { slotName } from "../../src/format/name.ts";
 import { add, openList } from "./listed-ids.ts";
-import { noteKind } from "./places.ts";
-import { errnos, local, lostReplies, nfs, World, type Fault } from "./world.ts";
+import { noteKind } from "../sites/disks.ts";
+import { errnos, local, lostReplies, nfs, World, type Fault } from "../sites/world.ts";
 
 /** What became of an action. */
 type Outcome = { readonly value: unknown } | { readonly code: string };
@@ -34,7 +34,10 @@ async function outcomeOf(action: Promise<unknown>): Promise<Outcome> {
   }
 }
 
-/** Everything is answered at once here: what has not come to its end after so many turns of the event loop never will. */
+/**
+ * Everything is answered at once here: what has not come to its end after so many turns of the
+ * event loop never will.
+ */
 const turnsMax = 2000;
 
 async function mustEnd<T>(action: Promise<T>): Promise<T> {
@@ -54,7 +57,10 @@ const faultKinds: readonly Pick<Fault, "label" | "lasting">[] = [
   ...lostReplies.map((label) => ({ label, lasting: false })),
 ];
 
-/** Tries the fault at the first call, at the second, and so on until the operation is done before it comes; how often. */
+/**
+ * Tries the fault at the first call, at the second, and so on until the operation is done before it
+ * comes; how often.
+ */
 async function tryAllCalls(
   kind: Pick<Fault, "label" | "lasting">,
   makeWorld: () => World,
@@ -201,7 +207,7 @@ async function prepareCollect(world: World): Promise<Attempt> {
   };
 }
 
-/** Nothing is left of those who could not join or leave, once an hour has passed. */
+/** Nothing is left of a process that could not join or leave, once an hour has passed. */
 async function mustBeSwept(world: World, sweeper: Ground): Promise<void> {
   await world.advance(leaseMs / 2);
   // Once to judge by bytes, and as often as a lease takes.
@@ -209,7 +215,7 @@ async function mustBeSwept(world: World, sweeper: Ground): Promise<void> {
     await world.advance(leaseMs / 4);
     await sweeper.sweep();
   }
-  const { id } = (await sweeper.life()).holder;
+  const { id } = (await sweeper.session()).holder;
   const left = [...Object.keys(world.tree("/ground/holders")), ...Object.keys(world.tree("/ground/temp"))].filter(
     (path) => !path.includes(id) && path !== "/ground/holders/",
   );
@@ -226,7 +232,7 @@ function prepareOpen(isFirst: boolean) {
     return {
       run: async () => (opened = await joinAs(world, "ada")),
       check: async () => {
-        // What is there is known by one id, whoever comes next.
+        // The ground that is there has one id for every later process.
         const again = await joinAs(world, "ada");
         const other = bea ?? (await joinAs(world, "bea"));
         expect(new Set([again.id, other.id, opened?.id ?? again.id]).size).toBe(1);
@@ -241,7 +247,7 @@ function prepareOpen(isFirst: boolean) {
 
 async function prepareClose(world: World): Promise<Attempt> {
   const [ada, bea] = [await joinAs(world, "ada"), await joinAs(world, "bea")];
-  const { temp, signal } = await ada.life();
+  const { temp, signal } = await ada.session();
   await world.ports("ada").disk.createFile(`${temp}/x`, bytesOf("x"), { sync: false });
   return {
     run: () => ada.close(),
@@ -249,24 +255,24 @@ async function prepareClose(world: World): Promise<Attempt> {
       expect(signal.aborted).toBe(true);
       expect([...world.server.handles].filter(({ process }) => process === "ada")).toEqual([]);
       await ada.close();
-      await expect(ada.life()).rejects.toMatchObject({ code: "CLOSED" });
+      await expect(ada.session()).rejects.toMatchObject({ code: "CLOSED" });
       await mustBeSwept(world, bea);
     },
   };
 }
 
-async function prepareNewLife(world: World): Promise<Attempt> {
+async function prepareNewSession(world: World): Promise<Attempt> {
   const bea = await joinAs(world, "bea");
   world.ports("ada", "machine", 0);
   const ada = await joinAs(world, "ada");
-  const first = await ada.life();
+  const first = await ada.session();
   await world.advance(leaseMs);
   return {
     run: () => putIfAbsent(ada.staging, "/ground/name", bytesOf("mine")),
     check: async (outcome) => {
       if ("value" in outcome) expect(world.tree("/ground")["/ground/name"]).toBe("mine");
       expect(await putIfAbsent(ada.staging, "/ground/name", bytesOf("mine"))).toBe(true);
-      expect((await ada.life()).holder.id).not.toBe(first.holder.id);
+      expect((await ada.session()).holder.id).not.toBe(first.holder.id);
       await ada.close();
       await mustBeSwept(world, bea);
     },
@@ -282,9 +288,9 @@ async function prepareSweep(world: World): Promise<Attempt> {
     for (const name of ["x", "y"])
       await world
         .ports(process)
-        .disk.createFile(`${(await ground.life()).temp}/${name}`, bytesOf(name), { sync: false });
-  const deadId = (await dead.life()).holder.id;
-  const livingId = (await living.life()).holder.id;
+        .disk.createFile(`${(await ground.session()).temp}/${name}`, bytesOf(name), { sync: false });
+  const deadId = (await dead.session()).holder.id;
+  const livingId = (await living.session()).holder.id;
   world.kill("dead");
   const ada = await joinAs(world, "ada");
   const ofLiving = (): string[] => Object.keys(world.tree("/ground")).filter((path) => path.includes(livingId));
@@ -324,25 +330,6 @@ async function prepareGate(world: World): Promise<Attempt> {
   };
 }
 
-async function prepareAppendFile(world: World): Promise<Attempt> {
-  const { disk } = world.ports("ada");
-  const log = new AppendFile(await disk.open("/log", "create"), 0);
-  const acknowledged: [offset: number, text: string][] = [];
-  return {
-    run: async () => {
-      for (const text of ["one", "two", "three"]) acknowledged.push([await log.append(bytesOf(text)), text]);
-      await log.close();
-    },
-    check: async (outcome) => {
-      const content = world.tree("/log")["/log"]!;
-      for (const [offset, text] of acknowledged) expect(content.slice(offset, offset + text.length)).toBe(text);
-      const hasFailed = acknowledged.length < 3;
-      if (hasFailed) await expect(log.append(bytesOf("x"))).rejects.toMatchObject({ code: "CLOSED" });
-      expect("code" in outcome || !hasFailed).toBe(true);
-    },
-  };
-}
-
 const operations: readonly [string, (world: World) => Promise<Attempt>][] = [
   ["put if absent", preparePut],
   ["replace", prepareReplace],
@@ -352,10 +339,9 @@ const operations: readonly [string, (world: World) => Promise<Attempt>][] = [
   ["the first opening of a ground", prepareOpen(true)],
   ["the opening of a ground", prepareOpen(false)],
   ["the closing of a ground", prepareClose],
-  ["the beginning of a new life", prepareNewLife],
+  ["the beginning of a new session", prepareNewSession],
   ["a sweep", prepareSweep],
   ["the opening of a gate", prepareGate],
-  ["appends to a file", prepareAppendFile],
 ];
 
 describe.each(operations)("%s", (name, prepare) => {

@@ -10,9 +10,9 @@ import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { startChild, type Child } from "./child.ts";
-import { nfs, World } from "./world.ts";
+import { nfs, World } from "../sites/world.ts";
 
 const patience = { timeout: 30_000, interval: 2 };
 
@@ -53,7 +53,10 @@ const sites: readonly [string, () => Promise<Site>][] = [
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** The same lock, each of whose answers takes its time, as on a share: what comes between is seen. The turnstile is the slower one. */
+/**
+ * The same lock, each of whose answers takes its time, as on a share: what comes between is seen.
+ * The turnstile is the slower one.
+ */
 function slow(osLock: OsLock): OsLock {
   return {
     async open(path, options) {
@@ -140,7 +143,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
     await next.release();
   });
 
-  it("says undefined at once to one who only tries, whoever has it", async () => {
+  it("says undefined at once to a caller that only tries, while another caller or process has it", async () => {
     const site = await make();
     const [gate, other] = [await site.open(), await site.open()];
     const hold = await gate.tryAcquire();
@@ -153,7 +156,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
     await next!.release();
   });
 
-  it("tells one who waits too long the path, the time and the option", async () => {
+  it("tells a caller that waits too long the path, the time and the option", async () => {
     const site = await make();
     const [gate, other] = [await site.open(), await site.open()];
     const hold = await gate.acquire();
@@ -204,7 +207,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
       controller.abort(reason);
       await expect(waiting).rejects.toBe(reason);
     }
-    // One who came later and stayed is not held up by those who left.
+    // A caller that came later and stayed is not held up by those that left.
     const staying = other.acquire();
     await hold.release();
     await (await staying).release();
@@ -227,7 +230,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
     expect(order).toEqual(["first", "third"]);
   });
 
-  it("tells its holder that somebody waits, here or elsewhere, and that nobody does any more", async () => {
+  it("tells its holder that a caller waits, here or elsewhere, and that none does any more", async () => {
     const site = await make();
     const [gate, other] = [await site.open(), await site.open()];
     const hold = await gate.acquire();
@@ -244,7 +247,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
     expect(await hold.isContended()).toBe(false);
   });
 
-  it("hands over to whom its holder has seen waiting, however soon the holder comes again", async () => {
+  it("hands over to the process that its holder has seen waiting, however soon the holder comes again", async () => {
     const site = await make();
     const [gate, other] = [await site.open(), await site.open()];
     for (let round = 0; round < 20; round++) {
@@ -254,15 +257,15 @@ describe.each(sites)("a gate on %s", (_, make) => {
         order.push(name);
       };
       const hold = await gate.acquire();
-      const waiting = enter("whoever was seen", other);
+      const waiting = enter("the process that was seen", other);
       while (!(await hold.isContended())) await turn();
       await hold.release();
-      await Promise.all([enter("whoever came again", gate), waiting]);
-      expect(order).toEqual(["whoever was seen", "whoever came again"]);
+      await Promise.all([enter("the holder that came again", gate), waiting]);
+      expect(order).toEqual(["the process that was seen", "the holder that came again"]);
     }
   });
 
-  it("does not take two questions of its own for somebody else", async () => {
+  it("does not take two questions of its own for another process", async () => {
     const gate = await (await make()).open();
     const hold = await gate.acquire();
     expect(await Promise.all([hold.isContended(), hold.isContended(), hold.isContended()])).toEqual([
@@ -273,7 +276,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
     await hold.release();
   });
 
-  it("passes on to the next caller also while the question whether anybody waits is on its way", async () => {
+  it("passes on to the next caller also while the question whether a process waits is on its way", async () => {
     const gate = await (await make()).open();
     for (let round = 0; round < 20; round++) {
       const hold = await gate.acquire();
@@ -285,7 +288,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
     }
   });
 
-  it("rejects those who wait with CLOSED when it is closed", async () => {
+  it("rejects waiting callers with CLOSED when it is closed", async () => {
     const site = await make();
     const [gate, other] = [await site.open(), await site.open()];
     const hold = await other.acquire();
@@ -298,7 +301,7 @@ describe.each(sites)("a gate on %s", (_, make) => {
     await (await other.acquire({ timeoutMs: 10_000 })).release();
   });
 
-  it("waits, when it is closed, for the one who is inside: nobody else comes in beside him", async () => {
+  it("waits, when it is closed, for its holder: no other process comes in beside it", async () => {
     const site = await make();
     const [gate, other] = [await site.open(), await site.open()];
     const hold = await gate.acquire();
@@ -338,9 +341,9 @@ describe("a gate whose OS lock fails", () => {
     throw new Error("no locks available");
   }
   const cases: readonly [string, (gate: Gate) => Promise<unknown>, Partial<OsLockFile>][] = [
-    ["one who only tries", (gate) => gate.tryAcquire(), { tryLock: broken }],
-    ["one who finds it free", (gate) => gate.acquire(), { tryLock: broken }],
-    ["one who has to wait", (gate) => gate.acquire(), { tryLock: async () => false, lock: broken }],
+    ["a caller that only tries", (gate) => gate.tryAcquire(), { tryLock: broken }],
+    ["a caller that finds it free", (gate) => gate.acquire(), { tryLock: broken }],
+    ["a caller that has to wait", (gate) => gate.acquire(), { tryLock: async () => false, lock: broken }],
   ];
 
   it.each(cases)("passes the failure on to %s, and lets the next caller try", async (_, action, changes) => {
@@ -414,7 +417,7 @@ describe("a gate between processes", () => {
     await (await waiting).release();
   });
 
-  it("is not stuck when one is killed who stood in the turnstile", async () => {
+  it("is not stuck when the process in the turnstile is killed", async () => {
     const { gate, child } = await openBoth(`
       say("waits");
       await gate.acquire();`);
@@ -427,7 +430,7 @@ describe("a gate between processes", () => {
     await (await gate.acquire({ timeoutMs: 10_000 })).release();
   });
 
-  it("shows its holder a waiter of another process, who is next", async () => {
+  it("shows its holder a waiter of another process, which is next", async () => {
     const { gate, child } = await openBoth(`
       const hold = await gate.acquire();
       say("held");
@@ -443,9 +446,10 @@ describe("a gate between processes", () => {
     await (await waiting).release();
   });
 
-  it("is handed to whoever waits: a process that takes it again and again cannot overtake", async () => {
+  it("is handed to the waiter: a process that takes it again and again cannot overtake", async () => {
     const rounds = 100;
-    // The same loop on both sides: a line for each time it is held, with whether the other was seen waiting.
+    // The same loop on both sides: a line for each time it is held, with whether the other was seen
+    // waiting.
     const loop = `
       for (let round = 0; round < ${rounds}; round++) {
         const hold = await gate.acquire();
@@ -487,7 +491,7 @@ describe("a gate between processes", () => {
 describe("which gate guards a directory", () => {
   const gateOf = (text: string): unknown => (JSON.parse(text) as { body: { gate: unknown } }).body.gate;
 
-  it("is recorded once, by whoever comes first, for all", async () => {
+  it("is recorded once, by the first process, for all", async () => {
     const directory = makeScratch();
     const grounds = await Promise.all(Array.from({ length: 4 }, () => openGround(join(directory, "ground"))));
     onTestFinished(async () => void (await Promise.all(grounds.map((ground) => ground.close()))));

@@ -6,9 +6,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { putIfAbsent } from "../../src/durable/publish/publish.ts";
 import { Ground, openGround, type GroundOptions } from "../../src/durable/index.ts";
 import { packageVersion } from "../../src/format/version.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { startChild, startHolder } from "./child.ts";
-import { World } from "./world.ts";
+import { World } from "../sites/world.ts";
 
 async function open(directory: string | URL, options?: GroundOptions): Promise<Ground> {
   const ground = await openGround(directory, options);
@@ -19,7 +19,7 @@ async function open(directory: string | URL, options?: GroundOptions): Promise<G
 const holdersIn = (directory: string): string[] => readdirSync(join(directory, "holders")).sort();
 
 describe("a ground on the real disk", () => {
-  it("is made by whoever comes first, with all that is missing above it, and keeps its id for ever", async () => {
+  it("is made by the first process, with all that is missing above it, and keeps its id for ever", async () => {
     const directory = join(makeScratch(), "a", "b", "ground");
     const ground = await open(directory);
     expect(readdirSync(directory).sort()).toEqual(["ground.json", "holders", "temp"]);
@@ -31,11 +31,11 @@ describe("a ground on the real disk", () => {
     expect(readFileSync(join(directory, "ground.json"), "utf8")).toBe(record);
   });
 
-  it("has one id for all who open it at the same moment", async () => {
+  it("has one id for all processes that open it at the same moment", async () => {
     const directory = join(makeScratch(), "ground");
     const grounds = await Promise.all(Array.from({ length: 8 }, () => open(directory)));
     expect(new Set(grounds.map(({ id }) => id)).size).toBe(1);
-    expect(await grounds[0]!.look()).toHaveLength(8);
+    expect(await grounds[0]!.judgeHolders()).toHaveLength(8);
   });
 
   it.each([["holders"], ["temp"], ["holders", "temp"]])(
@@ -47,11 +47,11 @@ describe("a ground on the real disk", () => {
       for (const name of names) rmdirSync(join(directory, name));
       const restored = await open(directory);
       expect(restored.id).toBe(first.id);
-      expect(await restored.look()).toHaveLength(1);
+      expect(await restored.judgeHolders()).toHaveLength(1);
     },
   );
 
-  it("is closed when its close resolves, for everybody who asked", async () => {
+  it("is closed when its close resolves, for every caller", async () => {
     const directory = join(makeScratch(), "ground");
     const ground = await open(directory);
     void ground.close();
@@ -71,7 +71,7 @@ describe("a ground on the real disk", () => {
     const child = startHolder(directory);
     const childId = await child.hear();
     const ground = await open(directory, { name: "till 3" });
-    const own = (await ground.life()).holder;
+    const own = (await ground.session()).holder;
     const infos = await ground.holders();
     expect(infos.map(({ id }) => id).sort()).toEqual([childId, own.id].sort());
     expect(infos.find(({ id }) => id === childId)).toMatchObject({
@@ -83,16 +83,16 @@ describe("a ground on the real disk", () => {
     const [seenAt, startedAt] = [infos[0]!.lastSeenAt, infos[0]!.startedAt];
     expect(Date.now() - seenAt.getTime()).toBeLessThan(600_000);
     expect(startedAt.getTime()).toBeLessThanOrEqual(Date.now());
-    expect((await ground.look()).map(({ holder }) => holder.name).sort()).toEqual(["child", "till 3"]);
+    expect((await ground.judgeHolders()).map(({ holder }) => holder.name).sort()).toEqual(["child", "till 3"]);
     child.tell("close");
     expect(await child.hear()).toBe("closed");
-    expect((await ground.look()).map(({ holder }) => holder.id)).toEqual([own.id]);
+    expect((await ground.judgeHolders()).map(({ holder }) => holder.id)).toEqual([own.id]);
   });
 
-  it("keeps nothing of a life that has ended: no record, no heartbeat, no temp file", async () => {
+  it("keeps nothing of a session that has ended: no record, no heartbeat, no temp file", async () => {
     const directory = makeScratch();
     const ground = await openGround(directory);
-    const { holder, temp } = await ground.life();
+    const { holder, temp } = await ground.session();
     expect(holdersIn(directory)).toEqual([`${holder.id}.beat`, `${holder.id}.json`]);
     writeFileSync(join(temp, "half-written"), "x");
     await ground.close();
@@ -105,10 +105,10 @@ describe("a ground on the real disk", () => {
     const directory = makeScratch();
     await using ground = await openGround(directory);
     const { staging } = ground;
-    const { signal } = await ground.life();
+    const { signal } = await ground.session();
     await ground[Symbol.asyncDispose]();
     expect(signal.reason).toMatchObject({ code: "LOCK_LOST", path: directory });
-    await expect(ground.life()).rejects.toMatchObject({ code: "CLOSED", action: "reopen" });
+    await expect(ground.session()).rejects.toMatchObject({ code: "CLOSED", action: "reopen" });
     await expect(putIfAbsent(staging, join(directory, "x"), Buffer.from("x"))).rejects.toMatchObject({
       code: "CLOSED",
     });
@@ -124,7 +124,7 @@ describe("a ground on the real disk", () => {
     expect(await ground.sweep()).toEqual([]);
     await child.end("SIGKILL");
     expect((await ground.sweep()).map(({ id }) => id)).toEqual([childId]);
-    expect(readdirSync(join(directory, "temp"))).toEqual([(await ground.life()).holder.id]);
+    expect(readdirSync(join(directory, "temp"))).toEqual([(await ground.session()).holder.id]);
     expect(holdersIn(directory)).toContain(`${childId}.dead`);
     expect(holdersIn(directory)).not.toContain(`${childId}.beat`);
     expect(await ground.sweep()).toEqual([]);
@@ -137,7 +137,7 @@ describe("a ground on the real disk", () => {
     child.process.kill("SIGSTOP");
     const ground = await open(directory);
     for (let look = 0; look < 3; look++)
-      expect((await ground.look()).find(({ holder }) => holder.id === childId)?.state).toBe("alive");
+      expect((await ground.judgeHolders()).find(({ holder }) => holder.id === childId)?.state).toBe("alive");
     child.process.kill("SIGCONT");
     child.tell("close");
     expect(await child.hear()).toBe("closed");
@@ -147,7 +147,7 @@ describe("a ground on the real disk", () => {
     const child = startChild(
       `
       const ground = await durable.openGround(args[0], { leaseMs: 8000 });
-      const path = ground.layout.beat((await ground.life()).holder.id);
+      const path = ground.layout.beat((await ground.session()).holder.id);
       const { readFileSync } = await import("node:fs");
       while (readFileSync(path, "utf8").startsWith("beat 0000000000000000")) await new Promise((go) => setTimeout(go, 5));
       say("beats");
@@ -183,20 +183,20 @@ describe("a ground that could not be joined", () => {
   });
 });
 
-describe("a ground whose life is over", () => {
+describe("a ground whose session is over", () => {
   const leaseMs = 8000;
 
-  it("begins one new life for all who ask, and staging works again", async () => {
+  it("begins one new session for all callers, and staging works again", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada", "machine", 0), "/ground", { leaseMs });
-    const first = await ground.life();
-    expect(await ground.life()).toBe(first);
+    const first = await ground.session();
+    expect(await ground.session()).toBe(first);
     await world.advance(leaseMs);
     expect(first.signal.aborted).toBe(true);
-    const lives = await Promise.all(Array.from({ length: 5 }, () => ground.life()));
-    expect(new Set(lives).size).toBe(1);
-    expect(lives[0]!.holder.id).not.toBe(first.holder.id);
-    expect(lives[0]!.isOver).toBe(false);
+    const sessions = await Promise.all(Array.from({ length: 5 }, () => ground.session()));
+    expect(new Set(sessions).size).toBe(1);
+    expect(sessions[0]!.holder.id).not.toBe(first.holder.id);
+    expect(sessions[0]!.isOver).toBe(false);
     expect(await putIfAbsent(ground.staging, "/ground/x", Buffer.from("x"))).toBe(true);
     // Of the first one only the record of its death is left.
     const left = Object.keys(world.tree("/ground")).filter((path) => path.includes(first.holder.id));
@@ -207,7 +207,7 @@ describe("a ground whose life is over", () => {
   it("says LOCK_LOST when others have swept its temp directory before it noticed", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada"), "/ground", { leaseMs });
-    const { temp } = await ground.life();
+    const { temp } = await ground.session();
     await world.ports("bea").disk.rmdir(temp);
     await expect(putIfAbsent(ground.staging, "/ground/x", Buffer.from("x"))).rejects.toMatchObject({
       code: "LOCK_LOST",
@@ -217,37 +217,37 @@ describe("a ground whose life is over", () => {
     await ground.close();
   });
 
-  it("has its old life swept by whoever comes, where it could not do that itself", async () => {
+  it("has its old session swept by the next process, where it could not do that itself", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada", "machine", 0), "/ground", { leaseMs });
-    const first = await ground.life();
+    const first = await ground.session();
     await world.advance(leaseMs);
     const record = `/ground/holders/${first.holder.id}.json`;
     await world.withFault({ process: "ada", at: `rename ${record}`, label: "EACCES", lasting: false }, async () => {
-      // Its lock was given up with the old life, so that it is proven dead.
-      await ground.life();
+      // Its lock was given up with the old session, so that it is proven dead.
+      await ground.session();
     });
     expect((await ground.sweep()).map(({ id }) => id)).toEqual([first.holder.id]);
-    expect(Object.keys(world.tree("/ground/temp"))).toEqual([`/ground/temp/${(await ground.life()).holder.id}/`]);
+    expect(Object.keys(world.tree("/ground/temp"))).toEqual([`/ground/temp/${(await ground.session()).holder.id}/`]);
     await ground.close();
   });
 
-  it("tries again at the next call when a new life could not begin, and can be closed meanwhile", async () => {
+  it("tries again at the next call when a new session could not begin, and can be closed meanwhile", async () => {
     const world = new World();
     const ground = await Ground.open(world.ports("ada", "machine", 0), "/ground", { leaseMs });
     await world.advance(leaseMs);
     await world.withFault({ process: "ada", at: 1, label: "ENOSPC", lasting: true }, async () => {
-      await expect(ground.life()).rejects.toMatchObject({ code: "DISK_FULL" });
+      await expect(ground.session()).rejects.toMatchObject({ code: "DISK_FULL" });
     });
-    expect((await ground.life()).isOver).toBe(false);
+    expect((await ground.session()).isOver).toBe(false);
     await world.advance(leaseMs);
     let closing: Promise<void> | undefined;
     await world.withFault({ process: "ada", at: 1, label: "ENOSPC", lasting: false }, async () => {
-      const asked = ground.life();
+      const asked = ground.session();
       closing = ground.close();
       await expect(asked).rejects.toMatchObject({ code: "DISK_FULL" });
       await closing;
     });
-    await expect(ground.life()).rejects.toMatchObject({ code: "CLOSED" });
+    await expect(ground.session()).rejects.toMatchObject({ code: "CLOSED" });
   });
 });

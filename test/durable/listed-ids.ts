@@ -1,4 +1,5 @@
-// The state of a rolling chain that shows whether it counts right: the id of every append that is part of it, in order.
+// The state of a rolling chain that shows whether it counts right: the id of every append that is
+// part of it, in order.
 import { RollingChain, type RollingChainOptions } from "../../src/durable/chain/rolling-chain.ts";
 import type { Staging } from "../../src/durable/publish/staging.ts";
 import { objectOf, textOf } from "../../src/format/decoding.ts";

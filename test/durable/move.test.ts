@@ -1,10 +1,11 @@
-// What a rename means that failed: its source tells whether it has happened, and its target by whom.
+// What a failed rename means: its source tells whether it has happened, and its target which
+// process did it.
 import { beforeEach, describe, expect, it } from "vitest";
 import { unlinkIfThere } from "../../src/durable/publish/directory.ts";
 import { canLinkFrom, moveOnce, renameOnce } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
-import { changedDisk, places, type Place } from "./places.ts";
+import { changedDisk, places, type Place } from "../sites/disks.ts";
 
 describe.each(places)("a rename on %s", (_, make) => {
   let place: Place;

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { canLinkFrom, putIfAbsent, replace } from "../../src/durable/publish/publish.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { startChild } from "./child.ts";
-import { changedDisk, places, readText, withDisk, type Place } from "./places.ts";
-import { nfs, World } from "./world.ts";
+import { changedDisk, places, readText, withDisk, type Place } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 
@@ -36,7 +36,7 @@ describe.each(places)("publish on %s", (_, make) => {
       expect(await temps()).toEqual([]);
     });
 
-    it("says true again to the same bytes: whoever lost the answer may ask again", async () => {
+    it("says true again to the same bytes: a caller that lost the answer may ask again", async () => {
       expect(await putIfAbsent(place.staging, target, bytesOf("first"))).toBe(true);
       expect(await putIfAbsent(place.staging, target, bytesOf("first"))).toBe(true);
       expect(await temps()).toEqual([]);
@@ -50,7 +50,7 @@ describe.each(places)("publish on %s", (_, make) => {
       expect(await temps()).toEqual([]);
     });
 
-    it("takes a directory under that name for somebody else's", async () => {
+    it("takes a directory under that name for another's", async () => {
       await place.staging.disk.mkdir(target);
       expect(await putIfAbsent(place.staging, target, bytesOf("first"))).toBe(false);
       expect(await temps()).toEqual([]);
@@ -203,7 +203,7 @@ describe("publish over a connection that loses answers", () => {
   const putForGood: typeof putIfAbsent = (staging, target, bytes) =>
     putIfAbsent(staging, target, bytes, { isPermanent: true });
 
-  it("asks again when the request itself was lost, for a name that nobody takes away", async () => {
+  it("asks again when the request itself was lost, for a name that no process removes", async () => {
     for (const [what, publish] of [
       ["link", putForGood],
       ["rename", replace],
@@ -220,7 +220,7 @@ describe("publish over a connection that loses answers", () => {
     }
   });
 
-  it("never makes a name twice that somebody may have taken away already", async () => {
+  it("never makes a name twice that another process may have removed already", async () => {
     const world = new World({ volume: nfs });
     const staging = await world.staging("ada");
     let links = 0;
@@ -240,7 +240,7 @@ describe("publish over a connection that loses answers", () => {
 
   const [, makeMemory] = places[1]!;
 
-  it("is OUTCOME_UNKNOWN when nobody can say what became of it, and the same bytes may be put again", async () => {
+  it("is OUTCOME_UNKNOWN when its outcome cannot be found out, and the same bytes may be put again", async () => {
     const place = await makeMemory();
     const target = `${place.directory}/name`;
     for (const errno of ["EIO", "EACCES", "EBUSY"]) {
@@ -266,7 +266,8 @@ describe("publish over a connection that loses answers", () => {
     }
   });
 
-  // A client repeats a request whose answer was lost, and the answer to the second one is "it is there already": that it is ours only its content can tell.
+  // A client repeats a request whose answer was lost, and the answer to the second one is "it is
+  // there already": that it is ours only its content can tell.
   it.each(["EMFILE", "EACCES", "ENOMEM", "ESTALE", "EIO"])(
     "is OUTCOME_UNKNOWN when the name is taken, perhaps by ourselves, and a look fails with %s",
     async (errno) => {
@@ -384,7 +385,8 @@ describe("a share that is asked by a link", () => {
     expect(world.tree("/")).toEqual({ "//temp/": "", "//file": "x" });
   });
 
-  // A process that had slept took every hold of others for released, because the directory into which it linked had been swept.
+  // A process that had slept took every hold of others for released, because the directory into
+  // which it linked had been swept.
   it("does not take its asker's own directory, which was swept, for the absence of the file", async () => {
     const world = new World({ volume: nfs });
     const swept: string[] = [];

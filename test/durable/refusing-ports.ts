@@ -1,4 +1,5 @@
-// Ports of one who may change nothing: as another user, on a read-only mount, or on a full disk.
+// Ports of a process that may change nothing: as another user, on a read-only mount, or on a full
+// disk.
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
@@ -15,7 +16,10 @@ export interface RefusingPorts extends Ports {
 
 type Change = (...args: never[]) => Promise<unknown>;
 
-/** `ports`, whose every change of the disk fails with `errno`. A full disk lets go of names, and writes over what is there. */
+/**
+ * `ports`, whose every change of the disk fails with `errno`. A full disk lets go of names, and
+ * writes over what is there.
+ */
 export function refusingPorts(ports: Ports, errno: Refusal): RefusingPorts {
   const refused: string[] = [];
   let isAllowed = false;

@@ -1,9 +1,10 @@
-// A state that is as large as it may be: the epoch after it has to begin with it, or nobody could append any more, not even a smaller one.
+// A state that is as large as it may be: the epoch after it has to begin with it, or no process
+// could append any more, not even a smaller one.
 import { expect, it } from "vitest";
 import { recordBytesMax } from "../../src/format/record.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { openList } from "./listed-ids.ts";
-import { makeRealPlace } from "./places.ts";
+import { makeRealPlace } from "../sites/disks.ts";
 
 it("a rolling chain takes a smaller state after every one that it took, however large", async () => {
   const { staging, directory } = await makeRealPlace();

@@ -6,7 +6,7 @@ import { diskError } from "../../src/ports/disk-error.ts";
 import { unknownBootId } from "../../src/ports/host.ts";
 import { add, openList, type ListedIds, type listOptions } from "./listed-ids.ts";
 import { asNewerFormat } from "./newer-format.ts";
-import { places, withDisk, type Place } from "./places.ts";
+import { places, withDisk, type Place } from "../sites/disks.ts";
 
 async function addMany(chain: RollingChain<ListedIds>, prefix: string, count: number): Promise<number[]> {
   const numbers: number[] = [];
@@ -75,7 +75,7 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     expect(await epochs()).toEqual([1, 2]);
   });
 
-  it("carries along one who slept while everything that he knew was collected", async () => {
+  it("carries along a process that slept while everything that it knew was collected", async () => {
     const sleeper = await another();
     await add(sleeper, "s1");
     await addMany(chain, "a", 12);
@@ -145,13 +145,14 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     expect(await place.staging.disk.list(place.temp)).toEqual([]);
   });
 
-  it("collects the directories of those who lost the race for an epoch", async () => {
+  it("collects the directories of processes that lost the race for an epoch", async () => {
     const { disk } = place.staging;
     await addMany(chain, "a", 3);
-    // Everybody finds the first epoch full and makes a directory for the second; one of them is named.
+    // Each process finds the first epoch full and makes a directory for the second; one of them is
+    // named.
     const rollers = await Promise.all(range(1, 4).map(another));
     await Promise.all(rollers.map((roller, index) => add(roller, `r${index}`)));
-    // And one who died before he could name his.
+    // And one died before it could name its own.
     await disk.mkdir(`${directory}/${slotName(2)}-${"0".repeat(26)}`);
     await disk.createFile(`${directory}/${slotName(2)}-${"0".repeat(26)}/open`, new Uint8Array(), { sync: false });
     await disk.mkdir(`${directory}/${slotName(3)}-${"0".repeat(26)}`);
@@ -232,7 +233,10 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
 describe("a rolling chain whose appender sleeps in the middle of an append", () => {
   const [, makeMemory] = places[1]!;
 
-  /** A chain whose disk lets `meanwhile` happen once, just before or just after its next link into an epoch. */
+  /**
+   * A chain whose disk lets `meanwhile` happen once, just before or just after its next link into
+   * an epoch.
+   */
   async function openSleeper(
     place: Place,
     directory: string,
@@ -282,7 +286,7 @@ describe("a rolling chain whose appender sleeps in the middle of an append", () 
     expect((await others.read()).state.ids.indexOf("s")).toBe(number - 1);
   });
 
-  it("says OUTCOME_UNKNOWN when it is linked and nobody can say whether it will stay", async () => {
+  it("says OUTCOME_UNKNOWN when it is linked and cannot be known to stay", async () => {
     const place = await makeMemory();
     const directory = `${place.directory}/chain`;
     let isBroken = false;
@@ -296,7 +300,7 @@ describe("a rolling chain whose appender sleeps in the middle of an append", () 
     isBroken = true;
     await expect(add(chain, "a")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN", action: "retry" });
     isBroken = false;
-    // It is there, and whoever asks by its id finds it.
+    // It is there, and is found by its id.
     expect(await chain.append("a", ({ ids }) => (ids.includes("a") ? undefined : { ids: [...ids, "a"] }))).toBe(
       undefined,
     );
@@ -308,7 +312,7 @@ describe("a rolling chain without syncs, after a restart of the machine", () => 
   const unsynced = (bootId: string): Partial<typeof listOptions> => ({ sync: false, bootId, slotsPerEpoch: 100 });
 
   it.each(places.slice(0, 3))(
-    "begins a new epoch and jumps to numbers that nobody has seen, on %s",
+    "begins a new epoch and jumps to numbers that no process has seen, on %s",
     async (_, make) => {
       const place = await make();
       const directory = `${place.directory}/chain`;
@@ -350,7 +354,7 @@ describe("a rolling chain without syncs, after a restart of the machine", () => 
     expect(await add(await openList(place.staging, directory, { bootId: "boot-2" }), "b")).toBe(101);
   });
 
-  it("syncs after all where the boot is not known: nobody could tell later whether there was a restart", async () => {
+  it("syncs after all where the boot is not known: no process could tell later whether there was a restart", async () => {
     const place = await places[1]![1]();
     const directory = `${place.directory}/chain`;
     await addMany(await openList(place.staging, directory, unsynced(unknownBootId("1"))), "a", 2);
@@ -369,7 +373,7 @@ describe("a rolling chain without syncs, after a restart of the machine", () => 
   });
 
   it.each(places.slice(0, 3))(
-    "loses nothing of those who live under the other boot id: no restart, but a container that has its own, on %s",
+    "loses nothing of processes that live under the other boot id: no restart, but a container that has its own, on %s",
     async (_, make) => {
       const place = await make();
       const directory = `${place.directory}/chain`;
@@ -382,12 +386,12 @@ describe("a rolling chain without syncs, after a restart of the machine", () => 
       const ids = ["h1", "h2", "h3", "c1", "h4"];
       expect((await host.read()).state.ids).toEqual(ids);
       expect((await container.read()).state.ids).toEqual(ids);
-      // Nobody names an epoch for each change of hands.
+      // No epoch is named for each change of hands.
       expect(await epochDirectories(place.staging.disk, directory)).toEqual([1, 2]);
     },
   );
 
-  it("goes on also when the one who took over has died in the middle of it", async () => {
+  it("goes on also when the process that took over has died in the middle of it", async () => {
     const place = await places[1]![1]();
     const { disk } = place.staging;
     const directory = `${place.directory}/chain`;
@@ -405,7 +409,7 @@ describe("a rolling chain without syncs, after a restart of the machine", () => 
     }
   });
 
-  it("leaves an epoch without syncs as soon as somebody takes part who lives through a power cut, and then everybody syncs", async () => {
+  it("leaves an epoch without syncs as soon as a process takes part that survives a power cut, and then all processes sync", async () => {
     const place = await places[1]![1]();
     const directory = `${place.directory}/chain`;
     const synced: string[] = [];

@@ -1,11 +1,14 @@
-// A real file system of a few pages, for those who may mount one.
+// A real file system of a few pages, for a user that may mount one.
 import { execFileSync } from "node:child_process";
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished, type TestContext } from "vitest";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
-/** Mounts a file system in memory and unmounts it when the test ends. Skips the test, with the reason, where that is not allowed. */
+/**
+ * Mounts a file system in memory and unmounts it when the test ends. Skips the test, with the
+ * reason, where that is not allowed.
+ */
 export function mountSmallDisk(context: TestContext, options: string): string {
   const directory = makeScratch();
   try {

@@ -5,7 +5,7 @@ import { LivenessJudge } from "../../src/durable/liveness/liveness-judge.ts";
 import { makeId } from "../../src/format/id.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { asNewerFormat } from "./newer-format.ts";
-import { nfs, World } from "./world.ts";
+import { nfs, World } from "../sites/world.ts";
 
 const leaseMs = 8000;
 const hourMs = 3_600_000;
@@ -18,11 +18,11 @@ const joinForLong = (world: World, process: string, machine = "machine"): Promis
   Ground.open(world.ports(process, machine), "/ground", { leaseMs: hourMs });
 
 async function idOf(ground: Ground): Promise<string> {
-  return (await ground.life()).holder.id;
+  return (await ground.session()).holder.id;
 }
 
 async function stageFiles(world: World, process: string, ground: Ground, count: number): Promise<void> {
-  const { temp } = await ground.life();
+  const { temp } = await ground.session();
   for (let index = 0; index < count; index++)
     await world.ports(process).disk.createFile(`${temp}/file-${index}`, Buffer.from("x"), { sync: false });
 }
@@ -46,7 +46,7 @@ const foundIn = (world: World, directory: string): string[] =>
   Object.keys(world.tree(directory)).map((path) => path.slice(directory.length + 1));
 
 describe("a sweep", () => {
-  it("removes the temp files and the heartbeat of the dead, and leaves the record of his death", async () => {
+  it("removes the temp files and the heartbeat of a dead holder, and leaves the record of its death", async () => {
     const world = new World();
     const [dead, living] = [await join(world, "dead"), await join(world, "living")];
     const deadId = await idOf(dead);
@@ -60,7 +60,7 @@ describe("a sweep", () => {
     expect(await sweeper.sweep()).toEqual([]);
   });
 
-  it("takes away the record of a death that another sweep has declared, and no record of one who lives", async () => {
+  it("removes the record of a death that another sweep has declared, and no record of a living holder", async () => {
     const world = new World();
     const [dead, sweeper, other] = [await join(world, "dead"), await join(world, "one"), await join(world, "other")];
     const deadId = await idOf(dead);
@@ -99,7 +99,7 @@ describe("a sweep", () => {
     expect(world.tree("/ground")).toMatchObject(before);
   });
 
-  it("by one who has only just come removes what a machine left that has been silent for two leases", async () => {
+  it("by a process that has only just come removes what a machine left that has been silent for two leases", async () => {
     const world = new World({ volume: nfs });
     const gone = await join(world, "gone", "another machine");
     const goneId = await idOf(gone);
@@ -108,7 +108,7 @@ describe("a sweep", () => {
     await world.advance(1.5 * leaseMs);
     expect(await (await join(world, "early")).sweep()).toEqual([]);
     await world.advance(leaseMs);
-    // Everybody comes only for a moment: the first one leaves what he saw, and the last one has what it takes.
+    // Each process comes only for a moment: the first notes what it saw, and the last confirms it.
     for (const name of ["first", "second", "third"]) {
       await using comer = await join(world, name);
       expect(await comer.sweep()).toEqual([]);
@@ -119,8 +119,9 @@ describe("a sweep", () => {
     expect(foundIn(world, "/ground/holders").filter((name) => name.startsWith(goneId))).toEqual([`${goneId}.dead`]);
   });
 
-  // Until their next beat all of the living look old when the clock of the server is set ahead: whoever opened in that moment took their locks.
-  it("by one who has only just come touches nothing of the living when the clock of the server was set ahead", async () => {
+  // When the clock of the server is set ahead, all living holders look old until their next beat: a
+  // process that opened in that moment took their locks.
+  it("by a process that has only just come touches nothing of living holders when the clock of the server was set ahead", async () => {
     const world = new World({ volume: nfs });
     const living = [await join(world, "one", "machine 1"), await join(world, "two", "machine 2")];
     const ids = await Promise.all(living.map(idOf));
@@ -148,7 +149,7 @@ describe("a sweep", () => {
     expect(foundIn(world, "/ground/holders").filter((name) => name.startsWith(id))).toEqual([]);
   });
 
-  it("touches nothing of one who is just joining", async () => {
+  it("touches nothing of a process that is just joining", async () => {
     const world = new World();
     const sweeper = await joinForLong(world, "sweeper");
     const { disk } = world.ports("joining");
@@ -162,12 +163,12 @@ describe("a sweep", () => {
     expect(foundIn(world, "/ground/holders")).toContain(`${later}.beat`);
   });
 
-  it("touches nothing of one who is at any step of joining, also where a new file has no stamp yet", async () => {
+  it("touches nothing of a process at any step of joining, also where a new file has no stamp yet", async () => {
     for (let step = 1; ; step++) {
       const world = new World({ volume: nfs, quirks: { lateStamps: true } });
       const sweeper = await joinForLong(world, "sweeper");
       let isDone = false;
-      // Not dead: his next call takes long.
+      // Not dead: its next call takes long.
       await world.killAtCall("joining", step, async () => {
         await joinForLong(world, "joining", "another machine");
         isDone = true;
@@ -179,7 +180,7 @@ describe("a sweep", () => {
     }
   });
 
-  it("of one who sleeps at any step of joining lets him join all the same, with another life", async () => {
+  it("lets a process that sleeps at any step of joining join all the same, with another session", async () => {
     for (let step = 1; ; step++) {
       const world = new World();
       const sweeper = await Ground.open(world.ports("sweeper"), "/ground", { leaseMs: 100 * leaseMs });
@@ -197,7 +198,7 @@ describe("a sweep", () => {
     }
   });
 
-  it("removes what somebody left who died at any step of joining, after an hour", async () => {
+  it("removes what a process left that died at any step of joining, after an hour", async () => {
     const twin = new World();
     await joinForLong(twin, "sweeper");
     twin.calls.length = 0;
@@ -221,12 +222,12 @@ describe("a sweep", () => {
     expect(steps).toBeGreaterThan(8);
   });
 
-  it("removes an empty heartbeat that a look has made for one who was just leaving, after an hour", async () => {
+  it("removes an empty heartbeat that an observation of a leaving holder has made, after an hour", async () => {
     const world = new World();
     const sweeper = await joinForLong(world, "sweeper");
     const ada = await joinForLong(world, "ada");
-    const { holder } = await ada.life();
-    const ports = world.ports("witness");
+    const { holder } = await ada.session();
+    const ports = world.ports("judge");
     const osLock = {
       // Between the look at the file and the question whether it is locked.
       open: async (path: string) => {
@@ -234,8 +235,8 @@ describe("a sweep", () => {
         return await ports.osLock.open(path);
       },
     };
-    const witness = new LivenessJudge({ ...ports, osLock }, sweeper.layout);
-    expect(await witness.look(holder)).toBe("alive");
+    const judge = new LivenessJudge({ ...ports, osLock }, sweeper.layout);
+    expect(await judge.observe(holder)).toBe("alive");
     const beats = (): string[] => foundIn(world, "/ground/holders").filter((name) => name.endsWith(".beat"));
     expect(beats()).toHaveLength(2);
     await sweeper.sweep();
@@ -245,7 +246,7 @@ describe("a sweep", () => {
     expect(beats()).toEqual([`${await idOf(sweeper)}.beat`]);
   });
 
-  it("removes what somebody left who died at any step of leaving", async () => {
+  it("removes what a process left that died at any step of leaving", async () => {
     const twin = new World();
     const leaving = await joinForLong(twin, "ada");
     twin.calls.length = 0;
@@ -305,11 +306,11 @@ describe("a sweep", () => {
     // Its heart makes three beats and stops.
     world.ports("ada", "machine 1", 3);
     const [ada, sweeper] = [await join(world, "ada"), await join(world, "sweeper", "machine 2")];
-    const life = await ada.life();
+    const session = await ada.session();
     for (let look = 0; look < 40; look++) {
       await world.advance(leaseMs / 10);
       if ((await sweeper.sweep()).length === 0) continue;
-      expect(life.isOver).toBe(true);
+      expect(session.isOver).toBe(true);
       return;
     }
     throw new Error("it was never judged");
@@ -331,19 +332,19 @@ describe("a sweep", () => {
     await disk.mkdir("/ground/holders/folder.json");
     await world.advance(2 * hourMs);
     expect(await sweeper.sweep()).toEqual([]);
-    expect(await sweeper.look()).toHaveLength(1);
+    expect(await sweeper.judgeHolders()).toHaveLength(1);
     expect(foundIn(world, "/ground")).toEqual(
       expect.arrayContaining([...foreign, "temp/folder/", "holders/folder.json/"]),
     );
   });
 
-  it("goes on around a directory that somebody made in the temp files of the dead", async () => {
+  it("goes on around a foreign directory in the temp files of a dead holder", async () => {
     const world = new World();
     const [first, second] = [await join(world, "dead-1"), await join(world, "dead-2")];
     await stageFiles(world, "dead-1", first, 1);
     await stageFiles(world, "dead-2", second, 1);
     for (const ground of [first, second]) {
-      const { temp } = await ground.life();
+      const { temp } = await ground.session();
       await world.ports("other").disk.mkdir(`${temp}/.snapshot`);
       await world.ports("other").disk.createFile(`${temp}/.snapshot/x`, Buffer.from("x"), { sync: false });
     }
@@ -368,7 +369,7 @@ describe("a sweep", () => {
     const record = await disk.readFile(sweeper.layout.record(await idOf(sweeper)), 10_000);
     await disk.createFile(path, spoil(record), { sync: false });
     const before = world.tree("/ground");
-    for (const action of [() => sweeper.look(), () => sweeper.holders(), () => sweeper.sweep()])
+    for (const action of [() => sweeper.judgeHolders(), () => sweeper.holders(), () => sweeper.sweep()])
       await expect(action()).rejects.toMatchObject({ code, path });
     expect(world.tree("/ground")).toEqual(before);
   });

@@ -1,4 +1,4 @@
-// Which mounts are refused, and of which somebody is warned, by what real kernels show of them.
+// Which mounts are refused, and which lead to a warning, by what real kernels show of them.
 import { describe, expect, it } from "vitest";
 import { Ground } from "../../src/durable/liveness/ground.ts";
 import { checkMount } from "../../src/durable/mount/mount-check.ts";
@@ -9,9 +9,10 @@ import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import { InProcessLocks } from "../../src/locks/semaphore/in-process.ts";
 import { parseMountinfo, volumeAt } from "../../src/ports/node/disk/mount-table.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { World } from "./world.ts";
+import { World } from "../sites/world.ts";
 
-// In the form of /proc/self/mountinfo, mounted as we advise: the second as a Linux 6.1 client showed it, the first written after the manual.
+// In the form of /proc/self/mountinfo, mounted as we advise: the second as a Linux 6.1 client
+// showed it, the first written after the manual.
 const nfsLine =
   "22 21 0:20 / /mnt/share rw,relatime - nfs4 10.77.0.1:/export rw,vers=4.2,rsize=1048576,wsize=1048576,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys,clientaddr=10.77.0.11,lookupcache=pos,local_lock=none,addr=10.77.0.1";
 const smbLine =
@@ -49,7 +50,7 @@ const openings: readonly (readonly [string, (ports: Ports) => Promise<unknown>])
   [
     "a semaphore",
     async (ports) => {
-      const world = { openPorts: async () => ports, places: new InProcessLocks() };
+      const world = { openPorts: async () => ports, inProcess: new InProcessLocks() };
       await new PortsSemaphore(world, "/job.lock").status();
     },
   ],
@@ -71,7 +72,7 @@ describe.each(openings)("%s", (_what, open) => {
   });
 });
 
-describe("somebody is warned, once, of a mount", () => {
+describe("a process is warned, once, of a mount", () => {
   const host = { warn: (message: string) => void warnings.push(message) };
   let warnings: string[] = [];
 

@@ -1,5 +1,5 @@
-// The tests of the decision record that this store goes back to (several instances on one directory, a lock that somebody else holds), and what it had left out:
-// true processes.
+// The tests of the decision record that this store goes back to (several instances on one
+// directory, a lock held by another process), and what it left out: real processes.
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -11,8 +11,8 @@ import { openStoreLock } from "../../src/locks/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, positionsOf } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 
@@ -50,7 +50,7 @@ describe.each(modes)("in mode %s", (mode) => {
     }
   });
 
-  it("two instances that decide by the same query: exactly one succeeds, the other is told what it missed", async () => {
+  it("of two instances that decide by the same query exactly one succeeds, and the other gets the conflicting event", async () => {
     const directory = makeScratch();
     const stores = [await open(directory, { mode }), await open(directory, { mode })];
     for (let round = 1; round <= 10; round++) {
@@ -64,7 +64,7 @@ describe.each(modes)("in mode %s", (mode) => {
         }),
       );
       const statuses = results.map(({ status }) => status);
-      // One may have looked when the other was done already.
+      // One may have read after the other was done.
       const refused = results.find((result) => result.status === "rejected");
       expect([...statuses].sort()).toEqual(["fulfilled", "rejected"]);
       const isRefusal = isHoldfastError(refused?.reason, "APPEND_CONDITION_FAILED");
@@ -73,7 +73,7 @@ describe.each(modes)("in mode %s", (mode) => {
     }
   });
 
-  it("a lock that is held outside: LOCK_TIMEOUT within the time, naming path and option, and nothing is written", async () => {
+  it("an append behind a lock held outside rejects with LOCK_TIMEOUT in time, names path and option, and writes nothing", async () => {
     const directory = makeScratch();
     const store = await open(directory, { mode, lockTimeoutMs: 200 });
     await store.append({ type: "Before", data: 1 });
@@ -90,7 +90,7 @@ describe.each(modes)("in mode %s", (mode) => {
     expect((error as Error).message).toMatch(/lockTimeoutMs/);
     expect(tookMs).toBeGreaterThan(190);
     expect(tookMs).toBeLessThan(2000);
-    // Of the call, over that of the store.
+    // The timeout of the call overrides that of the store.
     expect(await failureOf(store.append({ type: "Never", data: 2 }, { timeoutMs: 1 }))).toMatchObject({ waitedMs: 1 });
     expect(await failureOf(store.append({ type: "Never", data: 2 }, { timeoutMs: 0 }))).toMatchObject({ waitedMs: 0 });
     // Readers take no lock.
@@ -100,7 +100,7 @@ describe.each(modes)("in mode %s", (mode) => {
     expect(await store.append({ type: "After", data: 3 })).toMatchObject({ first: 2 });
   });
 
-  it("an append that waits too long for the lock is told which process has it", async () => {
+  it("an append that waits too long for the lock names the process that has it", async () => {
     const directory = makeScratch();
     const store = await open(directory, { mode, lockTimeoutMs: 20 });
     await using lock = await openStoreLock(directory);
@@ -111,7 +111,7 @@ describe.each(modes)("in mode %s", (mode) => {
     await hold.release();
   });
 
-  it("an append that waits for a held lock is given up by its signal, and made when the lock is free", async () => {
+  it("an append that waits for a held lock ends with its signal; another one is made when the lock is free", async () => {
     const directory = makeScratch();
     const store = await open(directory, { mode });
     await store.append({ type: "Before", data: 1 });
@@ -130,13 +130,13 @@ describe.each(modes)("in mode %s", (mode) => {
     expect((await listOf(store.read())).map(({ type }) => type)).toEqual(["Before", "After"]);
   });
 
-  it("a caller with little time is told in time, though others who have more wait before him", async () => {
+  it("a call with a short timeout rejects in time, though calls with more time wait before it", async () => {
     const directory = makeScratch();
     const store = await open(directory, { mode });
     await store.append({ type: "Before", data: 1 });
     const release = await holdLock(directory);
     const patient = store.append({ type: "Patient", data: 2 }, { timeoutMs: 60_000 });
-    // Time passes: so that its wait has begun. Who is in the queue by then is easy to heed.
+    // Time passes: so that its wait has begun. A call that is queued before that is the easy case.
     await new Promise((resolve) => setTimeout(resolve, 50));
     const error = await failureOf(store.append({ type: "Never", data: 3 }, { timeoutMs: 50 }));
     expect(error).toMatchObject({ code: "LOCK_TIMEOUT" });
@@ -144,7 +144,7 @@ describe.each(modes)("in mode %s", (mode) => {
     await patient;
   });
 
-  it("a hundred appends, one after the other, are done in a reasonable time", async () => {
+  it("a hundred appends, one after the other, take a reasonable time", async () => {
     const store = await open(makeScratch(), { mode });
     const startMs = performance.now();
     for (let each = 1; each <= 100; each++)
@@ -163,13 +163,14 @@ describe.each(modes)("in mode %s", (mode) => {
     expect(await other.append({ type: "After", data: 3 })).toMatchObject({ first: 2 });
   });
 
-  it("eight processes want 300 names: each name has exactly one winner, and everybody knows it", async () => {
+  it("when eight processes want 300 names, each name has exactly one winner, and all agree on it", async () => {
     const directory = makeScratch();
     const names = 300;
     const module = join(directory, "child.mjs");
     const modulePath = (path: string): string =>
       JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);
-    // Each takes the names in an order of its own, some at a time: so all of them meet all the time.
+    // Each process takes the names in its own order, some at a time, so that they meet all the
+    // time.
     writeFileSync(
       module,
       `import { openEvents } from ${modulePath("events/index.ts")};

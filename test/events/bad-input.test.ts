@@ -1,4 +1,5 @@
-// Bad input of every kind: what callers hand in, what stands on the disk, and what the disk says. Each is refused by name, and costs nobody anything.
+// Bad input of every kind: from callers, in files, and from the disk. Each is refused by name, and
+// disturbs no other caller.
 import {
   appendFileSync,
   chmodSync,
@@ -26,11 +27,11 @@ import type { Disk, DiskFile } from "../../src/ports/disk.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { asNewerFormat } from "../durable/newer-format.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { fill, mountSmallDisk } from "../durable/small-disk.ts";
-import { nfs } from "../durable/world.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf, smallSegments } from "./sites.ts";
+import { nfs } from "../sites/world.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf, smallSegments } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 const noted = (data: unknown, ...tags: string[]): NewEvent => ({ type: "Noted", data, tags });
@@ -42,7 +43,7 @@ async function open(directory: string, options: EventStoreOptions = {}): Promise
   return store;
 }
 
-/** A closed log with `count` events, each in a segment of its own or nearly so; its directory. */
+/** The directory of a closed log with `count` events, nearly one segment each. */
 async function makeLog(mode: LogMode, count: number, options = smallSegments): Promise<string> {
   const directory = `${makeScratch()}/log`;
   const store = await openOn(await openNodePorts(directory), directory, { mode, ...options });
@@ -63,7 +64,7 @@ function segmentsOf(directory: string): string[] {
     .map((name) => join(directory, "segments", name));
 }
 
-/** Every path below with its content; what changes by itself aside. */
+/** Every path below with its content, without files that change by themselves. */
 function contentOf(directory: string): Record<string, string> {
   const found: Record<string, string> = {};
   for (const name of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
@@ -94,7 +95,7 @@ describe("an append is refused, and the store goes on,", () => {
       },
     ],
     ["something whose toJSON gives nothing", { toJSON: () => undefined }],
-    // JSON has a word for each of these, and it is another one.
+    // JSON would store something else for each of these.
     ["no number", { price: NaN }],
     ["without end", [Infinity]],
     ["a map", new Map([[1, 2]])],
@@ -180,7 +181,7 @@ describe("an append is refused, and the store goes on,", () => {
     expect(await store.append(noted("fine"))).toMatchObject({ first: 1 });
   });
 
-  it("but a thousand tags, a large payload and what JSON leaves out are fine", async () => {
+  it("but not for a thousand tags, a large payload, and fields that JSON leaves out", async () => {
     const store = memoryEvents();
     const tags = numbers(1, 1000).map((each) => `tag:${each}`);
     await store.append({ type: "A", data: { gone: undefined, call: () => 1 }, tags });
@@ -215,7 +216,7 @@ describe("an append is refused, and the store goes on,", () => {
   });
 });
 
-it("memory: is a log in memory, where a log is asked for, and no folder of that name", async () => {
+it("`memory:` opens a log in memory, and no folder of that name", async () => {
   const store = await openEvents("memory:");
   expect(await store.append(noted("here"))).toMatchObject({ first: 1 });
   await store.close();
@@ -233,7 +234,7 @@ it.each(["after", "upTo", "limit"])(
 );
 
 describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
-  it("a newer format is refused by name wherever it stands, and nothing is changed", async () => {
+  it("a newer format is refused by name in every file, and nothing is changed", async () => {
     const directory = await makeLog(mode, 6);
     const files = [join(directory, "log.json"), segmentsOf(directory).at(-1)!];
     if (mode === "local") files.push(join(directory, "head"));
@@ -259,7 +260,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     expect(contentOf(directory)).toEqual(content);
   });
 
-  it("a byte that was changed by hand is CORRUPT, with file and byte; what stands before it can be read", async () => {
+  it("a byte changed by hand is CORRUPT, with file and byte; events before it can be read", async () => {
     for (const at of ["first", "last"] as const) {
       const directory = await makeLog(mode, 9);
       const files = segmentsOf(directory);
@@ -274,7 +275,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
         expect(error).toMatchObject({ code: "CORRUPT", path, action: "fix-data" });
         expect((error as Error).message).toContain(`byte ${line}`);
       };
-      // What is still written to is read at once when the log is opened.
+      // An opening reads the active segment at once.
       const opening = reopen(directory);
       if (at === "last") {
         await check(opening);
@@ -285,7 +286,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
       await check(listOf(store.read({ tags: [`each:${damaged}`] })));
       expect(positionsOf(await listOf(store.read("all", { upTo: damaged - 1 })))).toEqual(numbers(1, damaged - 1));
       expect(positionsOf(await listOf(store.read("all", { after: damaged + 3 })))).toEqual(numbers(damaged + 4, 9));
-      // A condition that cannot be judged is not held to be true; one that has nothing to do with it is.
+      // A condition that cannot be judged fails; one that does not depend on the damage is judged.
       await check(store.append(noted("never"), { condition: { failIfEventsMatch: { tags: [`each:${damaged}`] } } }));
       expect(
         await store.append(noted("fine"), { condition: { failIfEventsMatch: { types: ["Never"] }, after: 9 } }),
@@ -293,7 +294,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     }
   });
 
-  it("a segment that is cut off, gone, or copied over another is told of, and answers nothing wrong", async () => {
+  it("a segment that is cut off, gone, or copied over another is reported, and gives no wrong answer", async () => {
     const spoil: [string, (path: string, other: string) => void][] = [
       ["cut off", (path) => truncateSync(path, statSync(path).size - 30)],
       ["cut to nothing", (path) => truncateSync(path, 0)],
@@ -309,11 +310,11 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     }
   });
 
-  it("a segment that is gone is told of by every way that leads to it, and what is elsewhere can be read", async () => {
+  it("every call that needs a missing segment reports it, and events elsewhere can be read", async () => {
     const directory = await makeLog(mode, 9);
     const [first = "", second] = segmentsOf(directory);
     const missing = { code: "CORRUPT", path: first, message: expect.stringContaining("from a backup") as string };
-    // Opened before: its headers are known, its files are not open.
+    // Opened before: the headers are known, the files are not open.
     const store = await reopen(directory);
     rmSync(first);
     const ways = [
@@ -324,12 +325,12 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     ];
     for (const way of ways) expect(await failureOf(way())).toMatchObject(missing);
     expect(await listOf(store.read({ tags: ["each:9"] }))).toHaveLength(1);
-    // The directory is not the log any more: nothing is known of the single file.
+    // The directory is not the log any more, which tells nothing about the single file.
     renameSync(dirname(second!), `${directory}/elsewhere`);
     expect(await failureOf(listOf(store.read({ tags: ["each:1"] })))).toMatchObject({ code: "IO_ERROR" });
   });
 
-  it("foreign files among the segments and beside them are nobody's business", async () => {
+  it("foreign files among the segments and beside them are ignored", async () => {
     const directory = await makeLog(mode, 6);
     const names = [
       "notes.txt",
@@ -340,16 +341,16 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
       "x.ndjson",
       "0000000001 (copy).ndjson",
     ];
-    for (const name of names) writeFileSync(join(directory, "segments", name), "somebody's");
+    for (const name of names) writeFileSync(join(directory, "segments", name), "foreign");
     mkdirSync(join(directory, "segments", "directory"));
     for (const name of ["notes.txt", "index/notes.txt", "index/x.idx"]) {
       mkdirSync(dirname(join(directory, name)), { recursive: true });
-      writeFileSync(join(directory, name), "somebody's");
+      writeFileSync(join(directory, name), "foreign");
     }
     const store = await reopen(directory);
     for (let each = 7; each <= 12; each++) await store.append(noted(`event ${each} ${"x".repeat(100)}`));
     expect(positionsOf(await listOf(store.read()))).toEqual(numbers(1, 12));
-    for (const name of names) expect(readFileSync(join(directory, "segments", name), "utf8")).toBe("somebody's");
+    for (const name of names) expect(readFileSync(join(directory, "segments", name), "utf8")).toBe("foreign");
   });
 
   it.each(["a copy", "garbage", ""])(
@@ -389,7 +390,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     expect(await (await reopen(directory)).head()).toBe(4);
   });
 
-  it("a directory that may only be read is read, appends to it are NO_PERMISSION, and nothing of it is changed", async () => {
+  it("a read-only directory can be read, appends reject with NO_PERMISSION, and nothing in it is changed", async () => {
     const directory = await makeLog(mode, 3);
     const all = ["", ...readdirSync(directory, { recursive: true, encoding: "utf8" })].map((name) =>
       join(directory, name),
@@ -413,12 +414,12 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
     expect(contentOf(directory)).toEqual(content);
   });
 
-  // By the next tenure: whoever is just writing has the files open, and writes on for as long as his tenure lasts.
-  it("a directory that is removed while the log is open is not written to as if nothing had happened", async () => {
+  // From the next session on: a writer has its files open for as long as its session lasts.
+  it("an append to a directory that was removed while the log is open is not acknowledged", async () => {
     const directory = await makeLog(mode, 3, {});
     const store = await open(directory);
     await store.append(noted("4"));
-    // Nothing is left of it when all promises are settled.
+    // Until all promises are settled.
     await new Promise((resolve) => void setImmediate(resolve));
     rmSync(directory, { recursive: true, force: true });
     const error = await failureOf(store.append(noted("5")));
@@ -434,7 +435,7 @@ describe.each(modes)("what stands on the disk, in mode %s:", (mode) => {
   });
 });
 
-it("a share may not show the newest segment yet: its absence is no damage, that of an older one is", async () => {
+it("on a share the absence of the newest segment may be a stale answer, that of an older one is damage", async () => {
   const directory = `${makeScratch()}/log`;
   let hidden = "";
   const ports = await openNodePorts(directory);
@@ -473,7 +474,7 @@ describe("the head of a log on one machine", () => {
     ],
   ];
 
-  it.each(spoil)("may be %s when the log is opened: the segments tell", async (_, act) => {
+  it.each(spoil)("may be %s when the log is opened: the segments decide", async (_, act) => {
     const directory = await makeLog("local", 7);
     act(join(directory, "head"));
     const reader = await reopen(directory);
@@ -489,7 +490,7 @@ describe("the head of a log on one machine", () => {
     expect(positionsOf(await listOf((await reopen(directory)).read()))).toEqual(numbers(1, 8));
   });
 
-  it("may be gone with all segments: the indexes tell that there was something, and nothing begins with position 1 again", async () => {
+  it("may be gone with all segments: the indexes prove that there were some, and no append gets position 1 again", async () => {
     const directory = await makeLog("local", 9);
     expect(readdirSync(join(directory, "index"))).not.toEqual([]);
     rmSync(join(directory, "head"));
@@ -503,14 +504,14 @@ describe("the head of a log on one machine", () => {
     expect(segmentsOf(directory)).toEqual([]);
   });
 
-  it("and a log that nobody has written to yet is empty, with foreign files in its index too", async () => {
+  it("is absent in an empty log, which opens also with foreign files in its index", async () => {
     const directory = await makeLog("local", 0);
     mkdirSync(join(directory, "index"));
-    writeFileSync(join(directory, "index", "notes.idx"), "somebody's");
+    writeFileSync(join(directory, "index", "notes.idx"), "foreign");
     expect(await (await reopen(directory)).append(noted("1"))).toMatchObject({ first: 1 });
   });
 
-  it.each(spoil)("may become %s while the log is open: nothing that was acknowledged is lost", async (_, act) => {
+  it.each(spoil)("may become %s while the log is open: no acknowledged event is lost", async (_, act) => {
     const directory = await makeLog("local", 3);
     const [one, other] = [await reopen(directory), await reopen(directory)];
     const acknowledged: string[] = [];
@@ -535,7 +536,7 @@ describe("a log for one machine on a network mount", () => {
     return { ...ports, disk: changedDisk(ports.disk, () => ({ volume: nfs })) };
   };
 
-  it("is refused, with the way to convert it, and nothing is changed", async () => {
+  it("is refused with the way to convert it, and nothing is changed", async () => {
     const directory = await makeLog("local", 3);
     const content = contentOf(directory);
     const error = await failureOf(openOn(await onNetwork(directory), directory));
@@ -544,7 +545,7 @@ describe("a log for one machine on a network mount", () => {
     expect(contentOf(directory)).toEqual(content);
   });
 
-  it("cannot be made there, and without a wish it becomes one for shares", async () => {
+  it("cannot be made there; by default a log there has mode share", async () => {
     const directory = `${makeScratch()}/log`;
     const ports = await onNetwork(directory);
     expect(await failureOf(openOn(ports, directory, { mode: "local" }))).toMatchObject({ code: "UNSUPPORTED_DISK" });
@@ -554,7 +555,7 @@ describe("a log for one machine on a network mount", () => {
     expect(readFileSync(join(directory, "log.json"), "utf8")).toContain('"mode":"share"');
   });
 
-  it("is not made of a mode that does not exist, and nothing stays behind that others would stumble over", async () => {
+  it("is not made with an unknown mode, and leaves no files behind", async () => {
     const directory = `${makeScratch()}/log`;
     await failureOf(openEvents(directory, { mode: any("shared") }));
     expect(await (await open(directory)).append(noted("1"))).toMatchObject({ first: 1 });
@@ -604,7 +605,7 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
     return { plan, store, directory };
   }
 
-  it("a sync that fails once and then succeeds is not believed: the event never appears, and nobody writes behind it", async () => {
+  it("after a sync that fails once and then succeeds, the event never appears, and no line follows it", async () => {
     const { plan, store, directory } = await setUp();
     const before = segmentsOf(directory).length;
     plan.sync = 1;
@@ -614,7 +615,7 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
     expect(segmentsOf(directory).length).toBeGreaterThan(before);
     for (const each of [store, await reopen(directory)])
       expect((await listOf(each.read("all", { after: 2 }))).map(({ data }) => data)).toEqual(["after"]);
-    // Not even when nothing but the segments is left to tell.
+    // Not even when the segments alone decide.
     if (mode === "share") return;
     rmSync(join(directory, "head"));
     expect((await listOf((await reopen(directory)).read("all", { after: 2 }))).map(({ data }) => data)).toEqual([
@@ -623,7 +624,7 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
   });
 
   it.each([0, 1, 40, 100_000])(
-    "a write that fails after %d bytes: told as not made, it is not made, whatever was written of it",
+    "an append whose write fails after %d bytes never appears, whatever was written of it",
     async (bytes) => {
       const { plan, store, directory } = await setUp();
       Object.assign(plan, { write: 1, errno: "ENOSPC", bytes });
@@ -637,7 +638,7 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
     },
   );
 
-  it("who was refused because of an event of the same batch is judged again when that is not written", async () => {
+  it("a call refused because of an event of its batch is judged again when the batch fails", async () => {
     const { plan, store } = await setUp();
     Object.assign(plan, { write: 1, errno: "ENOSPC" });
     const condition = { failIfEventsMatch: { tags: ["name:ada"] } };
@@ -651,14 +652,14 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
     ]);
   });
 
-  it("who was refused because of an id of the same batch is judged again when that is not written", async () => {
+  it("a call refused because of an id of its batch is judged again when the batch fails", async () => {
     const { plan, store } = await setUp();
     Object.assign(plan, { write: 1, errno: "ENOSPC" });
     const answers = await Promise.allSettled([1, 2].map((each) => store.append({ ...noted(each), id: "a" })));
     expect(answers).toMatchObject([{ reason: { code: "DISK_FULL" } }, { value: { first: 3, repeated: false } }]);
   });
 
-  it("a disk that is full in the middle of a batch: the batch is told and is not there, and the next append works when there is room", async (context) => {
+  it("a batch on a disk that runs full fails as a whole, and the next append works once there is space", async (context) => {
     const directory = mountSmallDisk(context, "size=2m,nr_inodes=400");
     const store = await open(`${directory}/log`, { mode });
     await store.append(noted("before"));
@@ -692,7 +693,7 @@ describe.each(modes)("a disk that fails, in mode %s:", (mode) => {
   });
 });
 
-it.each(modes)("a clock that is set back does not change the order, nor any answer (mode %s)", async (mode) => {
+it.each(modes)("a clock that is set back changes neither the order nor any answer (mode %s)", async (mode) => {
   const directory = `${makeScratch()}/log`;
   const ports = await openNodePorts(directory);
   let offsetMs = 0;
@@ -715,11 +716,11 @@ it.each(modes)("a clock that is set back does not change the order, nor any answ
   }
 });
 
-it("a path that is a file, or nothing that can be a path, is refused as such", async () => {
+it("a path that is a file, or no valid path, is refused as such", async () => {
   const file = join(makeScratch(), "file");
-  writeFileSync(file, "somebody's");
+  writeFileSync(file, "foreign");
   expect(await failureOf(openEvents(file))).toMatchObject({ code: "IO_ERROR", errno: "ENOTDIR" });
-  expect(readFileSync(file, "utf8")).toBe("somebody's");
+  expect(readFileSync(file, "utf8")).toBe("foreign");
   for (const location of ["", "a\0b"])
     expect(await failureOf(openEvents(location))).toMatchObject({ code: "INVALID_PATH" });
 });

@@ -3,7 +3,7 @@ import { causedBy, memoryEvents, type Causation } from "../../src/events/index.t
 import { allOf } from "./codec-world.ts";
 
 describe("causedBy", () => {
-  it("begins a story with the first event, and hands its id on through all that follow", async () => {
+  it("begins a story with the first event, and passes its id on to all that follow", async () => {
     await using store = memoryEvents();
     await store.append({ type: "Ordered", data: 1, id: "order" });
     const ordered = await store.last();
@@ -19,7 +19,7 @@ describe("causedBy", () => {
     ]);
   });
 
-  it("keeps a correlation that somebody chose, and takes the id where there is none that makes sense", () => {
+  it("keeps a correlation that a caller chose, and takes the id of the event where there is none", () => {
     expect(causedBy({ id: "b", metadata: { correlationId: "request-7" } }).correlationId).toBe("request-7");
     for (const correlationId of ["", 7, null, undefined])
       expect(causedBy({ id: "b", metadata: { correlationId } }).correlationId).toBe("b");

@@ -1,14 +1,14 @@
-// A log that a test opens as often as it wants, each time as another program would: with other schemas, with keys or without, on the real disk or in memory.
+// A log that a test opens several times, each time as another program would: with other schemas,
+// with keys or without, on the real disk or in memory.
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
-import { createCodec } from "../../src/events/model/create-codec.ts";
+import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import { DirectorySubjectKeys } from "../../src/events/erasure/directory-keys.ts";
-import type { EventStore, EventStoreOptions } from "../../src/events/model/event-store.ts";
+import type { EventStore, EventStoreOptions, SubjectKeys } from "../../src/events/model/event-store.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import type { SubjectKeys } from "../../src/events/model/subject-keys.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
@@ -30,7 +30,7 @@ export class CodecWorld {
     this.ports = ports;
   }
 
-  /** Ends with the test. */
+  /** Closed at the end of the test. */
   static async make(kind: Kind): Promise<CodecWorld> {
     const root = await mkdtemp(join(tmpdir(), "holdfast-codec-"));
     const ports = await openNodePorts(root);

@@ -1,4 +1,5 @@
-// The contract on every kind of disk, in both modes; and a plain list as the judge of random appends and questions.
+// The contract on every kind of disk, in both modes; and random appends and questions compared with
+// a plain list.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
@@ -6,9 +7,9 @@ import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore, ReadOptions } from "../../src/events/model/event-store.ts";
 import { itemsOf, matches, type Query } from "../../src/events/model/query.ts";
 import { describeContract } from "./contract.ts";
-import { listOf, positionsOf, sites } from "./sites.ts";
+import { listOf, logSites, positionsOf } from "../sites/event-logs.ts";
 
-for (const [name, make] of sites) describeContract(name, make);
+for (const [name, make] of logSites) describeContract(name, make);
 
 interface Append {
   readonly events: readonly NewEvent[];
@@ -92,7 +93,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 class Model {
   readonly events: { type: string; data: unknown; tags: string[]; id: string | undefined }[] = [];
 
-  /** What a store has to answer. */
+  /** The answer that a store must give. */
   append({ events, query }: Append, after: number): object {
     const known = events.map(({ id }) => (id === undefined ? -1 : this.events.findIndex((event) => event.id === id)));
     if (known.some((index) => index >= 0)) return this.#again(events, known);
@@ -157,18 +158,18 @@ async function take(model: Model, store: EventStore, step: Step): Promise<void> 
       for (const { position, type, data, tags } of found) {
         const event = model.events[position - 1]!;
         expect({ type, data }).toEqual({ type: event.type, data: event.data });
-        // A set: those that were added later come in any order.
+        // A set: tags that were added later come in any order.
         expect([...tags].sort()).toEqual([...event.tags].sort());
       }
     }
   }
 }
 
-describe.each(sites)("on %s", (name, make) => {
-  // What a run costs: an append on the real disk waits for it.
+describe.each(logSites)("on %s", (name, make) => {
+  // Fewer runs on the real disk: each append waits for it.
   const numRuns = name.includes("real") ? 6 : 25;
 
-  it("every answer to random appends and questions of two processes is that of a list", async () => {
+  it("random appends and questions of two processes get the answers of a plain list", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.boolean(), step), { minLength: 10, maxLength: 30 }), async (steps) => {
         const site = await make();

@@ -1,4 +1,5 @@
-// The contract of an event store: every MUST of the DCB specification (dcb.events/specification) and every promise of the interface, for any way to open one.
+// The contract of an event store: every MUST of the DCB specification (dcb.events/specification)
+// and every promise of the interface, for any way to open one.
 import { getEventListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -6,7 +7,7 @@ import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { EventStore } from "../../src/events/model/event-store.ts";
 import type { Query } from "../../src/events/model/query.ts";
-import { failureOf, listOf, numbers, positionsOf, smallSegments, type SiteMaker } from "./sites.ts";
+import { failureOf, listOf, type LogSiteMaker, numbers, positionsOf, smallSegments } from "../sites/event-logs.ts";
 
 const sold = (sku: string, ...tags: string[]): NewEvent => ({
   type: "Sold",
@@ -17,7 +18,7 @@ const stocked = (sku: string, ...tags: string[]): NewEvent => ({ ...sold(sku, ..
 const noted = (text: string): NewEvent => ({ type: "Noted", data: text });
 const closed = { code: "CLOSED", action: "reopen" };
 
-export function describeContract(name: string, make: SiteMaker): void {
+export function describeContract(name: string, make: LogSiteMaker): void {
   describe(`an event store on ${name}`, () => {
     describeReading(make);
     describeAppending(make);
@@ -30,8 +31,8 @@ export function describeContract(name: string, make: SiteMaker): void {
   });
 }
 
-/** One with these events, each in an append of its own. */
-async function storeWith(make: SiteMaker, ...events: readonly NewEvent[]): Promise<EventStore> {
+/** A store with these events, one append each. */
+async function storeWith(make: LogSiteMaker, ...events: readonly NewEvent[]): Promise<EventStore> {
   const store = await (await make()).open();
   for (const event of events) await store.append(event);
   return store;
@@ -47,7 +48,7 @@ const shop = [
   sold("apple", "till:2"),
 ];
 
-function describeReading(make: SiteMaker): void {
+function describeReading(make: LogSiteMaker): void {
   describe("read", () => {
     it.each<[what: string, query: Query | undefined, positions: number[]]>([
       ["everything without a query", undefined, [1, 2, 3, 4, 5, 6]],
@@ -62,9 +63,9 @@ function describeReading(make: SiteMaker): void {
       ["what any of several items asks for, each once", [{ types: ["Sold"] }, { tags: ["sku:apple"] }], [1, 2, 4, 6]],
       ["everything if one of the items asks for it", [{ types: ["Sold"] }, {}], [1, 2, 3, 4, 5, 6]],
       ["an item that is named twice, once", [{ types: ["Noted"] }, { types: ["Noted"] }], [5]],
-      ["nothing for a type that nobody used", { types: ["Never"] }, []],
-      ["nothing for a tag that nobody used", { types: ["Sold"], tags: ["never"] }, []],
-      ["nothing for a tag that is another one's beginning", { tags: ["sku:app"] }, []],
+      ["nothing for an unused type", { types: ["Never"] }, []],
+      ["nothing for an unused tag", { types: ["Sold"], tags: ["never"] }, []],
+      ["nothing for the beginning of another tag", { tags: ["sku:app"] }, []],
       ["nothing for a tag that differs in case", { tags: ["SKU:apple"] }, []],
       ["nothing for a type given as a tag, or a tag as a type", [{ tags: ["Sold"] }, { types: ["till:1"] }], []],
     ])("gives %s", async (_, query, positions) => {
@@ -105,7 +106,7 @@ function describeReading(make: SiteMaker): void {
     });
 
     it.each(["x/y", "x_y", "X/Y", "a_b", "..", "con", "x".repeat(1000), "\ud800", "🍏", "__proto__"])(
-      "does not take the tag %j for any other",
+      "distinguishes the tag %j from all others",
       async (tag) => {
         const others = ["x/y", "x_y", "X/Y", "a_b", "a", "b", "x", "\ud801", "\ufffd", "x".repeat(999)];
         const store = await storeWith(
@@ -140,7 +141,7 @@ function describeReading(make: SiteMaker): void {
     });
 
     it.each([{ query: "all" as const }, { query: { types: ["Noted"] } }])(
-      "ends at the head with which it began, whatever is appended meanwhile ($query)",
+      "ends at the head of its beginning, whatever is appended meanwhile ($query)",
       async ({ query }) => {
         const store = await storeWith(make, noted("1"), noted("2"), noted("3"));
         for (const backwards of [false, true]) {
@@ -174,7 +175,7 @@ function describeReading(make: SiteMaker): void {
       expect(await store.last({ types: ["Sold"] })).toBe(undefined);
     });
 
-    it("by many at the same time gives each his own", async () => {
+    it("by many callers at the same time gives each its own events", async () => {
       const store = await storeWith(make, ...shop, ...shop, ...shop);
       const queries: Query[] = ["all", { types: ["Sold"] }, { tags: ["sku:apple"] }, { types: ["Noted"] }];
       const expected = [numbers(1, 18), [2, 4, 6, 8, 10, 12, 14, 16, 18], [1, 2, 6, 7, 8, 12, 13, 14, 18], [5, 11, 17]];
@@ -201,7 +202,8 @@ function describeReading(make: SiteMaker): void {
       })();
       let longest = 0;
       while (!isOver) {
-        // Reads of a local disk are answered without a turn of the event loop, so a loop of nothing else would leave the writer none.
+        // Reads of a local disk do not yield to the event loop: a loop of reads alone would stop
+        // the writer.
         await sleep(0);
         const seen = await listOf(reader.read());
         expect(positionsOf(seen)).toEqual(numbers(1, seen.length));
@@ -216,7 +218,7 @@ function describeReading(make: SiteMaker): void {
       expect(await reader.head()).toBe(await writer.head());
     });
 
-    it("is given up when its signal is aborted: before it begins and between two events", async () => {
+    it("rejects when its signal is aborted: before it begins and between two events", async () => {
       const store = await storeWith(make, ...shop);
       const reason = new Error("enough");
       expect(await failureOf(listOf(store.read("all", { signal: AbortSignal.abort(reason) })))).toBe(reason);
@@ -234,9 +236,9 @@ function describeReading(make: SiteMaker): void {
   });
 }
 
-function describeAppending(make: SiteMaker): void {
+function describeAppending(make: LogSiteMaker): void {
   describe("append", () => {
-    it("numbers the events of all appends without a gap, and says which numbers they got", async () => {
+    it("numbers the events of all appends without a gap, and returns their positions", async () => {
       const store = await storeWith(make);
       expect(await store.append(noted("1"))).toEqual({ first: 1, last: 1, repeated: false });
       expect(await store.append([noted("2"), noted("3"), noted("4")])).toEqual({ first: 2, last: 4, repeated: false });
@@ -250,7 +252,7 @@ function describeAppending(make: SiteMaker): void {
       expect(await store.last()).toMatchObject({ position: 60, data: "60" });
     });
 
-    it("keeps what it acknowledged when the log is opened again, by this and by another process", async () => {
+    it("keeps acknowledged events when the log is opened again, by this and by another process", async () => {
       const site = await make();
       const store = await site.open();
       for (const event of shop) await store.append([event, event]);
@@ -281,7 +283,7 @@ function describeAppending(make: SiteMaker): void {
       }
     });
 
-    it("takes a batch whole or not at all", async () => {
+    it("writes a batch as a whole or not at all", async () => {
       const store = await storeWith(make, sold("apple"));
       const batch = [noted("1"), noted("2"), { ...noted("3"), tags: ["a\nb"] }];
       expect(await failureOf(store.append(batch))).toMatchObject({ code: "EVENT_INVALID" });
@@ -307,7 +309,7 @@ function describeAppending(make: SiteMaker): void {
       expect(await store.append(noted("after"))).toMatchObject({ first: 10_002 });
     });
 
-    it("stores what the event was when it was called", async () => {
+    it("stores the event as it was at the call", async () => {
       const store = await storeWith(make);
       const event = { type: "Sold", data: { at: new Date(0) as unknown, gone: undefined }, tags: ["a"] };
       const appending = store.append(event);
@@ -321,11 +323,11 @@ function describeAppending(make: SiteMaker): void {
   });
 }
 
-function describeConditions(make: SiteMaker): void {
+function describeConditions(make: LogSiteMaker): void {
   describe("a condition", () => {
     const none = { failIfEventsMatch: { types: ["Sold"], tags: ["sku:apple"] } };
 
-    it("without `after` fails on any match, and the error carries what matched", async () => {
+    it("without `after` fails on any match, and the error carries the conflicts", async () => {
       const store = await storeWith(make, ...shop);
       const error = await failureOf(store.append(noted("never"), { condition: none }));
       if (!isHoldfastError(error, "APPEND_CONDITION_FAILED")) throw error;
@@ -346,7 +348,7 @@ function describeConditions(make: SiteMaker): void {
       expect(await store.head()).toBe(9);
     });
 
-    it("with `after` fails on what came later only", async () => {
+    it("with `after` fails on later events only", async () => {
       const store = await storeWith(make, ...shop);
       for (const [after, conflicts] of [
         [0, [2, 6]],
@@ -388,13 +390,13 @@ function describeConditions(make: SiteMaker): void {
         });
     });
 
-    it("is not failed by what the very append brings", async () => {
+    it("is not failed by the events of the append itself", async () => {
       const store = await storeWith(make);
       const condition = { failIfEventsMatch: { types: ["Sold"] } };
       expect(await store.append([sold("a"), sold("b")], { condition })).toMatchObject({ first: 1, last: 2 });
     });
 
-    it("is judged in the order of the calls, also among those that are written together", async () => {
+    it("is judged in the order of the calls, also within one batch", async () => {
       const store = await storeWith(make);
       const claim = (name: string, by: number): Promise<unknown> =>
         store
@@ -414,7 +416,7 @@ function describeConditions(make: SiteMaker): void {
       expect(await store.head()).toBe(10);
     });
 
-    it("shows what failed it in the order of the log, also what is written together with it", async () => {
+    it("reports its conflicts in the order of the log, also those of its batch", async () => {
       const store = await storeWith(make, sold("a"), stocked("b"));
       const condition = { failIfEventsMatch: [{ types: ["Stocked"] }, { types: ["Sold"] }] };
       const [, refused] = await Promise.allSettled([
@@ -426,8 +428,8 @@ function describeConditions(make: SiteMaker): void {
       );
     });
 
-    // Not what the caller handed in: a Date, or the very object that the other caller may change.
-    it("that fails on an event of the same batch shows it as it is stored", async () => {
+    // Not as the other caller gave it: with a Date, or as an object that this caller may change.
+    it("that fails on an event of its batch reports it as stored", async () => {
       const store = await storeWith(make);
       const condition = { failIfEventsMatch: { types: ["Dated"] } };
       const appends = await Promise.allSettled(
@@ -460,7 +462,7 @@ function describeConditions(make: SiteMaker): void {
       expect(await stores[0]!.head()).toBe(3);
     });
 
-    it("sees what another process appended a moment ago", async () => {
+    it("is judged against events that another process has just appended", async () => {
       const site = await make();
       const [one, other] = [await site.open(), await site.open()];
       const condition = { failIfEventsMatch: { types: ["Sold"] } };
@@ -473,7 +475,7 @@ function describeConditions(make: SiteMaker): void {
       }
     });
 
-    it("does not stand in the way of appends that have nothing to do with it", async () => {
+    it("does not fail appends that do not match it", async () => {
       const store = await storeWith(make);
       const appends = numbers(1, 40).map((each) =>
         store.append(sold(`s${each}`), { condition: { failIfEventsMatch: { tags: [`sku:s${each}`] }, after: 0 } }),
@@ -491,7 +493,7 @@ function describeConditions(make: SiteMaker): void {
       expect(positionsOf(error.conflicts)).toEqual(numbers(1, 100));
     });
 
-    it("never lets a sequence of decisions go wrong: each bought what was there", async () => {
+    it("keeps concurrent decisions right: no buyer gets what is sold out", async () => {
       const site = await make();
       const stores = [await site.open(), await site.open()];
       const stock: Query = { tags: ["sku:apple"] };
@@ -517,11 +519,11 @@ function describeConditions(make: SiteMaker): void {
   });
 }
 
-function describeIds(make: SiteMaker): void {
+function describeIds(make: LogSiteMaker): void {
   describe("an event id", () => {
     const withId = (id: string, event: NewEvent = sold("apple")): NewEvent => ({ ...event, id });
 
-    it("makes an append that is made again the same one, with the positions of the first time", async () => {
+    it("makes a repeated append return the positions of the first one", async () => {
       const site = await make();
       const store = await site.open();
       const batch = [
@@ -536,7 +538,7 @@ function describeIds(make: SiteMaker): void {
       expect(await store.head()).toBe(9);
     });
 
-    it("is looked at before the condition: an answer that was lost is not a conflict with itself", async () => {
+    it("is compared before the condition: a repeated append does not conflict with itself", async () => {
       const store = await storeWith(make);
       const claim = (): Promise<unknown> =>
         store.append(withId("claim"), { condition: { failIfEventsMatch: { tags: ["sku:apple"] } } });
@@ -544,7 +546,7 @@ function describeIds(make: SiteMaker): void {
       expect(await claim()).toEqual({ first: 1, last: 1, repeated: true });
     });
 
-    it("and the content that a reader was given is the same content", async () => {
+    it("accepts the content as a reader got it", async () => {
       const store = await storeWith(make, withId("a", sold("apple", "till:1")), { ...withId("b"), metadata: {} });
       for await (const event of store.read())
         expect(await store.append(event)).toEqual({ first: event.position, last: event.position, repeated: true });
@@ -568,13 +570,13 @@ function describeIds(make: SiteMaker): void {
       expect(await store.head()).toBe(2);
     });
 
-    // Tags may have been added since; the stored line knows which were there at first.
+    // Tags may have been added since; the stored line has the original ones.
     it("with fewer tags is other content", async () => {
       const store = await storeWith(make, withId("a", sold("apple", "till:1")));
       expect(await failureOf(store.append(withId("a", sold("apple"))))).toMatchObject({ code: "EVENT_ID_REUSED" });
     });
 
-    it("that is there in part is refused: those of one append belong together", async () => {
+    it("is refused when only a part of its append is there", async () => {
       const store = await storeWith(make, withId("a"));
       await store.append([withId("b"), withId("c")]);
       for (const batch of [
@@ -588,7 +590,7 @@ function describeIds(make: SiteMaker): void {
       expect(await store.head()).toBe(3);
     });
 
-    it("counts also among appends that are written together", async () => {
+    it("is compared within one batch, too", async () => {
       const store = await storeWith(make);
       const answers = await Promise.allSettled([
         store.append(withId("a")),
@@ -606,7 +608,7 @@ function describeIds(make: SiteMaker): void {
       ]);
     });
 
-    // Else it could not be repeated any more: it would be refused because of itself.
+    // Else it could not be repeated: it would conflict with itself.
     it("is not given to two events of one append", async () => {
       const store = await storeWith(make);
       expect(await failureOf(store.append([withId("a", sold("x")), withId("a", sold("y"))]))).toMatchObject({
@@ -615,7 +617,7 @@ function describeIds(make: SiteMaker): void {
       expect(await store.head()).toBe(0);
     });
 
-    it("is its own kind of name: no type and no tag is taken for it", async () => {
+    it("is never confused with a type or a tag", async () => {
       const store = await storeWith(make, withId("Sold"), withId("sku:apple"));
       expect(await store.append(withId("new"))).toMatchObject({ first: 3, repeated: false });
       expect(await listOf(store.read({ tags: ["new"] }))).toEqual([]);
@@ -633,7 +635,7 @@ function describeIds(make: SiteMaker): void {
   });
 }
 
-function describeTags(make: SiteMaker): void {
+function describeTags(make: LogSiteMaker): void {
   describe("addTags", () => {
     it("gives events more tags, for reads in both directions, and takes no position", async () => {
       const store = await storeWith(make, ...shop);
@@ -658,7 +660,7 @@ function describeTags(make: SiteMaker): void {
       expect((await store.last({ tags: ["late"] }))?.position).toBe(6);
     });
 
-    it("counts for conditions from then on, here and in other processes", async () => {
+    it("affects conditions from then on, here and in other processes", async () => {
       const site = await make();
       const [one, other] = [await site.open(), await site.open()];
       for (const event of shop) await one.append(event);
@@ -672,7 +674,7 @@ function describeTags(make: SiteMaker): void {
       expect(await other.append(noted("fine"), { condition: { ...condition, after: 3 } })).toMatchObject({ first: 8 });
     });
 
-    it("counts for those who append in the same moment, in the order of the calls", async () => {
+    it("affects concurrent appends in the order of the calls", async () => {
       const store = await storeWith(make, noted("1"));
       const condition = { failIfEventsMatch: { tags: ["late"] } };
       const answers = await Promise.allSettled([
@@ -687,7 +689,7 @@ function describeTags(make: SiteMaker): void {
       ]);
     });
 
-    it("is there when the log is opened again, however many segments later", async () => {
+    it("is kept when the log is opened again, however many segments later", async () => {
       const site = await make();
       const store = await site.open();
       for (const event of shop) await store.append(event);
@@ -706,7 +708,7 @@ function describeTags(make: SiteMaker): void {
       ).toMatchObject({ conflicts: [{ position: 20 }] });
     });
 
-    it("as the first thing after an opening is not forgotten", async () => {
+    it("is kept as the first call after an opening", async () => {
       const site = await make();
       if (!site.isShared) return;
       await (await site.open()).append(noted("1"));
@@ -714,7 +716,7 @@ function describeTags(make: SiteMaker): void {
       expect(positionsOf(await listOf((await site.open()).read({ tags: ["late"] })))).toEqual([1]);
     });
 
-    it("leaves an id the name of its event", async () => {
+    it("does not change the comparison by id", async () => {
       const store = await storeWith(make, { ...noted("1"), id: "a" });
       await store.addTags([1], ["late"]);
       expect(await store.append({ ...noted("1"), id: "a" })).toEqual({ first: 1, last: 1, repeated: true });
@@ -735,9 +737,9 @@ function describeTags(make: SiteMaker): void {
   });
 }
 
-function describeFollowing(make: SiteMaker): void {
+function describeFollowing(make: LogSiteMaker): void {
   describe("subscribe", () => {
-    it("catches up and then stays: every event once, in order, whoever appends it", async () => {
+    it("gives old and new events once each, in order, of all processes", async () => {
       const site = await make();
       const [one, other] = [await site.open(), await site.open()];
       for (let each = 1; each <= 6; each++) await one.append(noted(String(each)));
@@ -755,7 +757,7 @@ function describeFollowing(make: SiteMaker): void {
       expect(seen).toEqual(numbers(1, 40));
     });
 
-    it("gives only what matches, behind `after`", async () => {
+    it("gives only matching events behind `after`", async () => {
       const store = await storeWith(make, ...shop);
       const seen: number[] = [];
       for await (const { position } of store.subscribe({ types: ["Sold"] }, { after: 2 })) {
@@ -766,14 +768,14 @@ function describeFollowing(make: SiteMaker): void {
       expect(seen).toEqual([4, 6, 8, 10, 12]);
     });
 
-    it("waits when there is nothing yet, and ends when its signal is aborted", async () => {
+    it("waits when there is no event yet, and ends when its signal is aborted", async () => {
       const store = await storeWith(make);
       const over = new AbortController();
       const seen: number[] = [];
       const following = (async () => {
         for await (const { position } of store.subscribe("all", { signal: over.signal })) seen.push(position);
       })();
-      // A later read has ended: what there is to see would have been seen.
+      // A later read has ended: an event would have been seen by now.
       expect(await listOf(store.read())).toEqual([]);
       expect(seen).toEqual([]);
       await store.append(noted("1"));
@@ -790,7 +792,7 @@ function describeFollowing(make: SiteMaker): void {
   });
 }
 
-function describeWaiting(make: SiteMaker): void {
+function describeWaiting(make: LogSiteMaker): void {
   describe("an append that has to wait", () => {
     it("is not made when its signal was aborted before", async () => {
       const store = await storeWith(make);
@@ -799,7 +801,7 @@ function describeWaiting(make: SiteMaker): void {
       expect(await store.head()).toBe(0);
     });
 
-    it("is made or not made when its signal is aborted on the way, as its answer says", async () => {
+    it("is made or not, as its answer says, when its signal is aborted on the way", async () => {
       const store = await storeWith(make, noted("1"));
       const told: [string, boolean][] = [];
       for (let turns = 0; turns < 12; turns++) {
@@ -822,14 +824,14 @@ function describeWaiting(make: SiteMaker): void {
       expect(told[0]).toEqual(["try 0", false]);
     });
 
-    it("leaves nothing on the signal when it is done", async () => {
+    it("leaves no listener on its signal", async () => {
       const store = await storeWith(make);
       const { signal } = new AbortController();
       for (let each = 0; each < 3; each++) await store.append(noted("1"), { signal });
       expect(getEventListeners(signal, "abort")).toEqual([]);
     });
 
-    it("is made with no time to wait at all when nobody is in the way", async () => {
+    it("is made with a timeout of 0 when the gate is free", async () => {
       const store = await storeWith(make);
       expect(await store.append(noted("1"), { timeoutMs: 0 })).toMatchObject({ first: 1 });
       expect(await store.append(noted("2"), { timeoutMs: Infinity })).toMatchObject({ first: 2 });
@@ -843,14 +845,14 @@ function describeWaiting(make: SiteMaker): void {
   });
 }
 
-function describeClosing(make: SiteMaker): void {
+function describeClosing(make: LogSiteMaker): void {
   describe("close", () => {
-    it("lets what was begun come to its end, and refuses everything after it", async () => {
+    it("finishes the calls that were made before, and refuses later ones", async () => {
       const site = await make();
       const store = await site.open();
       await store.append({ ...noted("1"), id: "a" });
       const begun = [store.append(noted("2")), store.append(noted("3"))];
-      // Into the queue: that takes a few turns.
+      // Until it is queued, which takes a few microtasks.
       for (let turn = 0; turn < 20; turn++) await Promise.resolve();
       await Promise.all([store.close(), store.close()]);
       expect(await Promise.all(begun)).toMatchObject([{ first: 2 }, { first: 3 }]);
@@ -879,11 +881,11 @@ function describeClosing(make: SiteMaker): void {
       expect(await following).toMatchObject(closed);
     });
 
-    it("of a store that was never used is nothing", async () => {
+    it("of a store that was never used does nothing", async () => {
       await (await storeWith(make)).close();
     });
 
-    it("ends a read that is under way with CLOSED, or lets it end", async () => {
+    it("lets a read that is under way end, or rejects it with CLOSED", async () => {
       const store = await storeWith(make, ...shop, ...shop);
       const queries = ["all", { types: ["Sold"] }] as const;
       const readings = queries.map((query) => store.read(query)[Symbol.asyncIterator]());

@@ -1,15 +1,16 @@
-// Event logs whose lock file is deleted again and again while processes append: nothing that was acknowledged is lost.
+// The lock file of a log is deleted again and again while processes append: no acknowledged event
+// is lost.
 import { unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { openEvents } from "../../src/events/index.ts";
 import { startChild } from "../durable/child.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const events = new URL("../../dist/events/index.js", import.meta.url).href;
 
-/** Appends one event after the other, and says the names of those that were acknowledged. */
+/** Appends events one after the other, and prints the names of acknowledged ones. */
 const append = `
   const { openEvents } = await import(args[0]);
   let log = await openEvents(args[1]);
@@ -29,7 +30,7 @@ const append = `
   await log.close();
   process.exit(0);`;
 
-it("an event that was acknowledged is there, once, though its lock file was deleted at any moment", async () => {
+it("an acknowledged event is there once, though the lock file was deleted at any moment", async () => {
   const directory = join(makeScratch(), "log");
   await (await openEvents(directory)).close();
   const children = ["ada", "bob", "cleo"].map((name) => startChild(append, events, directory, name));
@@ -41,7 +42,7 @@ it("an event that was acknowledged is there, once, though its lock file was dele
       try {
         deletions();
       } catch {
-        // The next writer has not come yet.
+        // The next writer has not made it yet.
       }
       // Time passes: the deletions come again and again, at any moment of the writers.
       await nodeClock.sleep(3);
@@ -62,9 +63,11 @@ it("an event that was acknowledged is there, once, though its lock file was dele
   isOver = true;
   await deleting;
   expect(deletions.mock.results.filter(({ type }) => type === "return").length).toBeGreaterThan(5);
-  // Two were inside, and one of them learnt of it too late to know what became of its event; or it put an older head over
-  // that of the other, who has to open the log again.
-  expect([...others].filter((code) => code !== "OUTCOME_UNKNOWN" && code !== "CLOSED")).toEqual([]);
+  // Two writers were inside, and one noticed too late to know the outcome; or it wrote an older
+  // head over that of the other one, which has to open the log again. A slow machine may lose each
+  // turn that it gets, and gives up in the end.
+  const honest = ["OUTCOME_UNKNOWN", "CLOSED", "LOCK_LOST"];
+  expect([...others].filter((code) => !honest.includes(code))).toEqual([]);
   await using log = await openEvents(directory);
   const found: unknown[] = [];
   for await (const { data } of log.read()) found.push((data as { name: string }).name);

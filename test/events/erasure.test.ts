@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { StoredBody } from "../../src/events/model/codec.ts";
-import { createCodec } from "../../src/events/model/create-codec.ts";
+import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import {
   hashedTag,
   isErased,
@@ -47,7 +47,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe.each(kinds)("personal data, %s", (kind) => {
-  it("comes back in clear as long as its key is there, wherever in data and metadata it stands", async () => {
+  it("comes back in clear while its key is there, anywhere in data and metadata", async () => {
     const world = await CodecWorld.make(kind);
     const store = await world.open({ keys: await world.openKeys() });
     const marked = (
@@ -67,7 +67,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect(second?.data).toBe(ada);
   });
 
-  it("is never in clear in any file, and after forget nobody can read it: not this process, not another, by no way of reading", async () => {
+  it("is never in clear in any file, and after forget no process can read it in any way", async () => {
     const world = await CodecWorld.make(kind);
     const keys = await world.openKeys();
     const store = await world.open<Registered>({ keys });
@@ -101,7 +101,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect((await store.verify()).ok).toBe(true);
   });
 
-  it("can be read by a program without keys as little as by anybody, and copied by it without loss", async () => {
+  it("cannot be read by a program without keys, which can copy it without loss", async () => {
     const world = await CodecWorld.make(kind);
     const keys = await world.openKeys();
     const store = await world.open<Registered>({ keys });
@@ -114,7 +114,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect(await namesIn((await other.open({ keys })).read())).toEqual([ada]);
   });
 
-  it("makes an append that is repeated under its id the same one, and one with another value another one", async () => {
+  it("lets an append be repeated under its id, and refuses one with another value", async () => {
     const world = await CodecWorld.make(kind);
     const store = await world.open<Registered>({ keys: await world.openKeys() });
     const first = await store.append(registered("customer:1", ada, "1"));
@@ -159,7 +159,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     });
     const running = customers.run();
     await customers.waitUntilProcessed((await store.append([registered("c1", ada), registered("c2", grace)])).last);
-    // Derived clear text: a read model is the user's to keep clean.
+    // Clear text in a read model is for the user to remove.
     expect([...(await world.files()).values()].join("")).toContain("Lovelace");
     const { last } = await store.append({ type: "Forgotten", data: { customer: "c1" } });
     await keys.forget("c1");
@@ -172,7 +172,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect(without.map(([path]) => path)).toEqual([]);
   });
 
-  it("is validated and upcast in clear, and an upcast is told what was erased", async () => {
+  it("is validated and upcast in clear, and an upcast gets Erased for an erased value", async () => {
     const world = await CodecWorld.make(kind);
     const keys = await world.openKeys();
     const seen: unknown[] = [];
@@ -202,7 +202,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect([...(await world.files()).values()].join("")).not.toContain("Lovelace");
   });
 
-  it("is refused when a schema would have moved it to where it is stored in clear", async () => {
+  it("is refused when a schema has moved it to a place where it would be stored in clear", async () => {
     const world = await CodecWorld.make(kind);
     const schema: StandardSchema = {
       "~standard": {
@@ -213,13 +213,14 @@ describe.each(kinds)("personal data, %s", (kind) => {
     };
     const store = await world.open({ keys: await world.openKeys(), schemas: { Named: { schema } } });
     expect(await refusalOf(store.append({ type: "Named", data: { name: personal("c1", ada) } }))).toMatch(
-      /data\.name is not there any more/,
+      /data\.name is missing after validation/,
     );
     expect(await store.head()).toBe(0);
   });
 
-  it("is refused when a schema has reordered a list on the way to it: what stands in its place is another value", async () => {
-    // Marks were paths and nothing else: of ["x", Ada] a schema that sorts made ["Ada", "x"]. The "x" was sealed, and Ada was stored in clear.
+  it("is refused when a schema has reordered a list around it, so that another value stands in its place", async () => {
+    // Marks were once only paths: a schema that sorts made ["Ada", "x"] of ["x", Ada]. The "x" was
+    // sealed, and Ada was stored in clear.
     const world = await CodecWorld.make(kind);
     const schema: StandardSchema = {
       "~standard": {
@@ -235,7 +236,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     const store = await world.open({ keys: await world.openKeys(), schemas: { Listed: { schema } } });
     const reordered = [
       ["x", personal("c1", ada)],
-      // Both would be sealed, each with the key of the other: to forget Grace would be to erase Ada.
+      // Each would be sealed with the key of the other, and forgetting Grace would erase Ada.
       [personal("c2", grace), personal("c1", ada)],
       [
         { number: 2, name: personal("c2", grace) },
@@ -244,7 +245,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     ];
     for (const names of reordered)
       expect(await refusalOf(store.append({ type: "Listed", data: { names } }))).toMatch(
-        /data\.names\.1(\.name)? is not there any more/,
+        /data\.names\.1(\.name)? is missing after validation/,
       );
     expect(await store.head()).toBe(0);
     await store.append({ type: "Listed", data: { names: [personal("c1", ada), "x"] } });
@@ -252,7 +253,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect([...(await world.files()).values()].join("")).not.toContain("Lovelace");
   });
 
-  it("is refused when a schema has changed it inside a list, and not when it only was rebuilt", async () => {
+  it("is refused when a schema has changed it inside a list, and not when the list was only copied", async () => {
     const world = await CodecWorld.make(kind);
     const schema: StandardSchema = {
       "~standard": {
@@ -270,13 +271,14 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect((await store.last())?.data).toEqual([{ first: "Ada", last: "Lovelace" }]);
   });
 
-  it("leaves alone what only looks like it", async () => {
+  it("does not change data that only looks like it", async () => {
     const world = await CodecWorld.make(kind);
     const store = await world.open({ keys: await world.openKeys() });
     await store.append({ type: "Noted", data: personal("c1", ada) });
     const sealed = (await (await world.open()).last())?.data;
     expect(sealed).toHaveProperty("$personal.subject", "c1");
-    // What a stranger may send: with and without something personal beside it, a copy of what is stored among it.
+    // Data that looks like sealed values, also a copy of a stored one, with and without personal
+    // data beside it.
     const strange = [
       { $personal: 1 },
       { $personal: { subject: "c1" } },
@@ -296,7 +298,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
     expect(mixed?.metadata).toEqual({ $personal: 2 });
   });
 
-  it("of a key that was lost is erased, and what comes under the next key is not", async () => {
+  it("is erased when its key was lost, and data under the next key is not", async () => {
     const world = await CodecWorld.make(kind);
     const store = await world.open<Registered>({ keys: await world.openKeys() });
     await store.append(registered("customer:1", ada));
@@ -307,7 +309,7 @@ describe.each(kinds)("personal data, %s", (kind) => {
 });
 
 describe("personal()", () => {
-  it("does not let its value out: not as JSON, not printed, not into a store without keys", async () => {
+  it("does not show its value: not as JSON, not printed, not in a store without keys", async () => {
     const value = personal("customer:1", ada);
     expect(() => JSON.stringify({ value })).toThrow("opened with `keys`");
     expect(inspect({ value }, { depth: 9, showHidden: true })).not.toContain("Lovelace");
@@ -318,7 +320,7 @@ describe("personal()", () => {
     expect(await store.head()).toBe(0);
   });
 
-  it("is refused where it would not be found, inside itself, and when there is nothing to store", async () => {
+  it("is refused where it cannot be found, inside another one, and without a JSON value", async () => {
     await using store = memoryEvents({ keys: memorySubjectKeys() });
     class Customer {
       readonly name = personal("c1", ada);
@@ -339,7 +341,7 @@ describe("personal()", () => {
     expect(() => personal("x".repeat(1001), ada)).toThrow(RangeError);
   });
 
-  it("is typed: the compiler tells who forgets it, and a reader has to think of what was erased", () => {
+  it("is typed: a value without the mark does not compile, and a reader has to handle the erased case", () => {
     // @ts-expect-error a name in clear
     const forgotten: Registered = { type: "Registered", data: { customer: "c1", name: ada } };
     const event: Registered = registered("c1", ada);
@@ -424,7 +426,7 @@ describe("sealed values", () => {
     ];
     for (const [head, data] of wrong)
       expect(await refusalOf(Promise.resolve(codec.decode(head, { data, sealed: true })))).toMatch(/was altered/);
-    // Said to be of another subject whose key is not this one: nothing comes out of it.
+    // With the name of another subject, whose key is another one.
     const lent = { a: { $personal: { ...a.$personal, subject: "c2" } } };
     expect((await codec.decode(here, { data: lent, sealed: true })).data).toEqual({
       a: { $erased: true, subject: "c2" },
@@ -438,7 +440,7 @@ describe("sealed values", () => {
 });
 
 describe("subject keys", () => {
-  it("of the user's own work too, asked for few at a time and for each subject once", async () => {
+  it("of a user's own class work, and are asked for few at a time and once for each subject", async () => {
     const known = new Map<string, Uint8Array>();
     let now = 0;
     let most = 0;
@@ -449,7 +451,7 @@ describe("subject keys", () => {
       now--;
       return work();
     };
-    // As somebody writes them first: `create` makes a new one whenever it is asked.
+    // A simple class of a user: `create` makes a new key at each call.
     const keys: SubjectKeys = {
       find: async (subject) => await slowly(() => known.get(subject)),
       create: async (subject) =>
@@ -478,7 +480,7 @@ describe("subject keys", () => {
     await expect(weak.append(registered("c1", ada))).rejects.toThrow(RangeError);
   });
 
-  it.each(kinds)("are agreed on by all who create at once, %s", async (kind) => {
+  it.each(kinds)("are the same for all processes that create at once, %s", async (kind) => {
     const world = await CodecWorld.make(kind);
     const all = await Promise.all(Array.from({ length: 8 }, () => world.openKeys()));
     const made = await Promise.all(all.flatMap((keys) => ["a", "b"].map((subject) => keys.create(subject))));
@@ -510,7 +512,7 @@ describe("subject keys", () => {
       expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
-  it("that a crash has left in a temp file go with the subject", async () => {
+  it("that a crash has left in a temp file are removed with the subject", async () => {
     const world = await CodecWorld.make("memory");
     const dying = tampered(world.ports.disk, { unlink: async () => await Promise.reject(new Error("dead")) });
     const key = await (await world.openKeys(undefined, dying)).create("customer:1");
@@ -522,7 +524,7 @@ describe("subject keys", () => {
     expect(await places()).toEqual([]);
   });
 
-  it("are not used before they are durable, whoever made them", async () => {
+  it("are not used before they are durable, also when another process made them", async () => {
     const world = await CodecWorld.make("memory");
     const directory = `${world.root}/keys`;
     let isBlocked = false;
@@ -565,7 +567,7 @@ describe("subject keys", () => {
     expect(await world.ports.disk.canOpen(`${world.directory}/new`)).toBe(false);
   });
 
-  it("that were copied to another subject's name are found out", async () => {
+  it("that were copied to the name of another subject are refused", async () => {
     const world = await CodecWorld.make("memory");
     const keys = await world.openKeys();
     await keys.create("a");
@@ -593,7 +595,7 @@ describe("hashedTag", () => {
   });
 });
 
-/** The same disk, but for what is said. */
+/** The same disk with some calls replaced. */
 function tampered(disk: Disk, changes: Partial<Disk>): Disk {
   return new Proxy(disk, {
     get: (target, name) => {

@@ -1,4 +1,5 @@
-// The seven use cases of dcb.events, each by its rules and by the race that it must win: the examples are what users copy.
+// The seven use cases of dcb.events, each with its rules and the race that it must win: users copy
+// these examples.
 import { describe, expect, it, vi } from "vitest";
 import { given, type EventStore, type NewEvent } from "holdfast/events";
 import * as courses from "../../examples/events/course-subscriptions.ts";
@@ -10,7 +11,7 @@ import * as signUps from "../../examples/events/opt-in-token.ts";
 import * as usernames from "../../examples/events/unique-username.ts";
 import { meeting } from "./decide/shop.ts";
 
-/** Runs all of them so that each has decided before the first one appends. */
+/** Runs all of them; each has decided before the first one appends. */
 async function race<E extends NewEvent, R>(
   store: EventStore<E>,
   ...runners: readonly ((store: EventStore<E>) => Promise<R>)[]
@@ -196,7 +197,7 @@ describe("a unique username", () => {
       .thenEvents([closed("ada")]);
   });
 
-  it("is given to one of two who want it at once, by sign-up or by renaming", async () => {
+  it("goes to one of two concurrent requests, by sign-up or by renaming", async () => {
     await given<E>([registered("bob")])
       .when(async (store) =>
         statusesOf(
@@ -330,7 +331,7 @@ describe("a dynamic product price", () => {
       .thenRefuses(/desk is 99, not 98/);
   });
 
-  it("that changes while somebody orders is seen by the order, which may take the older one", async () => {
+  it("that changes during an order is seen by the order, which may take the older one", async () => {
     await given<E>([defined("lamp", 10)])
       .when((store) => race(store, order(10), (each) => prices.changePrice(each, "lamp", 20)))
       .thenResult([
@@ -350,7 +351,7 @@ describe("an event-sourced aggregate", () => {
     aggregate.changeOrder(store, "7", act);
   const addLine = (quantity: number) => change((order) => order.addLine("lamp", quantity));
 
-  it("records what it was told to do, as one batch", async () => {
+  it("records its changes as one batch", async () => {
     const all = change((order) => {
       order.open("ada");
       order.addLine("lamp", 2);
@@ -419,7 +420,7 @@ describe("an opt-in token", () => {
   const confirm = (token: string, now?: Date) => (store: EventStore<E>) =>
     signUps.confirmSignUp(store, { email, token }, now);
 
-  it("is given to who begins a sign-up", async () => {
+  it("is issued when a sign-up begins", async () => {
     await given<E>([])
       .when((store) => signUps.beginSignUp(store, { email, name: "Ada" }, "111111"))
       .thenEvents([begun("111111")])

@@ -1,16 +1,17 @@
-// Every call to the disk that an append makes fails once, and once for good, with every errno; every answer gets lost. What was told holds afterwards, in both modes.
+// Every disk call of an append fails once, and once for good, with every errno, and every reply is
+// lost. What the caller was told holds afterwards, in both modes.
 import { describe, expect, it } from "vitest";
 import type { NewEvent, SequencedEvent } from "../../src/common.ts";
 import { isHoldfastError } from "../../src/errors.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import { nfs, World, type Fault } from "../durable/world.ts";
-import { listOf, numbers, positionsOf } from "./sites.ts";
+import { nfs, World, type Fault } from "../sites/world.ts";
+import { listOf, numbers, positionsOf } from "../sites/event-logs.ts";
 
-/** Of the ground: nobody is to die of old age here. */
+/** So long that no process is declared dead for its silence. */
 const leaseMs = 3_600_000;
-/** What has not come to its end after so many steps of 20 ms never will. */
+/** An action that takes more steps of 20 ms hangs. */
 const stepsMax = 3000;
 
 const errnos = ["EIO", "ENOSPC", "EACCES", "ESTALE"];
@@ -35,7 +36,7 @@ async function mustEnd<T>(world: World, action: Promise<T>): Promise<T> {
 
 type Told = "done" | "not done" | "unknown";
 
-/** Asks for an append and keeps what was told; anything but an error of ours is a failure of the test. */
+/** Appends, and keeps the answers. Any error that is not Holdfast's fails the test. */
 class Ledger {
   readonly told = new Map<string, Told>();
   readonly codes: string[] = [];
@@ -61,7 +62,7 @@ class Ledger {
     }
   }
 
-  /** What was told is so, and everything is in order. */
+  /** All answers hold, and the log is in order. */
   async check(store: EventStore): Promise<void> {
     const events = await listOf(store.read());
     expect(positionsOf(events)).toEqual(numbers(1, events.length));
@@ -136,11 +137,12 @@ async function attempt(mode: LogMode, work: Work, fault: Fault): Promise<boolean
   const ada = await step(open("ada"));
   const hasCome = await world.withFault(fault, () => step(work.run(setting, ada)).then(() => undefined));
   try {
-    // A fresh process: it sees what was told, and can append.
+    // A fresh process sees what was acknowledged, and can append.
     const cyd = await step(open("cyd"));
     await step(ledger.check(cyd));
     await step(ledger.append(cyd, "after"));
-    // Between machines a release that failed keeps the lock until its process ends: the test of that is below.
+    // Between machines a release that failed keeps the lock until its process ends: the test of
+    // that is below.
     let owner = ada;
     if (mode === "share" && ledger.codes.at(-1) === "LOCK_TIMEOUT") {
       await step(ada.close());
@@ -148,9 +150,9 @@ async function attempt(mode: LogMode, work: Work, fault: Fault): Promise<boolean
       await step(ledger.append(cyd, "after it"));
     }
     expect(ledger.told.get("after it") ?? ledger.told.get("after")).toBe("done");
-    // What was told for sure stays so, whatever the next holder of the gate has found and copied.
+    // Definite answers still hold, whatever the next holder of the gate has found and copied.
     await step(ledger.check(cyd));
-    // And so can the one that met the fault; the same ids again settle what was unknown.
+    // The process that met the fault can append, too; the same ids settle what was unknown.
     for (const [name, told] of ledger.told)
       if (told === "unknown") await step(ledger.append(owner, name, { size: name === "fourth" ? 1 : 2 }));
     await step(ledger.append(owner, "at last"));
@@ -169,7 +171,7 @@ async function attempt(mode: LogMode, work: Work, fault: Fault): Promise<boolean
 describe.each(["local", "share"] as const)("in mode %s", (mode) => {
   describe.each(works)("$what", (work) => {
     it.each(work.faults)(
-      "$label at each of its calls (for good: $lasting): told what is so, and the next ones get on",
+      "$label at each of its disk calls (for good: $lasting): its answer holds, and later appends go on",
       async ({ label, lasting }) => {
         const failures: string[] = [];
         let at = 1;

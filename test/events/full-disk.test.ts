@@ -1,11 +1,13 @@
-// A disk that is full, and stays so: what an append is told is so, also where there is no room to write down that it failed.
+// A disk that stays full: the answer to an append holds, also where no space is left to record the
+// failure.
 import { describe, expect, it } from "vitest";
 import { refusingPorts, type RefusingPorts } from "../durable/refusing-ports.ts";
-import { World } from "../durable/world.ts";
-import { letTimePass, listOf, openOn } from "./sites.ts";
+import { World } from "../sites/world.ts";
+import { listOf, openOn } from "../sites/event-logs.ts";
+import { letTimePass } from "../sites/sites.ts";
 
 const directory = "/log";
-/** More than the room behind the lines has. */
+/** More than the room behind the lines. */
 const large = "x".repeat(3000);
 
 async function makeSite(): Promise<{ readonly world: World; readonly ports: RefusingPorts }> {
@@ -17,7 +19,7 @@ async function makeSite(): Promise<{ readonly world: World; readonly ports: Refu
 }
 
 describe("a disk that stays full", () => {
-  it("refuses appends for sure: DISK_FULL, and nothing of them ever appears", async () => {
+  it("fails appends with DISK_FULL, and none of them ever appears", async () => {
     const { world, ports } = await makeSite();
     const ada = await openOn(ports, directory);
     await ada.append({ type: "Sold", data: "first" });
@@ -29,7 +31,7 @@ describe("a disk that stays full", () => {
       "DISK_FULL",
       "DISK_FULL",
     ]);
-    // As others find it, and after a restart.
+    // For other processes, and after a restart.
     const bob = await openOn(world.ports("bob"), directory);
     const cyd = await openOn(world.ports("cyd", "the same machine, started again"), directory);
     for (const store of [ada, bob, cyd])

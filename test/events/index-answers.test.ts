@@ -1,4 +1,5 @@
-// An index never changes an answer: whatever becomes of the files in index/, before a log is opened and while it is in use.
+// An index file never changes an answer, whatever happens to it, before a log is opened and while
+// it is in use.
 import {
   cpSync,
   mkdirSync,
@@ -17,8 +18,8 @@ import type { EventStore } from "../../src/events/model/event-store.ts";
 import type { Query } from "../../src/events/model/query.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { Chance } from "../../src/testing/processes/chance.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
 
 const count = 150;
 const segmentBytesMax = 900;
@@ -84,7 +85,7 @@ function indexFiles(directory: string): string[] {
 
 const chance = new Chance(5);
 
-/** What can become of one index file, or of all of them. */
+/** What can happen to one index file, or to all of them. */
 const damages: readonly [what: string, act: (path: string, others: readonly string[]) => void][] = [
   ["missing", (path) => rmSync(path)],
   ["empty", (path) => truncateSync(path, 0)],
@@ -115,7 +116,7 @@ function flip(path: string): void {
 }
 
 describe("an index file that is", () => {
-  it.each(damages)("%s changes no answer: not of a log that is open, not of one that is opened", async (_, act) => {
+  it.each(damages)("%s changes no answer, neither of an open log nor of one that is opened later", async (_, act) => {
     const directory = await makeLog();
     expect(indexFiles(directory).length).toBeGreaterThan(3);
     const used = await open(directory);
@@ -124,7 +125,7 @@ describe("an index file that is", () => {
     const fresh = await open(directory);
     const before = indexFiles(directory);
     for (const path of before) act(path, before);
-    // One that has read them, one that has not, and one that comes after.
+    // A store that has read them, one that has not, and one that is opened later.
     for (const store of [used, cold, await open(directory)]) expect(await answersOf(store)).toEqual(expected);
     // Every second one, in the middle of a read.
     const seen: number[] = [];
@@ -138,10 +139,10 @@ describe("an index file that is", () => {
     expect(await answersOf(fresh)).toEqual(expected);
   });
 
-  it("of another log is not believed", async () => {
+  it("of another log is not used", async () => {
     const [directory, other] = [await makeLog(), `${makeScratch()}/log`];
     const expected = await answersOf(await open(directory));
-    // The same shape, other content: every tag in another place.
+    // The same shape, other content: every tag at another position.
     const store = await open(other);
     for (let each = count; each >= 1; each -= 3) await store.append([event(each), event(each - 1), event(each - 2)]);
     for (const query of queries) await listOf(store.read(query));
@@ -162,7 +163,7 @@ describe("an index file that is", () => {
   });
 });
 
-it("an index directory that is gone, or that cannot be made, changes no answer, and appends go on", async () => {
+it("an index directory that is gone, or cannot be made, changes no answer, and appends go on", async () => {
   const directory = await makeLog();
   const store = await open(directory);
   const expected = await answersOf(store);

@@ -1,11 +1,11 @@
-// What one caller does, or gets wrong, costs no other caller anything.
+// The mistakes and delays of one caller do not affect other callers.
 import { closeSync, openSync } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { memoryEvents, openEvents, type EventStore } from "../../src/events/index.ts";
 import { loadNativeLock, lockFileFlags } from "../../src/ports/node/lock/native-lock.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 function nested(depth: number): unknown {
   let data: unknown = 1;
@@ -19,7 +19,7 @@ async function settledCodes(calls: readonly Promise<unknown>[]): Promise<string[
 }
 
 describe("an event that is nested too deep", () => {
-  // The text of an event has one level more than its data.
+  // The JSON of an event has one level more than its data.
   it.each([200, 1000, 5000, 100_000])("is refused at the call: %i levels", async (depth) => {
     const events = memoryEvents();
     for (const data of [nested(depth), { toJSON: () => nested(depth) }])
@@ -29,7 +29,7 @@ describe("an event that is nested too deep", () => {
     expect(await events.head()).toBe(0);
   });
 
-  it("may be as deep as the limit, and be repeated, whatever brackets and quotes its texts have", async () => {
+  it("is accepted and repeated at the limit, whatever brackets and quotes its texts have", async () => {
     const events = memoryEvents();
     const event = { type: "Deep", data: ['[{"\\"[['.repeat(500), nested(198)], id: "deep" };
     expect(await events.append(event)).toMatchObject({ repeated: false });
@@ -49,7 +49,7 @@ it("an append that cannot be judged fails alone, and the others of its batch are
   await file.close();
   const calls = [
     events.append({ type: "Sold", data: "a bystander's" }),
-    // Its judge has to read what is damaged.
+    // To judge it, the damaged line has to be read.
     events.append({ type: "Sold", data: "damaged later", id: "sale-1" }),
     events.append({ type: "Sold", data: "another bystander's" }),
   ];
@@ -57,8 +57,8 @@ it("an append that cannot be judged fails alone, and the others of its batch are
   expect(await events.head()).toBe(4);
 });
 
-describe("what a caller changes after it has called append", () => {
-  it("is not what an id is compared by", async () => {
+describe("an object that a caller changes after its call to append", () => {
+  it("is compared by id as it was at the call", async () => {
     const events = memoryEvents();
     const cart = { pieces: 1 };
     const first = events.append({ type: "Sold", data: cart, id: "sale-1" });
@@ -68,7 +68,7 @@ describe("what a caller changes after it has called append", () => {
     expect((await events.last())?.data).toEqual({ pieces: 1 });
   });
 
-  it("is not what others are told of a conflict", async () => {
+  it("is reported in conflicts as it was at the call", async () => {
     const events = memoryEvents();
     const data = { pieces: 1 };
     const sold = events.append({ type: "Sold", data, tags: ["sku:1"] });
@@ -81,7 +81,7 @@ describe("what a caller changes after it has called append", () => {
 });
 
 describe.each(["local", "share"] as const)("the gate of a log in mode %s", (mode) => {
-  /** Asked without giving way to anything else, as by another process while this one computes. */
+  /** Asks without yielding to the event loop, as another process while this one computes. */
   async function openAsker(directory: string): Promise<() => boolean> {
     const path = join(directory, ".store.lock");
     const native = await loadNativeLock(path);
@@ -101,7 +101,7 @@ describe.each(["local", "share"] as const)("the gate of a log in mode %s", (mode
     return { events, isFree: await openAsker(directory) };
   }
 
-  it("is free when a caller has its answer, so that what the caller computes then keeps no process out", async () => {
+  it("is free when a caller gets its answer, so that a computing caller keeps no process out", async () => {
     const { events, isFree } = await openLog();
     for (let time = 0; time < 5; time++) {
       await events.append({ type: "Sold", data: time });
@@ -112,7 +112,7 @@ describe.each(["local", "share"] as const)("the gate of a log in mode %s", (mode
     expect(isFree()).toBe(true);
   });
 
-  it("is free when the last of several callers has its answer", async () => {
+  it("is free when the last of several callers gets its answer", async () => {
     const { events, isFree } = await openLog();
     const seen: boolean[] = [];
     const call = async (data: number): Promise<void> => {

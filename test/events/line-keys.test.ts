@@ -1,9 +1,11 @@
-// What is read of a line from its bytes is what JSON would say is in it, whatever that is.
+// The keys read from the bytes of a line are those that JSON would give, whatever the line has in
+// it.
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { keysOf } from "../../src/events/index/key-hash.ts";
-import { encodeContent, encodeLine, type EventHead, type LineContent } from "../../src/events/log/format/line.ts";
-import { readLine, type ReadLine } from "../../src/events/log/format/line-keys.ts";
+import { keysOf } from "../../src/events/index/keys/key-hash.ts";
+import { encodeContent, encodeLine, type LineContent } from "../../src/events/log/format/line.ts";
+import type { EventHead } from "../../src/events/model/stored-event.ts";
+import { readLine, type ReadLine } from "../../src/events/log/read/line-keys.ts";
 
 function read(content: LineContent, first = 7): ReadLine {
   const { text } = encodeLine(encodeContent(content), first, "2026-11-16T08:00:00.000Z", 0);
@@ -13,7 +15,7 @@ function read(content: LineContent, first = 7): ReadLine {
 const plain: EventHead = { type: "Sold", tags: ["sale:1", "till:03"], id: "0193" };
 const payload = [JSON.stringify({ data: { events: [{ type: "Other", tags: ["x"], id: "y" }] } })];
 
-// The parts that a line is made of, and what JSON escapes or UTF-8 makes longer, in every order.
+// Parts of a line, characters that JSON escapes, and long ones of UTF-8, in every order.
 const text = fc
   .array(
     fc.constantFrom('"', "\\", "{", "}", "[", "]", ",", ":", ',"events":[', ',"payload":[', "ä", "€", "😀", "a", " "),

@@ -1,4 +1,4 @@
-// Thousands of callers in one process: what each of them costs does not grow with their number.
+// Thousands of callers in one process: the cost of each does not grow with their number.
 import { getEventListeners } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { onAbort } from "../../src/durable/wait/on-abort.ts";
@@ -6,11 +6,11 @@ import { memoryEvents } from "../../src/events/index.ts";
 import { LogGrowth } from "../../src/events/log/read/growth.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const many = 10_000;
 
-/** A log of which only the head is known. */
+/** A log that is only a head. */
 async function openHints() {
   const ports = createMemoryPorts(await openNodePorts(makeScratch()));
   await ports.disk.mkdir("/log");
@@ -23,8 +23,8 @@ async function openHints() {
   return { hints, log };
 }
 
-describe("ten thousand who wait for a log to grow", () => {
-  it("take one look together, and are told a few at a time", async () => {
+describe("ten thousand waiters for the growth of a log", () => {
+  it("share one look, and are resolved a few at a time", async () => {
     const { hints, log } = await openHints();
     const { signal } = new AbortController();
     let told = 0;
@@ -49,7 +49,7 @@ describe("ten thousand who wait for a log to grow", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  it("are called off together", async () => {
+  it("are cancelled together by one signal", async () => {
     const { hints, log } = await openHints();
     const controller = new AbortController();
     const waits = Array.from({ length: many }, () => hints.waitBeyond(0, { signal: controller.signal }));
@@ -60,7 +60,7 @@ describe("ten thousand who wait for a log to grow", () => {
     expect(await hints.waitBeyond(0)).toBe(1);
   });
 
-  it("are told when it is closed, and when a look fails", async () => {
+  it("reject when the log is closed, and when a look fails", async () => {
     const { hints } = await openHints();
     const waits = Array.from({ length: 3 }, () => hints.waitBeyond(0));
     hints.close();
@@ -69,7 +69,7 @@ describe("ten thousand who wait for a log to grow", () => {
   });
 });
 
-it("a failed look is told to those who wait then, and the next one who waits looks again", async () => {
+it("a failed look rejects the current waiters, and the next waiter looks again", async () => {
   const ports = createMemoryPorts(await openNodePorts(makeScratch()));
   let isBroken = true;
   const hints = new LogGrowth(ports, "/", async () => {
@@ -83,7 +83,7 @@ it("a failed look is told to those who wait then, and the next one who waits loo
 });
 
 describe("appends under one signal", () => {
-  it("listen to it once, and are all called off by it before they are written", async () => {
+  it("add one listener to it, and are all cancelled by it before they are written", async () => {
     const events = memoryEvents();
     await events.append({ type: "Sold", data: 0 });
     const controller = new AbortController();
@@ -96,7 +96,7 @@ describe("appends under one signal", () => {
     expect(await events.head()).toBe(1);
   });
 
-  it("listen to it no longer when they are answered", async () => {
+  it("remove their listener when they are answered", async () => {
     const events = memoryEvents();
     const { signal } = new AbortController();
     await Promise.all([1, 2, 3].map((data) => events.append({ type: "Sold", data }, { signal })));
@@ -104,7 +104,7 @@ describe("appends under one signal", () => {
   });
 });
 
-it("what is called off before a signal aborts is not called then", () => {
+it("a listener that was removed is not called by an abort", () => {
   const controller = new AbortController();
   const called: string[] = [];
   const [takeBack] = ["one", "other"].map((name) => onAbort(controller.signal, () => called.push(name)));

@@ -1,15 +1,15 @@
-// What callers do with what they gave or were given changes nothing in the store.
+// Callers may change the objects that they gave or got: the store is not affected.
 import { expect, it } from "vitest";
 import { join } from "node:path";
 import { openEvents, type EventStore } from "../../src/events/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 async function withEvents(work: (events: EventStore) => Promise<void>): Promise<void> {
   await using events = await openEvents(join(makeScratch(), "log"));
   await work(events);
 }
 
-it("an event that its reader has changed is the old one for the next reader", () =>
+it("a reader that changes an event does not change it for the next reader", () =>
   withEvents(async (events) => {
     await events.append([
       { type: "Stocked", data: { left: 3 }, tags: ["sku:1"], id: "one" },
@@ -23,13 +23,13 @@ it("an event that its reader has changed is the old one for the next reader", ()
       (event.tags as string[]).push("spoiled");
     }
     expect((await events.last({ tags: ["sku:2"] }))?.data).toEqual({ left: 7 });
-    // Nor is it another event for whoever appends it again.
+    // Nor does it change the comparison with a repeated append.
     const again = { type: "Stocked", data: { left: 3 }, tags: ["sku:1"], id: "one" };
     expect(await events.append(again)).toEqual({ first: 1, last: 1, repeated: true });
     expect(await events.last({ tags: ["spoiled"] })).toBeUndefined();
   }));
 
-it("two readers at once get objects of their own", () =>
+it("two concurrent readers get different objects", () =>
   withEvents(async (events) => {
     await events.append({ type: "Stocked", data: { left: 3 }, tags: ["sku:1"] });
     const [one, other] = await Promise.all([events.last({ tags: ["sku:1"] }), events.last({ tags: ["sku:1"] })]);
@@ -37,7 +37,7 @@ it("two readers at once get objects of their own", () =>
     expect(one?.data).not.toBe(other?.data);
   }));
 
-it("tags are added to the positions that were said, whatever becomes of the list", () =>
+it("tags are added to the positions of the call, though the caller changes its list", () =>
   withEvents(async (events) => {
     await events.append({ type: "Sold", data: null });
     const positions = [1];

@@ -1,5 +1,6 @@
-// Files of a log deleted, cut, altered, put back and copied over at random, under programs that have it open or not. Whatever happens: what is read without an error is the log as it
-// was acknowledged, no position is given twice, and a repair keeps all that is whole.
+// Files of a log are deleted, cut, altered, put back and copied over at random, while programs have
+// it open or not. Every read without an error gives the log as it was acknowledged, no position is
+// given twice, and a repair keeps all whole lines.
 import {
   copyFileSync,
   cpSync,
@@ -18,19 +19,22 @@ import type { EventStore, LogMode } from "../../src/events/model/event-store.ts"
 import { verifyEvents } from "../../src/events/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { Chance } from "../../src/testing/processes/chance.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { listOf, openOn } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { listOf, openOn } from "../sites/event-logs.ts";
 
 const rounds = 8;
 const lost = "holdfast:lost";
 
-/** One log, what was acknowledged in it, and those who have it open. */
+/** One log, the events acknowledged in it, and the stores that have it open. */
 class World {
   readonly directory: string = join(makeScratch(), "log");
   readonly copy: string = `${this.directory}.copy`;
   readonly chance: Chance;
   readonly mode: LogMode;
-  /** What the log may be: at position n its data is at n - 1. Several after something was put back, until somebody has read which it is. */
+  /**
+   * The possible contents of the log, the data of position n at n - 1. Several after files were put
+   * back, until a read shows which one it is.
+   */
   timelines: unknown[][] = [[]];
   /** When the copy was made. */
   copied: unknown[] = [];
@@ -84,7 +88,7 @@ class World {
   }
 }
 
-/** Each gives what became of it: true, when the log may be another one from then on, as it was at the time of the copy. */
+/** Each returns true when the log may be as it was at the time of the copy from then on. */
 const deeds: Readonly<Record<string, (world: World) => boolean | void>> = {
   "the record is deleted": (world) => rmSync(world.path("log.json")),
   "a segment is deleted": ({ chance, ...world }) => rmSync(chance.pick(segmentsOf(world.directory)) ?? ""),
@@ -140,7 +144,7 @@ function segmentsOf(directory: string): string[] {
   return names.sort().map((name) => join(directory, "segments", name));
 }
 
-/** True when it was done; false when it was refused as it should be. */
+/** True when it was done; false when it was refused with an expected error. */
 async function tried(action: () => Promise<unknown>): Promise<boolean> {
   try {
     await action();
@@ -201,7 +205,7 @@ async function play(mode: LogMode, seed: number, deed: string): Promise<void> {
 }
 
 it.each(["local", "share"] as const)(
-  "what is not refused is as it was acknowledged, whatever becomes of the files: mode %s",
+  "a read that is not refused gives the acknowledged events, whatever happens to the files: mode %s",
   { timeout: 300_000 },
   async (mode) => {
     for (let round = 1; round <= rounds; round++)

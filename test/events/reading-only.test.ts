@@ -1,23 +1,25 @@
-// Reading never needs writing: on a full disk, on a read-only mount, as a user who may only read.
+// Reading never needs writing: on a full disk, on a read-only mount, as a user without write
+// permission.
 import { describe, expect, it } from "vitest";
 import type { LogMode } from "../../src/events/model/event-store.ts";
 import type { LogEventStore } from "../../src/events/log-store.ts";
 import type { NewEvent } from "../../src/common.ts";
 import { Upkeep } from "../../src/events/upkeep.ts";
 import { refusingPorts, type Refusal, type RefusingPorts } from "../durable/refusing-ports.ts";
-import { local, nfs, World } from "../durable/world.ts";
-import { failureOf, letTimePass, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { local, nfs, World } from "../sites/world.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
+import { letTimePass } from "../sites/sites.ts";
 
 const directory = "/log";
 
 interface Site {
   readonly world: World;
   readonly writer: LogEventStore<NewEvent>;
-  /** Of a process that may change nothing. */
+  /** The ports of a process that may change nothing. */
   readonly ports: RefusingPorts;
 }
 
-/** A log of a few segments, with and without their indexes, written by a process that lives. */
+/** A log of a few segments, some with an index, of a writer that is alive. */
 async function makeSite(mode: LogMode, volume: typeof local, errno: Refusal): Promise<Site> {
   const world = new World({ volume });
   letTimePass(world);
@@ -33,7 +35,7 @@ async function append(store: LogEventStore<NewEvent>, number: number): Promise<v
 
 const refusals = [
   ["a read-only mount", "EROFS", "NO_PERMISSION"],
-  ["a user who may only read", "EACCES", "NO_PERMISSION"],
+  ["a user without write permission", "EACCES", "NO_PERMISSION"],
   ["a full disk", "ENOSPC", "DISK_FULL"],
 ] as const;
 const places = [
@@ -44,7 +46,7 @@ const places = [
 
 describe.each(refusals)("on/as %s", (_who, errno, code) => {
   describe.each(places)("%s", (_what, mode, volume) => {
-    it("is read, with and without a query, as its writer goes on", async () => {
+    it("is read, with and without a query, while its writer goes on", async () => {
       const { writer, ports } = await makeSite(mode, volume, errno);
       const reader = await openOn(ports, directory);
       expect(await reader.head()).toBe(12);
@@ -57,7 +59,7 @@ describe.each(refusals)("on/as %s", (_who, errno, code) => {
       expect(positionsOf(await listOf(reader.read({ types: ["Odd"] }, { after: 13 })))).toEqual([15, 17, 19]);
     });
 
-    it("is followed", async () => {
+    it("can be followed", async () => {
       const { writer, ports } = await makeSite(mode, volume, errno);
       const reader = await openOn(ports, directory);
       const stop = new AbortController();
@@ -70,7 +72,7 @@ describe.each(refusals)("on/as %s", (_who, errno, code) => {
       expect(seen).toEqual([11, 12, 13]);
     });
 
-    it("is verified and exported", async () => {
+    it("can be verified and exported", async () => {
       const { ports } = await makeSite(mode, volume, errno);
       const upkeep = new Upkeep(ports, directory);
       expect(await upkeep.verify({})).toMatchObject({ ok: true, checked: 12, problems: [] });
@@ -78,7 +80,7 @@ describe.each(refusals)("on/as %s", (_who, errno, code) => {
       expect(lines).toHaveLength(1 + 12 + 1);
     });
 
-    it("is not appended to, and says why; it is as soon as that is possible", async () => {
+    it("refuses appends with the reason, and takes them once writing is possible", async () => {
       const { ports } = await makeSite(mode, volume, errno);
       const reader = await openOn(ports, directory);
       const failure = await failureOf(reader.append({ type: "Odd", data: 13 }));
@@ -89,7 +91,7 @@ describe.each(refusals)("on/as %s", (_who, errno, code) => {
       expect(positionsOf(await listOf(reader.read()))).toEqual(numbers(1, 13));
     });
 
-    it("has consumers that say so, and go on elsewhere", async () => {
+    it("has consumers that reject with the reason, and that go on elsewhere", async () => {
       const { ports } = await makeSite(mode, volume, errno);
       const reader = await openOn(ports, directory);
       const consumer = reader.consume("mail", "all", async () => undefined);
@@ -105,7 +107,7 @@ it.each(["EROFS", "EACCES", "ENOSPC"] as const)("where there is no log, none can
   expect(failure).toMatchObject({ code: errno === "ENOSPC" ? "DISK_FULL" : "NO_PERMISSION" });
 });
 
-it("a local log of before a restart is read whole, though nobody has opened it since who may write", async () => {
+it("a local log can be read whole after a restart, though no process with write permission has opened it since", async () => {
   const { ports, writer, world } = await makeSite("local", local, "EROFS");
   await writer.close();
   const machine = world.ports("after", "the same machine, started again");

@@ -1,12 +1,12 @@
-// What is found when a log is opened again: nothing that was acknowledged may quietly be missing.
+// Opening a log again: no acknowledged event may be missing silently.
 import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openEvents, type EventStore } from "../../src/events/index.ts";
+import { openEvents, verifyEvents, type EventStore } from "../../src/events/index.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { openOn } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { openOn } from "../sites/event-logs.ts";
 
 async function withEvents<T>(directory: string, work: (events: EventStore) => Promise<T>): Promise<T> {
   const events = await openEvents(directory);
@@ -25,7 +25,7 @@ async function newLog(mode: "local" | "share"): Promise<string> {
   return directory;
 }
 
-/** As if the machine had been started anew since. */
+/** As if the machine had been restarted since. */
 function changeBoot(directory: string): void {
   const path = join(directory, "head");
   const head = JSON.parse(readFileSync(path, "utf8")) as { body: { boot: string }; crc?: string };
@@ -44,14 +44,14 @@ function segmentOf(directory: string): string {
   return segmentsOf(directory)[0] ?? "";
 }
 
-/** Writes into the room of the first segment, so far behind its last line. */
+/** Writes into the room of the first segment, at this distance behind its last line. */
 function writeIntoRoom(directory: string, text: string, behind: number): void {
   const bytes = readFileSync(segmentOf(directory));
   bytes.write(text, bytes.lastIndexOf("\n") + 1 + behind);
   writeFileSync(segmentOf(directory), bytes);
 }
 
-/** Appends one more, and tells what is there then. */
+/** Appends one more event, and returns all events. */
 async function appendAndRead(directory: string): Promise<unknown[]> {
   return await withEvents(directory, async (events) => {
     await events.append({ type: "Counted", data: "more" });
@@ -62,8 +62,42 @@ async function appendAndRead(directory: string): Promise<unknown[]> {
   });
 }
 
+describe("a file system that came back in the same boot", () => {
+  it("may have lost what was not synced: the lines that are there are whole, also before the log is opened", async () => {
+    const directory = join(makeScratch(), "log");
+    const events = await openEvents(directory, { durability: "none" });
+    for (const data of [1, 2, 3]) await events.append({ type: "Counted", data });
+    await events.close();
+    const bytes = readFileSync(segmentOf(directory));
+    const last = bytes.lastIndexOf("\n", bytes.lastIndexOf("\n") - 1) + 1;
+    writeFileSync(segmentOf(directory), bytes.subarray(0, last));
+    expect(await verifyEvents(directory)).toMatchObject({ ok: true, checked: 2 });
+    expect(await appendAndRead(directory)).toEqual([1, 2, "more"]);
+  });
+
+  it("brings back an older head: lines behind it stay what a consumer has seen", async () => {
+    const directory = await newLog("local");
+    const head = join(directory, "head");
+    const old = readFileSync(head);
+    const consume = async (events: EventStore): Promise<unknown[]> => {
+      const seen: unknown[] = [];
+      const consumer = events.consume("mail", "all", async ([event]) => void seen.push(event?.data));
+      await consumer.waitUntilProcessed(await events.head());
+      await consumer.stop();
+      return seen;
+    };
+    await withEvents(directory, async (events) => {
+      await events.append({ type: "Counted", data: 6 });
+      expect(await consume(events)).toEqual([1, 2, 3, 4, 5, 6]);
+    });
+    writeFileSync(head, old);
+    expect(await appendAndRead(directory)).toEqual([1, 2, 3, 4, 5, 6, "more"]);
+    expect(await withEvents(directory, consume)).toEqual(["more"]);
+  });
+});
+
 describe("a log on one machine, after a restart", () => {
-  it("has all that was acknowledged, and goes on after it", async () => {
+  it("has all acknowledged events, and goes on after them", async () => {
     const directory = await newLog("local");
     changeBoot(directory);
     await withEvents(directory, async (events) => {
@@ -72,11 +106,11 @@ describe("a log on one machine, after a restart", () => {
     });
   });
 
-  it("says CORRUPT when less is left than was durable, and gives no position twice", async () => {
+  it("is CORRUPT when durable lines are missing, and gives no position twice", async () => {
     const directory = await newLog("local");
     changeBoot(directory);
     const bytes = readFileSync(segmentOf(directory));
-    // In the last line; behind it is room.
+    // In the last line, which has room behind it.
     const damaged = bytes.lastIndexOf("\n") - 150;
     bytes[damaged] = (bytes[damaged] ?? 0) ^ 1;
     writeFileSync(segmentOf(directory), bytes);
@@ -86,7 +120,7 @@ describe("a log on one machine, after a restart", () => {
     });
   });
 
-  it("takes whole lines that were never published for what they may be: appended", async () => {
+  it("counts whole lines that were never published", async () => {
     const directory = await newLog("local");
     const before = readFileSync(join(directory, "head"));
     await withEvents(directory, (events) => events.append({ type: "Counted", data: 6 }));
@@ -103,7 +137,7 @@ describe("a log on one machine, after a restart", () => {
 });
 
 describe("the room behind the lines of a segment", () => {
-  it("takes what comes next, by whomever: the file does not grow, and nobody reads the room", async () => {
+  it("takes the next lines of any process: the file does not grow, and no reader sees the room", async () => {
     const directory = await newLog("local");
     const { size } = statSync(segmentOf(directory));
     expect(readFileSync(segmentOf(directory), "utf8")).toMatch(/^({.*}\n){6} +$/);
@@ -120,7 +154,7 @@ describe("the room behind the lines of a segment", () => {
     expect(segmentsOf(directory)).toHaveLength(1);
   });
 
-  it("in which somebody has died stays as it is: the log goes on in another segment", async () => {
+  it("with a torn line of a dead writer stays as it is: the log goes on in another segment", async () => {
     const directory = await newLog("local");
     writeIntoRoom(directory, '{"first":6,"ti', 0);
     const before = readFileSync(segmentOf(directory));
@@ -129,7 +163,7 @@ describe("the room behind the lines of a segment", () => {
     expect(segmentsOf(directory)).toHaveLength(2);
   });
 
-  it("of which a power cut has kept a later part of a write stays as it is, too", async () => {
+  it("with a later part of a write, kept by a power cut, stays as it is, too", async () => {
     const directory = await newLog("local");
     changeBoot(directory);
     writeIntoRoom(directory, '"payload":[{"da', 2000);
@@ -139,7 +173,7 @@ describe("the room behind the lines of a segment", () => {
     expect(segmentsOf(directory)).toHaveLength(2);
   });
 
-  it("ends where the next segment begins: a full one has none", async () => {
+  it("ends at the size limit: a full segment has none", async () => {
     const directory = join(makeScratch(), "log");
     const store = await openOn(await openNodePorts(directory), directory, { mode: "local", segmentBytesMax: 2000 });
     for (let n = 0; n < 40; n++) await store.append({ type: "Counted", data: n });
@@ -150,7 +184,7 @@ describe("the room behind the lines of a segment", () => {
   });
 });
 
-it("a log between machines whose chain of tenures is gone is not taken for an empty one", async () => {
+it("a log of mode share without its chain of tenures is not taken for an empty one", async () => {
   const directory = await newLog("share");
   renameSync(join(directory, "tenures"), join(directory, "moved"));
   await expect(openEvents(directory)).rejects.toMatchObject({ code: "CORRUPT" });
@@ -158,7 +192,7 @@ it("a log between machines whose chain of tenures is gone is not taken for an em
   expect(await withEvents(directory, (events) => events.head())).toBe(5);
 });
 
-it("an event that comes again with the id that it was given by the store is recognised", async () => {
+it("an event that is appended again with its generated id is recognised", async () => {
   const directory = await newLog("local");
   await withEvents(directory, async (events) => {
     const last = await events.last();
@@ -169,7 +203,7 @@ it("an event that comes again with the id that it was given by the store is reco
 });
 
 describe("a directory that was replaced while it was open", () => {
-  it("is refused for good to a process that has written to it", async () => {
+  it("is refused for good in a process that has written to it", async () => {
     const directory = await newLog("local");
     const events = await openEvents(directory);
     await events.append({ type: "Counted", data: 6 });

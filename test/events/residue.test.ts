@@ -1,9 +1,10 @@
-// What programs leave behind that open a folder, do little and close it, or die: as much as is alive, not as much as there
-// ever was. In memory, because what is counted are files; and in smaller number on a real disk.
+// Programs that open a folder, do little, and close it or die leave few files behind: their number
+// depends on living processes, not on all that ever ran. Counted in memory; with smaller numbers
+// also on a real disk.
 import { expect, it } from "vitest";
 import { ensureDirectory } from "../../src/durable/publish/directory.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
-import { Checkpoints } from "../../src/events/follow/checkpoints.ts";
+import { Checkpoints } from "../../src/part/progress/checkpoints.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
 import { LogFiles } from "../../src/events/log/log-files.ts";
 import { SharePublisher } from "../../src/events/log/publish/share-publisher.ts";
@@ -11,10 +12,10 @@ import type { Disk } from "../../src/ports/disk.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const times = 10_000;
-/** Far less than what was ever there, and looked for often enough to see the most that there is at a time. */
+/** Far fewer than were ever made; counted often enough to see the maximum. */
 const looksEvery = 250;
 
 async function memoryPorts(): Promise<Ports> {
@@ -31,12 +32,12 @@ async function countFiles(disk: Disk, path: string): Promise<number> {
 /** A writer that opens the log, publishes once, and closes: two slots of the chain of tenures. */
 async function publishOnce(ground: Ground, directory: string): Promise<void> {
   const publisher = await SharePublisher.open(new LogFiles(ground, directory, "log", { isSynced: true }));
-  const tenure = await publisher.begin();
-  const { end } = tenure;
+  const session = await publisher.begin();
+  const { end } = session;
   const events = [{ type: "Sold", tags: [], id: "a" }];
   const line = encodeLine(encodeContent({ events, payload: ["1"] }), end.position + 1, "2026-11-16T00:00:00Z", end.crc);
-  await tenure.publish(Buffer.from(line.text), tipAfter(end, { events }, line), true);
-  await tenure.close();
+  await session.publish(Buffer.from(line.text), tipAfter(end, { events }, line), true);
+  await session.close();
   await publisher.close();
 }
 
@@ -45,14 +46,18 @@ async function consumeOnce(ground: Ground, directory: string, fence: number): Pr
   const checkpoints = await Checkpoints.open(ground.staging, directory, {
     ground: ground.id,
     bootId: ground.ports.host.bootId,
-    findChecksum: async (position) => String(position).padStart(8, "0"),
+    sequence: {
+      findMark: async (position) => String(position).padStart(8, "0"),
+      rewound: (position) => new Error(`rewound at ${position}`),
+      mayLag: false,
+    },
   });
-  const tenure = await checkpoints.take(fence);
-  expect(await tenure?.save(fence)).toBe(true);
+  const leased = await checkpoints.take(fence);
+  expect(await leased?.save(fence)).toBe(true);
   await checkpoints.settled();
 }
 
-/** The most files that there were at a time. */
+/** The highest number of files at one time. */
 async function mostFiles(disk: Disk, path: string, count: number, work: (time: number) => Promise<void>) {
   let most = 0;
   for (let time = 1; time <= count; time++) {
@@ -86,16 +91,16 @@ it(`the deaths of ${times} holders are forgotten, each by the next sweep but one
     const ground = await Ground.open(ports, "/ground");
     await ground.sweep();
     // As the kernel does with the files of a process that was killed.
-    await (await ground.life()).abandon();
+    await (await ground.session()).abandon();
   });
   // The ground's own record, a record and a heartbeat of the last one, and the record of one death.
   expect(most).toBe(4);
 }, 120_000);
 
-it("a ground in which thousands have died before is clean after a few sweeps, and each of them is short", async () => {
+it("a ground with thousands of dead holders is clean after a few short sweeps", async () => {
   const ports = await memoryPorts();
   const [ground, old] = [await Ground.open(ports, "/ground"), await Ground.open(ports, "/ground")];
-  const { holder } = await old.life();
+  const { holder } = await old.session();
   await old.close();
   for (let count = 0; count < 2500; count++) {
     const id = holder.id.slice(0, -4) + String(count).padStart(4, "0");
@@ -110,7 +115,7 @@ it("a ground in which thousands have died before is clean after a few sweeps, an
   await ground.close();
 });
 
-it("it is so on a real disk, too", async () => {
+it("the same holds on a real disk", async () => {
   const directory = makeScratch();
   const ports = await openNodePorts(directory);
   await ensureDirectory(ports.disk, `${directory}/log/segments`);

@@ -1,5 +1,5 @@
-// Files of a log that are deleted, replaced or put back, under a program that has it open and before one opens it: what would be a wrong answer is refused, and nothing that was
-// acknowledged gets lost without a word.
+// Files of a log are deleted, replaced or put back, while a program has it open or before one opens
+// it: no answer is wrong, and no acknowledged event is lost silently.
 import {
   copyFileSync,
   cpSync,
@@ -16,8 +16,8 @@ import { describe, expect, it } from "vitest";
 import type { EventStore, LogMode } from "../../src/events/model/event-store.ts";
 import { verifyEvents } from "../../src/events/index.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 const newDirectory = (): string => join(makeScratch(), "log");
@@ -32,7 +32,7 @@ async function append(store: EventStore, ...data: unknown[]): Promise<number[]> 
   return positions;
 }
 
-/** A log with events of the data 1, 2 … `count`, closed. */
+/** A closed log; its events have the data 1, 2 … `count`. */
 async function makeLog(mode: LogMode, count: number): Promise<string> {
   const directory = newDirectory();
   const store = await open(directory, mode);
@@ -43,7 +43,7 @@ async function makeLog(mode: LogMode, count: number): Promise<string> {
 
 function filesOf(directory: string): string[] {
   const names = readdirSync(directory, { recursive: true, encoding: "utf8" }).sort();
-  // Of the processes that have it open, which come and go.
+  // The files of the processes that have it open come and go.
   return names.filter((name) => !name.startsWith(".holdfast") && !name.startsWith("index"));
 }
 
@@ -58,7 +58,7 @@ async function dataOf(store: EventStore): Promise<unknown[]> {
   return (await listOf(store.read())).map(({ data }) => data);
 }
 
-/** In each of the ways in which it may be used: nothing is judged, nothing acknowledged, nothing shown. */
+/** Every use is refused: no judgement, no acknowledgement, no event. */
 async function expectRefused(store: EventStore, code: string): Promise<void> {
   const condition = { failIfEventsMatch: { tags: ["never"] } };
   expect(await failureOf(store.append({ type: "Counted", data: "refused" }))).toMatchObject({ code });
@@ -68,7 +68,7 @@ async function expectRefused(store: EventStore, code: string): Promise<void> {
 }
 
 describe.each(modes)("a log whose record is gone, mode %s,", (mode) => {
-  it("is not taken for a new one: nothing is made anew, and both modes are refused", async () => {
+  it("is not taken for a new one: nothing is created, and both modes are refused", async () => {
     const directory = await makeLog(mode, 5);
     rmSync(join(directory, "log.json"));
     const before = filesOf(directory);
@@ -81,7 +81,7 @@ describe.each(modes)("a log whose record is gone, mode %s,", (mode) => {
     expect(await verifyEvents(directory)).toMatchObject({ ok: false });
   });
 
-  it.each(["segments", "all but the segments"])("is told also where %s went with it", async (lost) => {
+  it.each(["segments", "all but the segments"])("is reported also without %s", async (lost) => {
     const directory = await makeLog(mode, 5);
     for (const name of readdirSync(directory))
       if ((name === "segments") === (lost === "segments") || name === "log.json")
@@ -114,7 +114,7 @@ describe.each(modes)("a log whose record is gone, mode %s,", (mode) => {
 
 describe("the chain of tenures", () => {
   it.each(["its epochs", "its directory of epochs", "the whole of it"])(
-    "that has lost %s is no empty log: positions never begin again",
+    "that has lost %s does not make the log empty: positions never begin again",
     async (what) => {
       const directory = await makeLog("share", 10);
       const epochs = join(directory, "tenures/epochs");
@@ -157,30 +157,33 @@ describe("the chain of tenures", () => {
 });
 
 describe.each(modes)("an older copy in the place of an open log, mode %s,", (mode) => {
-  // How many events the others have appended to the copy: fewer than were lost, as many, more.
-  it.each([0, 2, 3, 4])("is refused to those who had it open, and they change nothing in it: %i", async (others) => {
-    const directory = newDirectory();
-    const [writer, reader] = [await open(directory, mode), await open(directory, mode)];
-    await append(writer, 1, 2, 3);
-    cpSync(directory, `${directory}.old`, { recursive: true });
-    await append(writer, "lost", "lost", "lost");
-    expect(await reader.head()).toBe(6);
-    expect(await dataOf(reader)).toHaveLength(6);
-    renameSync(directory, `${directory}.moved`);
-    cpSync(`${directory}.old`, directory, { recursive: true });
-    const other = await open(directory);
-    const data = numbers(4, 3 + others);
-    expect(await append(other, ...data)).toEqual(data);
-    for (const store of [writer, reader]) await expectRefused(store, "CLOSED");
-    expect(await dataOf(other)).toEqual(numbers(1, 3 + others));
-    expect(await append(other, "more")).toEqual([4 + others]);
-    for (const store of [writer, reader]) await expectRefused(store, "CLOSED");
-    expect(await other.verify()).toMatchObject({ ok: true, checked: 4 + others });
-    const late = await open(directory);
-    expect(await dataOf(late)).toEqual([...numbers(1, 3 + others), "more"]);
-  });
+  // How many events other processes appended to the copy: fewer than were lost, as many, more.
+  it.each([0, 2, 3, 4])(
+    "is refused in processes that had the log open, and they change nothing in it: %i",
+    async (others) => {
+      const directory = newDirectory();
+      const [writer, reader] = [await open(directory, mode), await open(directory, mode)];
+      await append(writer, 1, 2, 3);
+      cpSync(directory, `${directory}.old`, { recursive: true });
+      await append(writer, "lost", "lost", "lost");
+      expect(await reader.head()).toBe(6);
+      expect(await dataOf(reader)).toHaveLength(6);
+      renameSync(directory, `${directory}.moved`);
+      cpSync(`${directory}.old`, directory, { recursive: true });
+      const other = await open(directory);
+      const data = numbers(4, 3 + others);
+      expect(await append(other, ...data)).toEqual(data);
+      for (const store of [writer, reader]) await expectRefused(store, "CLOSED");
+      expect(await dataOf(other)).toEqual(numbers(1, 3 + others));
+      expect(await append(other, "more")).toEqual([4 + others]);
+      for (const store of [writer, reader]) await expectRefused(store, "CLOSED");
+      expect(await other.verify()).toMatchObject({ ok: true, checked: 4 + others });
+      const late = await open(directory);
+      expect(await dataOf(late)).toEqual([...numbers(1, 3 + others), "more"]);
+    },
+  );
 
-  it("ends those who follow it", async () => {
+  it("ends subscriptions of it", async () => {
     const directory = newDirectory();
     const store = await open(directory, mode);
     await append(store, 1);
@@ -196,7 +199,7 @@ describe.each(modes)("an older copy in the place of an open log, mode %s,", (mod
 
 describe("the head of an open log", () => {
   it.each(["replaced by a copy", "removed"])(
-    "that is %s: all see what is appended, also those who had it open",
+    "that is %s hides no append from any process, also not from those that had the log open",
     async (how) => {
       const directory = newDirectory();
       const [writer, reader] = [await open(directory, "local"), await open(directory, "local")];
@@ -222,7 +225,7 @@ describe("the head of an open log", () => {
   );
 
   // One more is in the same segment, twelve more are in others.
-  it.each([1, 12])("that is put back to an older one takes nothing back: %i more", async (count) => {
+  it.each([1, 12])("that is put back to an older one takes no event back: %i more", async (count) => {
     const directory = newDirectory();
     const [writer, reader] = [await open(directory, "local"), await open(directory, "local")];
     await append(writer, 1, 2);
@@ -238,7 +241,7 @@ describe("the head of an open log", () => {
     expect(await other.verify()).toMatchObject({ ok: true, checked: 3 + count });
   });
 
-  it("that is gone, with damage in the newest segment, does not make a shorter log of it", async () => {
+  it("that is gone, with damage in the newest segment, does not make the log shorter", async () => {
     for (const line of [2, 4]) {
       const directory = newDirectory();
       const store = await openOn(await openNodePorts(directory), directory, {
@@ -261,7 +264,7 @@ describe("the head of an open log", () => {
 });
 
 describe.each(modes)("an older backup copied over a log that has grown since, mode %s,", (mode) => {
-  it("is refused at once, and nothing is appended in the place of what is lost", async () => {
+  it("is refused at once, and no append gets the position of a lost event", async () => {
     const directory = await makeLog(mode, 2);
     cpSync(directory, `${directory}.backup`, { recursive: true });
     const store = await open(directory);
@@ -279,7 +282,7 @@ describe.each(modes)("an older backup copied over a log that has grown since, mo
     expect(await verifyEvents(directory)).toMatchObject({ ok: false });
   });
 
-  it("is the log as it was, restored into an empty directory", async () => {
+  it("opens as the log that it was, if restored into an empty directory", async () => {
     const directory = await makeLog(mode, 2);
     cpSync(directory, `${directory}.backup`, { recursive: true });
     const store = await open(directory);
@@ -293,8 +296,8 @@ describe.each(modes)("an older backup copied over a log that has grown since, mo
   });
 });
 
-describe.each(modes)("a newest segment that is shorter than what is published, mode %s,", (mode) => {
-  it("is refused to a writer that has it open: nothing is written behind the hole", async () => {
+describe.each(modes)("a newest segment that is shorter than its published length, mode %s,", (mode) => {
+  it("is refused in a writer that has it open: nothing is written behind the hole", async () => {
     const directory = newDirectory();
     const store = await openOn(await openNodePorts(directory), directory, { mode, segmentBytesMax: 100_000 });
     await append(store, ...numbers(1, 10));
@@ -342,7 +345,7 @@ describe.each(modes)("a segment to which nothing leads, with the next number, mo
       return readFileSync(segments(other)[2] ?? "");
     },
   };
-  it.each(Object.keys(strays))("%s, is reported as what it is, and moved aside by `verify --repair`", async (what) => {
+  it.each(Object.keys(strays))("%s, is reported, and moved aside by `verify --repair`", async (what) => {
     const directory = await makeLog(mode, 4);
     const before = segments(directory);
     const name = `${String(before.length + 1).padStart(10, "0")}.ndjson`;
@@ -365,7 +368,7 @@ describe.each(modes)("a segment to which nothing leads, with the next number, mo
     expect(positionsOf(await listOf(store.read()))).toEqual(numbers(1, 12));
   });
 
-  it("does not come in the way of those who have the log open before it comes to its number", async () => {
+  it("does not disturb processes that have the log open before the log reaches its number", async () => {
     const directory = newDirectory();
     const store = await open(directory, mode);
     await append(store, 1);

@@ -1,4 +1,5 @@
-// What is left of a damaged log: all before the damage can be read and exported as it is, and a repair keeps all that is whole, before and behind it, in its place.
+// Damaged logs: all before the damage can be read and exported, and a repair keeps all that is
+// whole, before and behind it, at its position.
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -14,14 +15,17 @@ import {
 } from "../../src/events/index.ts";
 import { checksumOf } from "../../src/format/checksum.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
-import { failureOf, listOf, numbers, openOn, positionsOf } from "./sites.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { failureOf, listOf, numbers, openOn, positionsOf } from "../sites/event-logs.ts";
 
 const modes: readonly LogMode[] = ["local", "share"];
 const lost = "holdfast:lost";
 const count = 30;
 
-/** 30 events, the last one of an append of two, with tags that were added later; in one segment, or in several. */
+/**
+ * 30 events, the last one of an append of two, with tags that were added later; in one segment, or
+ * in several.
+ */
 async function makeLog(mode: LogMode, segmentBytesMax: number): Promise<string> {
   const directory = join(makeScratch(), "log");
   const store = await openOn(await openNodePorts(directory), directory, { mode, segmentBytesMax });
@@ -65,7 +69,7 @@ function poke(path: string, at: number, text: string): void {
   writeFileSync(path, bytes);
 }
 
-/** As if the machine had been started anew since. */
+/** As after a restart of the machine. */
 function changeBoot(directory: string): void {
   const path = join(directory, "head");
   const head = JSON.parse(readFileSync(path, "utf8")) as { body: { boot: string }; crc?: string };
@@ -84,7 +88,7 @@ async function eventsOf(directory: string): Promise<SequencedEvent[]> {
   }
 }
 
-/** The positions at which something is lost; all others have what was appended there. */
+/** The positions of lost events; all others hold the appended events. */
 function lostIn(events: readonly SequencedEvent[]): number[] {
   expect(positionsOf(events)).toEqual(numbers(1, events.length));
   for (const { type, data, position, tags, id } of events)
@@ -98,7 +102,7 @@ function lostIn(events: readonly SequencedEvent[]): number[] {
   return positionsOf(events.filter(({ type }) => type === lost));
 }
 
-/** What is damaged, how, and which positions are lost by it. */
+/** What is damaged, how, and which positions that loses. */
 type Damage = readonly [title: string, damage: (directory: string) => void, lost: readonly number[]];
 
 const damages: readonly Damage[] = [
@@ -171,7 +175,7 @@ describe.each(modes)("mode %s:", (mode) => {
         const note = report.problems.at(-1);
         expect(note).toMatchObject({ severity: "note", remedy: expect.stringContaining(`--up-to ${good}`) as string });
 
-        // The remedies that it tells, as it is.
+        // The remedies that `verify` names.
         const read = await listOf(salvageEvents(directory, "all", { upTo: good }));
         expect(positionsOf(read)).toEqual(numbers(1, good));
         expect(lostIn(read)).toEqual([]);
@@ -232,7 +236,7 @@ describe.each(modes)("mode %s:", (mode) => {
     expect(lostIn(await eventsOf(directory))).toEqual(numbers(before + 1, count));
   });
 
-  it("the header of the last segment: its lines are kept", async () => {
+  it("a damaged header of the last segment: its lines are kept", async () => {
     const directory = await makeLog(mode, 1500);
     const path = segments(directory).at(-1) ?? "";
     poke(path, 40, "#");
@@ -240,7 +244,7 @@ describe.each(modes)("mode %s:", (mode) => {
     expect(lostIn(await eventsOf(directory))).toEqual([]);
   });
 
-  it("an older backup that was copied over it: what the newer segments have is kept", async () => {
+  it("an older backup that was copied over the log: the newer segments are kept", async () => {
     const directory = await makeLog(mode, 1500);
     const [path = ""] = segments(directory);
     const backup = await makeLog(mode, 1500);
@@ -253,7 +257,7 @@ describe.each(modes)("mode %s:", (mode) => {
     expect(lostIn(await eventsOf(directory))).toEqual(numbers(4, Number(next?.[1])));
   });
 
-  it("nothing is deleted: every byte that was there is there still, and a second repair does nothing", async () => {
+  it("a repair deletes no byte, and a second repair does nothing", async () => {
     const directory = await makeLog(mode, 1500);
     const { path, from } = placeOf(directory, 5);
     poke(path, from + 60, "#");
@@ -267,7 +271,7 @@ describe.each(modes)("mode %s:", (mode) => {
     expect(readdirSync(join(directory, "segments"))).toEqual(files);
   });
 
-  it("those who have it open when it is repaired are told to open it again, and consumers that had come further", async () => {
+  it("a repair ends stores that have the log open with CLOSED, and consumers that had come further with LOG_REWOUND", async () => {
     const directory = await makeLog(mode, 1_000_000);
     const store: EventStore = await openEvents(directory);
     await store.append({ type: "Next", data: 1 });
@@ -286,7 +290,7 @@ describe.each(modes)("mode %s:", (mode) => {
   });
 });
 
-it("damage that is found after a restart is told with its line, and mended in the same way", async () => {
+it("damage that is found after a restart is reported with its line, and repaired in the same way", async () => {
   const directory = await makeLog("local", 1_000_000);
   changeBoot(directory);
   const { path, from } = placeOf(directory, 20);
@@ -299,7 +303,7 @@ it("damage that is found after a restart is told with its line, and mended in th
   expect(lostIn(await eventsOf(directory))).toEqual([20]);
 });
 
-it("damage in the last segment, with the head gone, is mended without giving a position twice", async () => {
+it("damage in the last segment, without the head, is repaired without giving a position twice", async () => {
   const directory = await makeLog("local", 1_000_000);
   rmSync(join(directory, "head"));
   const { path, from } = placeOf(directory, 20);

@@ -1,9 +1,9 @@
-// Reading a whole log: in lists that nobody sees.
+// Reading a whole log: in lists that the caller does not see.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openEvents } from "../../src/events/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 async function countedLog(
   count: number,
@@ -14,10 +14,10 @@ async function countedLog(
   return { directory, store };
 }
 
-it("gives all that is in front of a damaged line before it says that it is damaged", async () => {
+it("a read gives all events before a damaged line, then rejects", async () => {
   const { directory, store } = await countedLog(1000);
   const path = join(directory, "segments", "0000000001.ndjson");
-  // The newline at the end of a line stays: only its content is another one.
+  // The newline stays: only the content of the line changes.
   writeFileSync(path, readFileSync(path, "latin1").replace('"data":900}', '"data":901}'), "latin1");
   const seen: number[] = [];
   const reading = (async () => {
@@ -28,7 +28,7 @@ it("gives all that is in front of a damaged line before it says that it is damag
   await store.close();
 });
 
-it("ends where it was told to, wherever that is in a list", async () => {
+it("a read ends at its limit, wherever that is in a list", async () => {
   const { store } = await countedLog(600);
   for (const [after, upTo] of [0, 1, 2, 254, 255, 256, 257, 511, 599, 600].flatMap((from) =>
     [1, 3, 255, 256, 257, 600].map((to) => [from, to] as const),

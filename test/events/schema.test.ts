@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
-import { createCodec } from "../../src/events/model/create-codec.ts";
+import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import type { EventSchemas, NewEvent, StandardSchema } from "../../src/events/index.ts";
 import { allOf, CodecWorld, kinds } from "./codec-world.ts";
 
 type Priced = NewEvent<"Priced", { sku: string; cents: number; currency: string }>;
 type Noted = NewEvent<"Noted">;
 
-/** As a validator library makes one. */
+/** A schema as a validator library makes one. */
 function schemaOf(validate: (value: unknown) => unknown): StandardSchema {
   return { "~standard": { version: 1, vendor: "test", validate } };
 }
@@ -29,7 +29,7 @@ const v2: EventSchemas<NewEvent<"Priced", { sku: string; euros: number }>> = {
 const v3: EventSchemas<Priced> = {
   Priced: {
     version: 3,
-    // Changes what it is given, as careless ones do.
+    // Changes its argument, as a careless upcast does.
     upcast: (data, from) => {
       const old = data as { item?: string; sku?: string; euros?: number; cents?: number; currency?: string };
       if (from === 1) old.sku = old.item ?? "";
@@ -59,18 +59,18 @@ describe.each(kinds)("schemas, %s", (kind) => {
     expect(await store.head()).toBe(0);
   });
 
-  it("have what the validator gives back stored, also when it takes its time", async () => {
+  it("store the value that the validator returns, also by a promise", async () => {
     const world = await CodecWorld.make(kind);
     for (const validate of [priceSchema, schemaOf(async (value) => priceSchema["~standard"].validate(value))]) {
       const store = await world.open({ schemas: { Priced: { schema: validate } } });
       await store.append({ type: "Priced", data: { sku: "a", cents: 1 }, id: "1" });
       expect((await store.last())?.data).toEqual({ sku: "a", cents: 1, currency: "EUR" });
-      // And it is that which the same event is compared with when it comes again.
+      // A repeated append is compared with the stored value.
       expect((await store.append({ type: "Priced", data: { sku: "a", cents: 1 }, id: "1" })).repeated).toBe(true);
     }
   });
 
-  it("let every type pass that has no entry, whatever it is called", async () => {
+  it("let every type without an entry pass, whatever its name", async () => {
     const world = await CodecWorld.make(kind);
     const store = await world.open({ schemas: { Priced: { schema: priceSchema, version: 4 } } });
     await store.append([
@@ -108,7 +108,7 @@ describe.each(kinds)("schemas, %s", (kind) => {
     expect((await allOf(third.read("all", { backwards: true }))).map(({ data }) => data)).toEqual(
       expected.toReversed(),
     );
-    // The same line twice in a row: an upcast that changes what it gets must not change what is read next.
+    // The same line twice: an upcast that changes its argument must not change the next read.
     for (const _ of [1, 2])
       expect((await allOf(third.read({ tags: ["sku:ink"] }))).map(({ data }) => data)).toEqual([expected[1]]);
     expect((await allOf(third.read("all", { after: 2, limit: 1 })))[0]?.metadata).toEqual({ by: "ada" });
@@ -122,7 +122,7 @@ describe.each(kinds)("schemas, %s", (kind) => {
     expect(conflict.conflicts[0]?.data).toEqual(expected[0]);
   });
 
-  it("number only what is beyond the first version", async () => {
+  it("store only versions beyond the first", async () => {
     const world = await CodecWorld.make(kind);
     const first = await world.open({ schemas: v1 });
     await first.append({ type: "Priced", data: { item: "pen", euros: 2 } });
@@ -133,7 +133,7 @@ describe.each(kinds)("schemas, %s", (kind) => {
     expect(await text()).toContain('"version":3');
   });
 
-  it("say which event cannot be read and why: written by a newer program, no upcast, or one that fails", async () => {
+  it("name the event that cannot be read and why: a newer program wrote it, no upcast, or one that fails", async () => {
     const world = await CodecWorld.make(kind);
     const third = await world.open({ schemas: v3 });
     await third.append({ type: "Priced", data: { sku: "box", cents: 9, currency: "CHF" }, id: "newer" });
@@ -189,7 +189,7 @@ describe("schemas", () => {
     ],
     ["answers nothing", () => undefined, /its schema failed/],
     ["answers neither", () => ({}), /neither a value nor issues/],
-    ["refuses without a word", () => ({ issues: [] }), /does not say why/],
+    ["refuses without a word", () => ({ issues: [] }), /without a reason/],
     ["gives what is no JSON", () => ({ value: 1n }), /not JSON/],
   ])("refuse the event when a validator %s", async (_, validate, message) => {
     const world = await CodecWorld.make("memory");
@@ -201,14 +201,14 @@ describe("schemas", () => {
     expect(await store.head()).toBe(0);
   });
 
-  it("tell mistakes in themselves when the store is opened", () => {
+  it("are checked when the store is opened", () => {
     for (const version of [0, 1.5, -1, Number.NaN])
       expect(() => createCodec({ schemas: { Noted: { version } } })).toThrow(RangeError);
     const wrong = [{ schema: {} }, { schema: { "~standard": {} } }, { upcast: "x" }];
     for (const entry of wrong) expect(() => createCodec({ schemas: { Noted: entry as never } })).toThrow(TypeError);
   });
 
-  it("cost nothing where they are not, and no promise at a read where they are", async () => {
+  it("cost no promise at a read", async () => {
     expect(createCodec({})).toBe(plainCodec);
     const codec = createCodec<Priced>({ schemas: v3 });
     const bodies = [{ data: { item: "a", euros: 1 } }, { data: {}, version: 3 }];

@@ -1,9 +1,9 @@
-// Who makes the index of a segment, and who answers until it is there.
+// Which process makes the index of a segment, and how others answer until it exists.
 import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import { encodeContent } from "../../src/events/log/format/line.ts";
-import { OpenedLog } from "../../src/events/opened-log.ts";
+import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
@@ -28,7 +28,7 @@ async function indexesIn({ disk }: Ports): Promise<string[]> {
 
 const isSold = (id: string) => [{ types: ["Sold"], tags: [`sale:${id}`] }] as const;
 
-it("whoever sealed a segment makes its index; who saw it waits for that until the next one is sealed", async () => {
+it("the process that sealed a segment makes its index; others wait for that until the next one is sealed", async () => {
   const ports = createMemoryPorts(await openNodePorts(tmpdir()));
   const [sealer, other] = [await open(ports), await open(ports)];
   await append(sealer, "a");
@@ -40,7 +40,7 @@ it("whoever sealed a segment makes its index; who saw it waits for that until th
   await sealer.view.advance(await sealer.publisher.tip());
   await sealer.view.buildIndexes();
   expect(await indexesIn(ports)).toEqual(["1"]);
-  // This one dies before it has made the next.
+  // This process dies before it has made the next index.
   await append(sealer, "c");
   await other.advance();
   await other.view.buildIndexes();
@@ -51,7 +51,7 @@ it("whoever sealed a segment makes its index; who saw it waits for that until th
   expect(await indexesIn(ports)).toEqual(["1", "2"]);
 });
 
-it("what was just sealed answers from memory: no condition waits for an index", async () => {
+it("a segment that was just sealed answers from memory: no condition waits for its index", async () => {
   const ports = createMemoryPorts(await openNodePorts(tmpdir()));
   const log = await open(ports);
   for (const id of ["a", "b", "c"]) await append(log, id);
@@ -65,7 +65,7 @@ it("what was just sealed answers from memory: no condition waits for an index", 
   expect(await indexesIn(ports)).toEqual([]);
 });
 
-it("whoever opens a log makes the indexes that nobody has made", async () => {
+it("a process that opens a log makes missing indexes", async () => {
   const ports = createMemoryPorts(await openNodePorts(tmpdir()));
   const sealer = await open(ports);
   for (const id of ["a", "b"]) await append(sealer, id);

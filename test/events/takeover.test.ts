@@ -1,11 +1,12 @@
-// Another machine has written although we have the gate: between machines it can be lost, and what counts must not rest on it.
+// Another machine writes although this process has the gate: between machines a gate can be lost,
+// and no promise rests on it.
 import { tmpdir } from "node:os";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { AppendRequest } from "../../src/events/append/call.ts";
+import type { AppendRequest } from "../../src/events/append/call-queue.ts";
 import type { Items } from "../../src/events/model/query.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
-import { OpenedLog } from "../../src/events/opened-log.ts";
+import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import { importInto } from "../../src/events/transfer/import.ts";
 import type { IncomingLine } from "../../src/events/transfer/incoming.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
@@ -21,13 +22,13 @@ async function open(ports: Ports): Promise<OpenedLog> {
   return log;
 }
 
-/** Without the gate, as one who has taken it over would. */
+/** Appends without the gate, as a writer that has taken over. */
 async function appendBehind({ publisher }: OpenedLog): Promise<void> {
-  const tenure = await publisher.begin({ assertHeld: async () => undefined, lockId: "" });
-  const { end } = tenure;
+  const session = await publisher.begin({ assertHeld: async () => undefined, lockId: "" });
+  const { end } = session;
   const line = encodeLine(encodeContent({ events, payload: ['{"data":1}'] }), end.position + 1, time, end.crc);
-  await tenure.publish(Buffer.from(line.text), tipAfter(end, { events }, line), true);
-  await tenure.close();
+  await session.publish(Buffer.from(line.text), tipAfter(end, { events }, line), true);
+  await session.close();
 }
 
 async function* linesOf(count: number): AsyncGenerator<IncomingLine> {
@@ -39,8 +40,8 @@ async function* linesOf(count: number): AsyncGenerator<IncomingLine> {
   }
 }
 
-/** `meanwhile` happens when the log has been looked at and before its next tenure begins. */
-function beforeTenure(log: OpenedLog, number: number, meanwhile: () => Promise<void>): void {
+/** `meanwhile` happens after the look at the log, before session `number` begins. */
+function beforeSession(log: OpenedLog, number: number, meanwhile: () => Promise<void>): void {
   const begin = log.publisher.begin.bind(log.publisher);
   let times = 0;
   vi.spyOn(log.publisher, "begin").mockImplementation(async (gate) => {
@@ -60,7 +61,7 @@ describe("an append that was judged before", () => {
   it.each(["nobody reads", "a reader of the same process moves the view"])("is judged again when %s", async (who) => {
     const ports = createMemoryPorts(await openNodePorts(tmpdir()));
     const [log, other] = [await open(ports), await open(ports)];
-    beforeTenure(log, 1, async () => {
+    beforeSession(log, 1, async () => {
       await appendBehind(other);
       if (who !== "nobody reads") await log.advance();
     });
@@ -69,10 +70,10 @@ describe("an append that was judged before", () => {
     expect((await other.publisher.tip()).position).toBe(1);
   });
 
-  it("is told its own position, though a reader of the same process has moved the view", async () => {
+  it("gets its own position, though a reader of the same process has moved the view", async () => {
     const ports = createMemoryPorts(await openNodePorts(tmpdir()));
     const [log, other] = [await open(ports), await open(ports)];
-    beforeTenure(log, 1, async () => {
+    beforeSession(log, 1, async () => {
       await appendBehind(other);
       await log.advance();
     });
@@ -80,10 +81,10 @@ describe("an append that was judged before", () => {
   });
 });
 
-it("an import stops with LOCK_LOST, and writes nothing behind what another has appended", async () => {
+it("an import stops with LOCK_LOST, and writes nothing behind an append of another writer", async () => {
   const ports = createMemoryPorts(await openNodePorts(tmpdir()));
   const [log, other] = [await open(ports), await open(ports)];
-  beforeTenure(log, 2, () => appendBehind(other));
+  beforeSession(log, 2, () => appendBehind(other));
   const importing = importInto(log, { position: 3, lines: linesOf(3) }, {});
   await expect(importing).rejects.toMatchObject({ code: "LOCK_LOST" });
   expect((await other.publisher.tip()).position).toBe(2);

@@ -1,16 +1,17 @@
-// Who may write into a segment between machines: whoever the chain names, and nobody who has said that he is done.
+// Which writer may write into a segment between machines: the one that the chain names, until its
+// last publish.
 import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
 import type { NewEvent } from "../../src/common.ts";
 import { plainCodec } from "../../src/events/model/codec.ts";
-import { createCodec } from "../../src/events/model/create-codec.ts";
+import { createCodec } from "../../src/events/erasure/erasure-codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
 import type { DiskFile } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { changedDisk } from "../durable/places.ts";
-import { nfs, World } from "../durable/world.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 /** Counts what is written into segments. */
 function countingWrites(ports: Ports, counted: { writes: number }): Ports {
@@ -30,18 +31,18 @@ function countingWrites(ports: Ports, counted: { writes: number }): Ports {
   return { ...ports, disk };
 }
 
-it("whoever calls again at once is written in a tenure of his own, and only once", async () => {
+it("a call made right after another is written in its own tenure, and once", async () => {
   const directory = `${makeScratch()}/log`;
   const counted = { writes: 0 };
   const ports = countingWrites(await openNodePorts(directory), counted);
   const store = new LogEventStore({ ports, directory, codec: createCodec({}) }, { mode: "share" });
-  // Each is there before the tenure of the one before has ended, and after that one was published as the last.
+  // Each call is queued before the tenure of the one before has ended, and after its last publish.
   for (let n = 1; n <= 5; n++) await store.append({ type: "Counted", data: n });
   expect(counted.writes).toBe(5);
   await store.close();
 });
 
-it("whoever dies while he appends keeps other machines waiting for the lease of his store, and hardly longer", async () => {
+it("a process that dies in an append keeps other machines waiting for its lease, and hardly longer", async () => {
   const leaseMs = 2000;
   const waits: number[] = [];
   for (let at = 1; ; at++) {
@@ -63,25 +64,25 @@ it("whoever dies while he appends keeps other machines waiting for the lease of 
     while (waits.length < at && world.nowMs - fromMs < 600_000) await world.advance(50);
     await appended;
   }
-  // Some of these calls were made with the gate in hand.
+  // Some of these calls were made under the gate.
   expect(Math.max(...waits)).toBeGreaterThan(leaseMs / 2);
   expect(Math.max(...waits)).toBeLessThan(leaseMs * 2);
 });
 
 it.each(["local", "share"] as const)(
-  "nobody goes on in a segment that is full, however long he keeps the gate: mode %s",
+  "no line goes into a full segment, however long a process keeps the gate: mode %s",
   async (mode) => {
     const directory = `${makeScratch()}/log`;
     const ports = await openNodePorts(directory);
     const store = new LogEventStore({ ports, directory, codec: createCodec({}) }, { mode, segmentBytesMax: 1000 });
-    // More than one batch takes, so that the next one is there while this one is written.
+    // More than a batch: the next one waits while this one is written.
     await Promise.all(Array.from({ length: 3000 }, (_, n) => store.append({ type: "Counted", data: n })));
     expect(readdirSync(`${directory}/segments`).length).toBeGreaterThanOrEqual(3);
     await store.close();
   },
 );
 
-it("tags that are added count in the order of the calls also where the disk takes its time", async () => {
+it("added tags take effect in the order of the calls, also on a slow disk", async () => {
   const directory = `${makeScratch()}/log`;
   const real = await openNodePorts(directory);
   const disk = changedDisk(real.disk, ({ list, readFile, open }) => {

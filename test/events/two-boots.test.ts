@@ -1,15 +1,16 @@
-// A container may show a boot id of its own (systemd-nspawn, LXC) or none at all, and share a folder with its host: to each the head of the log then looked like one of before
-// a restart, so that everything beyond it was taken for durable, also what a living writer had not published yet.
+// A container may have its own boot id (systemd-nspawn, LXC), or none, and share a folder with its
+// host. To each of the two, the head of the other looked like one from before a restart: lines
+// behind it were taken for durable, also those that a living writer had not published yet.
 import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../src/events/log/format/line.ts";
-import { LocalPublisher } from "../../src/events/log/publish/local-publisher.ts";
-import { OpenedLog } from "../../src/events/opened-log.ts";
+import { segmentPath } from "../../src/events/log/format/segment.ts";
+import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import type { StoreHold } from "../../src/locks/store/store-lock.ts";
 import { unknownBootId } from "../../src/ports/host.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const time = "2026-11-16T08:00:00.000Z";
 
@@ -26,14 +27,17 @@ async function append(log: OpenedLog, id: string): Promise<number> {
   return (await log.appender.append({ content, heads, payload: ['{"data":1}'], timeoutMs: 5000 })).last;
 }
 
-/** A line beyond the head, as one leaves it who is about to publish it, or dies; what is given back publishes it. */
-async function writeUnpublished({ publisher }: OpenedLog, gate: StoreHold, id: string): Promise<() => Promise<void>> {
-  if (!(publisher instanceof LocalPublisher)) throw new Error("not a local log");
-  const { published: tip } = await publisher.begin(gate);
+/** Writes a line behind the head, as a writer before its publish. Returns the publish. */
+async function writeUnpublished(log: OpenedLog, gate: StoreHold, id: string): Promise<() => Promise<void>> {
+  const session = await log.publisher.begin(gate);
+  const { published: tip } = session;
   const events = [{ type: "Counted", tags: [], id }];
   const line = encodeLine(encodeContent({ events, payload: ['{"data":2}'] }), tip.position + 1, time, tip.crc);
-  await publisher.write(tip, Buffer.from(line.text));
-  return () => publisher.publishHead(tipAfter(tip, { events }, line));
+  const file = await log.files.disk.open(segmentPath(log.files.directory, tip.segment), "write");
+  await file.write(tip.length, Buffer.from(line.text));
+  await file.sync();
+  await file.close();
+  return () => session.publish(Buffer.from(line.text), tipAfter(tip, { events }, line), true);
 }
 
 const segmentOf = async ({ publisher }: OpenedLog): Promise<number> => (await publisher.tip()).segment;
@@ -43,7 +47,7 @@ describe.each([
   ["has its own boot id", () => randomUUID()],
   ["has no boot id", () => unknownBootId(randomUUID())],
 ])("a log of a host and of a container that %s", (_, bootIdOf) => {
-  it("shows nobody what a living writer has not published", async () => {
+  it("does not show lines that a living writer has not published", async () => {
     const directory = makeScratch();
     const host = await openUnder(directory, randomUUID());
     await append(host, "a");
@@ -59,7 +63,7 @@ describe.each([
     for (const log of [host, container]) expect(await positionOf(log)).toBe(4);
   });
 
-  it("counts what somebody has left who died before he could publish it, once and for all of them", async () => {
+  it("counts the lines of a writer that died before its publish, once, in every process", async () => {
     const directory = makeScratch();
     const host = await openUnder(directory, randomUUID());
     await append(host, "a");

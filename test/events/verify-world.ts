@@ -1,4 +1,5 @@
-// A small log in memory whose files a test can damage: with several segments, conditions, ids, added tags and an index.
+// A small log in memory whose files a test can damage: with several segments, conditions, ids,
+// added tags and an index.
 import { tmpdir } from "node:os";
 import { crc32 } from "node:zlib";
 import { onTestFinished } from "vitest";
@@ -9,7 +10,7 @@ import { HeadFile } from "../../src/events/log/publish/head-file.ts";
 import { encodeHeader, readHeader } from "../../src/events/log/format/segment.ts";
 import { storedCrcOf } from "../../src/events/log/format/line.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import { OpenedLog, type LogOptions } from "../../src/events/opened-log.ts";
+import { OpenedLog, type LogOptions } from "../../src/events/open/opened-log.ts";
 import { rebuildIndexes } from "../../src/events/verify/rebuild.ts";
 import { verifyDirectory } from "../../src/events/verify/verify.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
@@ -32,7 +33,7 @@ export class DamagedLog {
     return new DamagedLog(createMemoryPorts(await openNodePorts(tmpdir())), mode);
   }
 
-  /** The one that most tests damage: 8 events in 3 or more segments. */
+  /** The log that most tests damage: 8 events in 3 or more segments. */
   static async makeSample(mode: LogMode = "local"): Promise<DamagedLog> {
     const log = await DamagedLog.make(mode);
     const store = await log.open();
@@ -56,7 +57,7 @@ export class DamagedLog {
     return log;
   }
 
-  /** So small that a test can alter each byte of it. */
+  /** Small enough to alter each byte of it. */
   static async makeTiny(mode: LogMode): Promise<DamagedLog> {
     const log = await DamagedLog.make(mode);
     const store = await log.open({ segmentBytesMax: 400 });
@@ -70,7 +71,7 @@ export class DamagedLog {
     return log;
   }
 
-  /** Whoever has sealed a segment may have made them already. */
+  /** The writer of a segment may have made them already. */
   async ensureIndexes(): Promise<void> {
     if (await this.exists("index")) return;
     const opened = await OpenedLog.open(this.ports, directory, plainCodec, this.#options({}));
@@ -106,7 +107,7 @@ export class DamagedLog {
     return await this.ports.disk.canOpen(`${directory}/${name}`);
   }
 
-  /** In place of what was there, if anything. */
+  /** Replaces the file if there is one. */
   async write(name: string, bytes: Uint8Array | string): Promise<void> {
     const path = `${directory}/${name}`;
     if (await this.exists(name)) await this.ports.disk.unlink(path);
@@ -153,8 +154,8 @@ export class DamagedLog {
   }
 
   /**
-   * Writes the lines of the last segment anew, each as `change` makes it (of all but its place and checksum), with checksums that fit, and says that all of it is published:
-   * what a wrong writer would do.
+   * Writes the lines of the last segment anew as a faulty writer would: each as `change` makes it
+   * (without its place and checksum), with checksums that fit, and publishes all of it.
    */
   async forge(change: (line: Record<string, unknown>, index: number) => object | string): Promise<void> {
     const { disk } = this.ports;

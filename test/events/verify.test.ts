@@ -1,4 +1,5 @@
-// `verify`: every kind of damage is reported with its file, line and byte; what is harmless is told apart; repairing moves aside and never deletes.
+// `verify`: every kind of damage is reported with its file, line and byte, and harmless leftovers
+// are not damage. A repair moves files aside, and deletes none.
 import { describe, expect, test } from "vitest";
 import type { LogMode } from "../../src/events/model/event-store.ts";
 import { encodeHeader, readHeader } from "../../src/events/log/format/segment.ts";
@@ -24,7 +25,7 @@ describe.each(modes)("a sound log, mode %s,", (mode) => {
     expect(await log.verify()).toEqual({ ok: true, checked: 8, problems: [] });
   });
 
-  test("has none while others append, and an empty one has none either", async () => {
+  test("has no problem during appends, and neither has an empty one", async () => {
     const log = await DamagedLog.make(mode);
     const store = await log.open();
     expect(await log.verify()).toEqual({ ok: true, checked: 0, problems: [] });
@@ -40,7 +41,7 @@ describe.each(modes)("a sound log, mode %s,", (mode) => {
     expect(await store.verify()).toEqual({ ok: true, checked: await store.head(), problems: [] });
   });
 
-  test("tells how far it has come, in bytes, and stops when it is told to", async () => {
+  test("is verified with progress in bytes, and stops at the signal", async () => {
     const log = await DamagedLog.makeSample(mode);
     const seen: [number, number][] = [];
     await log.verify({ onProgress: (done, total) => seen.push([done, total]) });
@@ -62,7 +63,7 @@ describe.each(modes)("a sound log, mode %s,", (mode) => {
 });
 
 describe.each(modes)("every byte of a small log, mode %s, altered by itself,", (mode) => {
-  test("is reported, or changes nothing that anybody reads", { timeout: 300_000 }, async () => {
+  test("is reported, or changes nothing that a reader gets", { timeout: 300_000 }, async () => {
     const log = await DamagedLog.makeTiny(mode);
     const events = await log.events();
     const files = ["log.json", "gate.json", ...(await log.files("segments"))];
@@ -89,7 +90,7 @@ describe.each(modes)("every byte of a small log, mode %s, altered by itself,", (
         await log.poke(file, at, byte);
       }
     }
-    // What fills up the head; records of tenures that are over.
+    // Padding of the head; records of tenures that are over.
     expect(harmless).toBeGreaterThan(mode === "local" ? 300 : 1000);
     expect(await log.verify()).toMatchObject({ ok: true, problems: [] });
   });
@@ -108,7 +109,7 @@ describe.each(modes)("every byte of a small log, mode %s, altered by itself,", (
       for (const problem of problems) expect(problem).toMatchObject({ severity: "leftover", path: pathOf(name) });
       await log.poke(name, at, bytes[at] ?? 0);
     }
-    // Not those that fill up the header.
+    // Without the padding of the header.
     expect(reported).toBeGreaterThan(bytes.length / 97 / 2);
     expect(await log.events()).toBe(events);
   });
@@ -161,7 +162,7 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
     expect(problems.at(-1)).toMatchObject({ severity: "note", path: pathOf(segment(1)) });
   });
 
-  test("the last segment missing, also after a restart, when nothing else tells that it was there", async () => {
+  test("the last segment missing, also after a restart", async () => {
     const log = await DamagedLog.makeSample();
     const [last = ""] = (await log.files("segments")).slice(-1);
     await log.remove(last);
@@ -172,7 +173,7 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
     ]);
   });
 
-  test("all segments gone, and the head: the indexes tell that there was something", async () => {
+  test("all segments and the head gone: the indexes show that there were segments", async () => {
     const log = await DamagedLog.makeSample();
     for (const name of await log.files("segments")) await log.remove(name);
     await log.remove("head");
@@ -229,7 +230,7 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
       path: pathOf(segment(1)),
       line: 1,
       byte: 0,
-      what: "This segment is of another log, another.",
+      what: "This segment belongs to another log, another.",
     });
   });
 
@@ -243,7 +244,7 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
     const circle = encodeHeader({ ...header, after: { ...header.after, segment: 3 } }).bytes;
     await log.write(segment(2), bytes);
     await log.write(segment(3), Buffer.concat([circle, rest]));
-    expect((await log.problems())[0]?.what).toContain("goes on after segment 3");
+    expect((await log.problems())[0]?.what).toContain("follows segment 3");
     await log.write(segment(3), Buffer.concat([newer(Buffer.from(circle).toString()), rest]));
     expect((await log.problems())[0]).toMatchObject({
       severity: "damage",
@@ -296,18 +297,18 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
     expect(await log.files("tenures")).toEqual(before);
   });
 
-  test("a tip that is beyond all sense", async () => {
+  test("a tip with a segment number that is too high", async () => {
     const log = await DamagedLog.makeSample();
     await log.publishAgain({ segment: 2 ** 50 });
-    expect((await log.problems())[0]?.what).toContain("cannot be");
+    expect((await log.problems())[0]?.what).toContain("too high");
   });
 
-  test("more of it than anybody can read: it is counted", async () => {
+  test("more than 1,000 problems: the rest is counted", async () => {
     const log = await DamagedLog.make();
     const store = await log.open({ segmentBytesMax: 10_000_000 });
     await Promise.all(Array.from({ length: 1500 }, (_, data) => store.append({ type: "A", data })));
     const bytes = await log.read(segment(1));
-    // All seeds get lost, so each line fails against the one before.
+    // No checksum fits the line before.
     await log.write(segment(1), bytes.toString().replaceAll('"data"', '"dato"'));
     const { problems } = await log.verify();
     expect(problems.length).toBeLessThan(1010);
@@ -315,25 +316,25 @@ describe("damage names file, line and byte, and how far the log is good:", () =>
   });
 });
 
-describe("what was written by a wrong hand, with checksums that fit, is found:", () => {
+describe("a malformed line whose checksum fits is found:", () => {
   const planted: Readonly<
     Record<string, readonly [change: (line: Record<string, unknown>) => object | string, what: RegExp]>
   > = {
     "a condition that must have been refused": [
       (line) => ({ ...line, condition: { if: [{ types: ["Registered"], tags: ["user:ada"] }] } }),
-      /condition of this append forbids what is at position 1:/,
+      /condition of this append forbids the event at position 1:/,
     ],
     "a condition that forbids any event since": [
       (line) => ({ ...line, condition: { if: [{ types: [], tags: [] }], after: 2 } }),
-      /forbids what is at position 3 after position 2/,
+      /forbids the event at position 3 after position 2/,
     ],
     "a condition that forbids a tag that was added later, and before it": [
       (line) => ({ ...line, condition: { if: [{ types: ["Sold"], tags: ["late"] }] } }),
-      /forbids what is at position 4:/,
+      /forbids the event at position 4:/,
     ],
     "an id that was given before": [
       (line) => ({ ...line, events: [{ type: "Sold", tags: [], id: "id-bob", given: true }] }),
-      /has the id "id-bob", as has the one at position 2/,
+      /positions 2 and \d have the same id, "id-bob"/,
     ],
     "tags for an event that is not there": [
       (line) => ({ ...line, retag: { positions: [99], tags: ["x"] } }),
@@ -366,7 +367,7 @@ describe("what was written by a wrong hand, with checksums that fit, is found:",
     "no JSON": [() => '{"first":8,"payload":[', /it has no payload|it is not JSON/],
     "something behind the payload, which only some readers see": [
       () => '{"first":8,"time":"2026-01-01","events":[],"payload":[],"events":[{}]',
-      /something stands behind its payload/,
+      /more than a checksum behind its payload/,
     ],
     "a payload inside of an event, where an index cuts": [
       () => '{"first":8,"time":"2026-01-01","events":[{"type":"A","payload":[1]}],"payload":[{}]',
@@ -387,7 +388,7 @@ describe("what was written by a wrong hand, with checksums that fit, is found:",
     expect(await log.verify()).toEqual({ ok: true, checked: 8, problems: [] });
   });
 
-  test("not a condition that held when it was judged, though tags that came later would break it now", async () => {
+  test("but not a condition that held at its append, although tags that came later would break it now", async () => {
     const log = await DamagedLog.make();
     const store = await log.open();
     await store.append({ type: "A", data: 1 });
@@ -401,8 +402,8 @@ describe("what was written by a wrong hand, with checksums that fit, is found:",
   });
 });
 
-describe("what crashes leave behind is no damage:", () => {
-  test("a segment that nothing leads to; repairing moves it aside, and nothing else", async () => {
+describe("a leftover of a crash is no damage:", () => {
+  test("a segment that no other leads to; a repair moves it aside, and nothing else", async () => {
     const log = await DamagedLog.makeSample("share");
     // A writer that was named and died: the next one begins behind it.
     const [last = ""] = (await log.files("segments")).slice(-1);
@@ -441,7 +442,7 @@ describe("what crashes leave behind is no damage:", () => {
     expect(await log.files("segments")).toEqual(files);
   });
 
-  test("bytes beyond the published length are noted, where they are", async () => {
+  test("bytes beyond the published length are noted, with their place", async () => {
     const log = await DamagedLog.makeSample();
     const bytes = await log.read(segment(1));
     await log.write(segment(1), Buffer.concat([bytes, Buffer.from('{"first":')]));
@@ -459,7 +460,7 @@ describe("what crashes leave behind is no damage:", () => {
     expect((await log.read(segment(1))).length).toBe(bytes.length + 9);
   });
 
-  test("a torn head: all that is valid counts, as after a power cut", async () => {
+  test("a torn head: all valid lines count, as after a power cut", async () => {
     const log = await DamagedLog.makeSample();
     const events = await log.events();
     await log.poke("head", 20, 0);
@@ -487,7 +488,7 @@ describe("what crashes leave behind is no damage:", () => {
     });
   });
 
-  test("an index of another log, or of other segments, is moved aside by repairing", async () => {
+  test("an index of another log, or of other segments, is moved aside by a repair", async () => {
     const log = await DamagedLog.makeSample();
     const other = await DamagedLog.makeSample();
     const [name = ""] = await log.files("index");
@@ -520,7 +521,7 @@ describe("what crashes leave behind is no damage:", () => {
 
 /** Names a writer, makes its segment, and dies. */
 async function abandonTenure(log: DamagedLog): Promise<void> {
-  const { OpenedLog } = await import("../../src/events/opened-log.ts");
+  const { OpenedLog } = await import("../../src/events/open/opened-log.ts");
   const { plainCodec } = await import("../../src/events/model/codec.ts");
   const opened = await OpenedLog.open(log.ports, directory, plainCodec, { segmentBytesMax: 1 });
   const hold = await opened.lock.acquire();
@@ -529,7 +530,7 @@ async function abandonTenure(log: DamagedLog): Promise<void> {
   await opened.close();
 }
 
-/** What the head says is then of another boot. */
+/** After this the head is of another boot. */
 async function restart(log: DamagedLog): Promise<void> {
   const { HeadFile } = await import("../../src/events/log/publish/head-file.ts");
   const file = new HeadFile(log.ports.disk, `${directory}/head`);

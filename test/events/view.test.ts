@@ -1,16 +1,17 @@
-// What a process knows of the log after its disk has failed once: no line is missing, none is there twice.
+// What a process knows of the log after its disk has failed once: no line is missing, none is there
+// twice.
 import { tmpdir } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
 import { plainCodec } from "../../src/events/model/codec.ts";
 import { LogEventStore } from "../../src/events/log-store.ts";
-import { OpenedLog } from "../../src/events/opened-log.ts";
+import { OpenedLog } from "../../src/events/open/opened-log.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 
-/** Ports on which the reads of segments fail, after so many that do not, while it is told to. */
+/** Ports with reads of segments that fail after so many, while a flag is set. */
 class FailingReads {
   readonly ports: Ports;
   /** Undefined: none fails. */
@@ -45,7 +46,7 @@ async function makeWorld(options: { readonly segmentBytesMax?: number } = {}) {
   return { failing, log, store };
 }
 
-it("goes on where it was when a read fails in the middle", async () => {
+it("a view goes on where it was when a read fails in the middle", async () => {
   const { failing, log, store } = await makeWorld();
   const data = "x".repeat(1000);
   for (let n = 0; n < 10; n++)
@@ -59,7 +60,7 @@ it("goes on where it was when a read fails in the middle", async () => {
   expect(["sale:0:0", "sale:5:50", "sale:9:99", "never"].map(isClear)).toEqual([false, false, false, true]);
 });
 
-it("knows the tags that were added in sealed segments, though the first look at them failed", async () => {
+it("a view knows the tags added in sealed segments, though its first read of them failed", async () => {
   const { failing, log, store } = await makeWorld({ segmentBytesMax: 1 });
   await store.append({ type: "Sold", data: null, tags: ["sale:1"] });
   await store.addTags([1], ["refunded"]);

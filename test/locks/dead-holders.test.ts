@@ -1,4 +1,4 @@
-// Recovery from holders that died or stand still: it takes as long for many of them as for one.
+// Recovery from holders that died or stand still: many of them take as long as one.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
@@ -6,7 +6,7 @@ import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { startChild, type Child } from "../durable/child.ts";
 import { keep } from "./keep.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 const locksModule = new URL("../../dist/locks/index.js", import.meta.url).href;
 const untilDead = { mode: "tree", timeoutMs: 120_000 } as const;
@@ -62,14 +62,14 @@ describe("a waiter for a tree", () => {
     await child.end("SIGKILL");
     looks = 0;
     let hold: PathHold | undefined;
-    // Its own request, and one that drops the fifty.
+    // One append for its own request, and one that drops the fifty.
     expect(await appendsDuring(locks, async () => (hold = await locks.acquire("a", untilDead)))).toBe(2);
-    // One that finds the process dead, and one at all others in the way, of which there are none.
+    // One look finds the process dead, and one is at all other blockers, of which there are none.
     expect(looks).toBeLessThanOrEqual(2);
     await hold?.release();
   });
 
-  it("needs no longer for five killed processes than for one", async () => {
+  it("drops five killed processes as fast as one", async () => {
     const locks = await world.open();
     const children = ["v", "w", "x", "y", "z"].map((name) => startHolder(world.root, { name }));
     for (const child of children) expect(await child.hear()).toBe("held");
@@ -98,7 +98,7 @@ describe("a waiter for a tree", () => {
     expect(fiveMs! / oneMs!).toBeLessThan(2.5);
   });
 
-  it("looks at the heartbeat of the last one in its way, and seldom at those of the others", async () => {
+  it("looks often at the heartbeat of its last blocker, and seldom at those of the others", async () => {
     for (const name of ["v", "w", "x", "y", "z"]) await keep((await world.open()).acquire(`a/${name}`));
     const seen = new Map<string, number>();
     const locks = await world.open({

@@ -1,15 +1,16 @@
-// A downgrade or upgrade whose answer is lost: the hold never says that it is wider than the list says.
+// A downgrade or upgrade whose answer is lost: a hold never says that it is wider than the table
+// says.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;
 let b: TablePathLocks;
-/** So many of the looks of `a` that would tell that its slot counts fail. */
+/** How many of the looks of `a` fail that would tell that its slot counts. */
 let failures: number;
 /** Whether `a` cannot make any file. */
 let isFull: boolean;
@@ -37,7 +38,7 @@ afterEach(() => world.end());
 const listedModes = async (): Promise<string[]> =>
   (await b.table.read()).state.requests.flatMap(({ claims }) => claims.map(({ mode }) => mode));
 
-/** Fails as if the answer to an append were lost, before or after that was made. */
+/** Fails as if the answer to an append were lost, before or after the append was made. */
 function loseAnswers(locks: TablePathLocks, { isMade, times }: { readonly isMade: boolean; readonly times: number }) {
   const { table } = locks;
   const append = table.append.bind(table);
@@ -49,7 +50,7 @@ function loseAnswers(locks: TablePathLocks, { isMade, times }: { readonly isMade
   };
 }
 
-it("a downgrade whose answer is lost is found out", async () => {
+it("a downgrade whose answer is lost asks the table again, and succeeds", async () => {
   const hold = await a.acquire("a", { mode: "tree" });
   failures = 1;
   await hold.downgrade("exact");
@@ -62,7 +63,7 @@ it("a downgrade whose answer is lost is found out", async () => {
 });
 
 for (const isMade of [true, false])
-  it(`a downgrade that cannot be found out leaves the hold narrow (it was ${isMade ? "" : "not "}made)`, async () => {
+  it(`a downgrade of unknown outcome leaves the hold narrow (it was ${isMade ? "" : "not "}made)`, async () => {
     const hold = await a.acquire("a", { mode: "tree" });
     const below = await a.acquire("a/b", { within: hold });
     loseAnswers(a, { isMade, times: 2 });
@@ -70,7 +71,7 @@ for (const isMade of [true, false])
     expect(hold.requests).toMatchObject([{ path: "a", mode: "exact" }]);
     expect(below.signal.aborted).toBe(true);
     expect(await listedModes()).toEqual([isMade ? "exact" : "tree"]);
-    // The watch makes the list say the same.
+    // The monitor corrects the table.
     const other = await b.acquire("a/b", { timeoutMs: 20_000 });
     await hold.assertHeld();
     await other.release();
@@ -78,7 +79,7 @@ for (const isMade of [true, false])
   });
 
 for (const isMade of [true, false])
-  it(`an upgrade whose answer is lost leaves the hold and the list narrow (it was ${isMade ? "" : "not "}made)`, async () => {
+  it(`an upgrade of unknown outcome leaves the hold and the table narrow (it was ${isMade ? "" : "not "}made)`, async () => {
     const hold = await a.acquire("a");
     loseAnswers(a, { isMade, times: 1 });
     await expect(hold.upgrade("tree")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
@@ -90,7 +91,7 @@ for (const isMade of [true, false])
     await hold.release();
   });
 
-it("a downgrade that certainly was not made changes nothing", async () => {
+it("a downgrade that surely was not appended changes nothing", async () => {
   const hold = await a.acquire("a", { mode: "tree" });
   isFull = true;
   await expect(hold.downgrade("exact")).rejects.toMatchObject({ code: "DISK_FULL" });
@@ -100,7 +101,7 @@ it("a downgrade that certainly was not made changes nothing", async () => {
   await hold.release();
 });
 
-it("a hold that the list says is narrower is lost, to whoever asks first", async () => {
+it("a hold that the table has with narrower claims is lost, and the first check says so", async () => {
   for (const ask of ["assertHeld", "refresh", "the watch"] as const) {
     const hold = await a.acquire("a", { mode: "tree" });
     await b.table.append(({ requests, redos }, { change }) => ({
@@ -114,7 +115,7 @@ it("a hold that the list says is narrower is lost, to whoever asks first", async
   }
 });
 
-it("an upgrade and a downgrade that are asked for at once happen one after the other", async () => {
+it("an upgrade and a downgrade that are called at once run one after the other", async () => {
   for (let round = 0; round < 10; round++) {
     const hold = await a.acquire("a", { mode: "tree" });
     await Promise.all([hold.downgrade("exact"), hold.upgrade("tree").catch(() => undefined)]);

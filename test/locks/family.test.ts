@@ -1,11 +1,11 @@
-// The holds within one hold: they exclude each other as any two holds do, whatever part of them the outer hold covers, and
-// no fence among them falls.
+// The holds within one hold: they exclude each other like any two holds, covered by the outer hold
+// or not, and no fence among them falls.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path/path-locks.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;
@@ -51,7 +51,7 @@ describe("two holds within one exclude each other", () => {
       }
     });
 
-  it("also a child of a child and another child of the outer one", async () => {
+  it("also a child of one child and another child", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const [left, right] = [await a.acquire("a/l", { within: outer }), await a.acquire("a/r", { within: outer })];
     await expect(a.acquire("a/r", { within: left })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
@@ -63,7 +63,7 @@ describe("two holds within one exclude each other", () => {
     await outer.release();
   });
 
-  it("but a hold never excludes what is within it", async () => {
+  it("but a hold never excludes the holds within it", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const child = await a.acquireAll(["a/b", "z"], { within: outer });
     const wider = await a.acquire("z", { mode: "tree", within: child });
@@ -72,7 +72,7 @@ describe("two holds within one exclude each other", () => {
     await outer.release();
   });
 
-  it("also when one of them is widened", async () => {
+  it("also when one of them is upgraded", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const wide = await a.acquireAll(["a/b", "z"], { within: outer });
     const below = await a.acquire("a/b/c", { within: outer });
@@ -92,7 +92,7 @@ describe("two holds within one exclude each other", () => {
     await outer.release();
   });
 
-  it("also when one of them was widened while another waited for a third", async () => {
+  it("also when one of them was upgraded while another waited for a third", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const third = await a.acquire("a/b/c", { within: outer });
     const wide = await a.acquireAll(["a/b", "z"], { within: outer });
@@ -110,7 +110,7 @@ describe("two holds within one exclude each other", () => {
 });
 
 describe("the fence of a hold never falls below that of a hold within it, where they share a path", () => {
-  it("when the inner one is wider", async () => {
+  it("when the inner hold reaches beyond the outer one", async () => {
     const outer = await a.acquire("a");
     const inner = await a.acquire("a", { mode: "tree", within: outer });
     const { fence } = inner;
@@ -124,7 +124,7 @@ describe("the fence of a hold never falls below that of a hold within it, where 
     expect((await b.acquire("a")).fence).toBeGreaterThan(received.fence);
   });
 
-  it("when the inner one is widened, and through what is between them", async () => {
+  it("when the inner hold is upgraded, and through the holds between them", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const middle = await a.acquireAll(["a/b", "y"], { within: outer });
     const inner = await a.acquireAll(["y", "z"], { within: middle });
@@ -135,7 +135,7 @@ describe("the fence of a hold never falls below that of a hold within it, where 
     await outer.release();
   });
 
-  it("and stays as it is for one that shares none with it", async () => {
+  it("and an outer hold that shares no path keeps its fence", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const { fence } = outer;
     const waiting = b.acquire("a/q", { timeoutMs: 20_000 });
@@ -147,7 +147,7 @@ describe("the fence of a hold never falls below that of a hold within it, where 
     await (await waiting).release();
   });
 
-  it("nor does that of a waiter: an inner hold that would overtake it is refused", async () => {
+  it("nor does that of a waiting request: an inner hold that would overtake it is refused", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const other = await a.acquire("y", { within: outer });
     const waiting = b.acquire("a/q", { timeoutMs: 20_000 });
@@ -172,7 +172,7 @@ describe("the fence of a hold never falls below that of a hold within it, where 
     expect((await waiting).fence).toBeGreaterThan(fence);
   });
 
-  it("also not when an inner one is widened while another process waits for the outer one", async () => {
+  it("also when an inner hold is upgraded while another process waits for the outer one", async () => {
     const outer = await a.acquire("a/b/c");
     const inner = await a.acquire("a", { within: outer });
     const waiting = b.acquire("a/b/c", { shared: true, timeoutMs: 20_000 });

@@ -1,4 +1,5 @@
-// A hold that nobody keeps is released when it is collected, as it should be. A test that only wants it to stand keeps it here.
+// Keeps holds from being collected as garbage, which would release them: for tests that only want a
+// hold to stand.
 const kept: unknown[] = [];
 
 export async function keep<T>(acquiring: Promise<T>): Promise<T> {

@@ -1,11 +1,11 @@
-// What is left behind in the directories of the lock table, who removes it, and what nobody may remove.
+// What processes leave in the directories of the lock table: what is removed, and what must stay.
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {
@@ -15,14 +15,17 @@ afterEach(() => world.end());
 
 const at = (...names: string[]): string => join(world.root, ...names);
 
-/** As another process does that takes it for dead, and comes no further. */
+/** What a process does that takes it for dead and is killed then. */
 async function declareDead({ table }: TablePathLocks): Promise<void> {
   const { layout } = table.ground;
-  const { holder } = await table.ground.life();
+  const { holder } = await table.ground.session();
   await rename(layout.record(holder.id), layout.deathRecord(holder.id));
 }
 
-/** Opens the locks; `meanwhile` happens when it has judged everybody, and before it looks for what the dead have left. */
+/**
+ * Opens the locks. `meanwhile` happens after all holders were judged, and before leftovers are
+ * looked for.
+ */
 async function openWhile(meanwhile: () => Promise<void>): Promise<TablePathLocks> {
   let isFirst = true;
   const list = async (path: string, really: () => Promise<string[]>): Promise<string[]> => {
@@ -35,8 +38,8 @@ async function openWhile(meanwhile: () => Promise<void>): Promise<TablePathLocks
   return await world.open({ tamper: withDisk((disk) => ({ list: (path) => list(path, () => disk.list(path)) })) });
 }
 
-describe("what was staged by somebody who is declared dead while others look around", () => {
-  it("stays if it is committed, until it is done", async () => {
+describe("what a holder staged that is declared dead during a sweep", () => {
+  it("stays when it is committed, until it is done", async () => {
     writeFileSync(at("f"), "old");
     let onCommitted = (): void => undefined;
     const committed = new Promise<void>((resolve) => (onCommitted = resolve));
@@ -93,7 +96,7 @@ it("a transfer that lapsed leaves nothing", async () => {
   expect(await readdir(at(".holdfast/holds"))).toEqual([]);
 });
 
-it("an offer that is over leaves no file for ever, though all who had to do with it closed in good order", async () => {
+it("the file of an offer that is over is removed by the next opening, though all processes closed in good order", async () => {
   const giver = await world.open({ isClosedByItself: true });
   const taker = await world.open({
     isClosedByItself: true,
@@ -112,7 +115,7 @@ it("an offer that is over leaves no file for ever, though all who had to do with
   expect(await readdir(at(".holdfast/holds"))).toEqual([]);
 });
 
-it("an offer that stands keeps its file, whoever opens the locks, and another offer has another one", async () => {
+it("an offer that stands keeps its file when others open the locks, and another offer has another file", async () => {
   const giver = await world.open();
   const first = await (await giver.acquire("x")).transfer();
   const [file] = (await readdir(at(".holdfast/holds"))).filter((name) => name.endsWith(".transfer"));
@@ -127,7 +130,7 @@ it("an offer that stands keeps its file, whoever opens the locks, and another of
   expect(await readdir(at(".holdfast/holds"))).toEqual([]);
 });
 
-it("what was removed is deleted by the next process that opens the locks, if its remover died before it came to that", async () => {
+it("the trash of a remover that died is emptied by the next process that opens the locks", async () => {
   await mkdir(at(".holdfast/trash/of-the-dead/inside"), { recursive: true });
   writeFileSync(at(".holdfast/trash/of-the-dead/inside/f"), "");
   writeFileSync(at(".holdfast/trash/another"), "");

@@ -1,8 +1,9 @@
-// Keys of paths with symbolic links in them that lead to nothing: whoever writes to such a link makes what it leads to.
+// Keys of paths with symbolic links that lead to nothing: writing to such a link creates its
+// target.
 import { mkdir, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 beforeEach(async () => {

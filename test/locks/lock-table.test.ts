@@ -1,14 +1,15 @@
-// The lock table: several tasks of one process at the same time, disks that fail, and records that somebody has made up.
+// The lock table: several tasks of one process at the same time, disks that fail, and forged
+// records.
 import { existsSync, readdirSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { slotKind } from "../../src/durable/chain/epoch.ts";
 import { encodeRecord } from "../../src/format/record.ts";
-import { tableKind, type LockRequestRecord } from "../../src/locks/table/request.ts";
+import { tableKind, type TableRequest } from "../../src/locks/table/request.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { nfs } from "../durable/world.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { nfs } from "../sites/world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 import { keep } from "./keep.ts";
 
 let world: LocksWorld;
@@ -17,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.end());
 
-it("drops what one task has condemned, though another task's append came in between", async () => {
+it("a request that one task condemned is dropped, though an append of another task came in between", async () => {
   const hook: { before?: (call: number) => Promise<void> } = {};
   let calls = 0;
   const tamper = withDisk((disk) => ({
@@ -31,7 +32,8 @@ it("drops what one task has condemned, though another task's append came in betw
   const { requests } = (await table.read()).state;
   const secondBegun = signalled();
   const firstDone = signalled();
-  // The first append wins the number that both try for, and is over before the second one hears that it has lost.
+  // The first append wins the number that both try for, and is over before the second one hears
+  // that it has lost.
   hook.before = async (call) => {
     if (call === 1) await secondBegun.promise;
     if (call !== 2) return;
@@ -45,13 +47,14 @@ it("drops what one task has condemned, though another task's append came in betw
   await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
 });
 
-// One that had been taken for dead while it slept took every hold for released, and its next append dropped those of the living.
-it("drops nobody who holds when its own directory was swept, and goes on with another life", async () => {
+// A process that had been taken for dead while it slept took every hold for released. Its next
+// append dropped live requests.
+it("a process whose temp directory was swept drops no live holder, and goes on with another session", async () => {
   const tamper = withDisk(() => ({ volume: nfs }));
   const [holder, sleeper] = [await world.open({ tamper }), await world.open({ tamper })];
   const hold = await holder.acquire("x");
   const { ground } = sleeper.table;
-  const life = await ground.life();
+  const life = await ground.session();
   await rename(ground.layout.record(life.holder.id), ground.layout.deathRecord(life.holder.id));
   await rm(life.temp, { recursive: true });
   await expect(sleeper.tryAcquire("x")).rejects.toMatchObject({ code: "LOCK_LOST" });
@@ -61,7 +64,7 @@ it("drops nobody who holds when its own directory was swept, and goes on with an
   await hold.assertHeld();
 });
 
-it("gives a lock that was won, though tidying up after it fails", async () => {
+it("a lock that was won is given out, though tidying up after it fails", async () => {
   let fails = false;
   const tamper = withDisk((disk) => ({
     canOpen: async (path) => {
@@ -78,7 +81,10 @@ it("gives a lock that was won, though tidying up after it fails", async () => {
   await (await other.acquire("x")).release();
 });
 
-/** Ports of a process for which, once it is `armed`, the next slot is linked and nothing is answered until it is over. */
+/**
+ * Ports of a process for which, once it is `armed`, the next slot is linked and nothing is answered
+ * until it is over.
+ */
 function outage() {
   const state: { now: "quiet" | "armed" | "out" } = { now: "quiet" };
   const orFail = <T>(operation: string, path: string, action: () => Promise<T>): Promise<T> =>
@@ -95,19 +101,19 @@ function outage() {
   return { state, tamper };
 }
 
-it("ends a request of which nobody was told whether it was made", async () => {
+it("a request of unknown outcome is dropped by its maker", async () => {
   const { state, tamper } = outage();
   const [other, locks] = [await world.open(), await world.open({ tamper })];
   state.now = "armed";
   await expect(locks.acquire("x")).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
   state.now = "quiet";
   expect((await other.table.read()).state.requests).toHaveLength(1);
-  // Without another call of the one who was not told.
+  // Without another call of the process that was not told.
   await (await other.acquire("x", { timeoutMs: 10_000 })).release();
   await (await locks.acquire("x")).release();
 });
 
-it("still owes what came to be owed while an older append was cleaning up", async () => {
+it("a request that becomes unwanted while an older append cleans up is still dropped", async () => {
   const { state, tamper } = outage();
   const begun = signalled();
   const goOn = signalled();
@@ -142,7 +148,7 @@ it("still owes what came to be owed while an older append was cleaning up", asyn
   await (await third.acquire("x", { timeoutMs: 10_000 })).release();
 });
 
-it("has room again when what filled it is over, though nobody has looked at it since", async () => {
+it("a full table has room again when requests are over, though no process has looked at them since", async () => {
   const [a, b] = [await world.open(), await world.open()];
   const long = `${"x".repeat(250)}/`.repeat(14);
   const many = (prefix: string) => Array.from({ length: 320 }, (_, index) => `${prefix}/${long}${index}`);
@@ -153,7 +159,7 @@ it("has room again when what filled it is over, though nobody has looked at it s
   await (await b.acquireAll(many("4"))).release();
 });
 
-it("is corrupt, and nothing is removed, when a request in it leads out of its directory", async () => {
+it("a table with a request that leads out of its directory is corrupt, and nothing is removed", async () => {
   await writeFile(join(world.root, "precious"), "");
   const locks = await world.open();
   await (await locks.acquire("a")).release();
@@ -162,7 +168,7 @@ it("is corrupt, and nothing is removed, when a request in it leads out of its di
   const table = join(world.root, ".holdfast/table");
   const [epoch = ""] = readdirSync(table).filter((name) => name.includes("-"));
   const [first = ""] = readdirSync(join(table, epoch)).filter((name) => /^\d+$/.test(name));
-  const request = state.requests[0] as LockRequestRecord;
+  const request = state.requests[0] as TableRequest;
   for (const [index, hostile] of [
     { ...request, id: "../../precious" },
     { ...request, id: `${request.holder}.x/../../../precious` },

@@ -1,4 +1,5 @@
-// Holds within holds: what is committed under an inner one counts as under the outer one, and none outlives what it is within.
+// Holds within holds: a commit under an inner hold counts as one under the outer hold, and no hold
+// outlives its outer one.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,14 +9,14 @@ import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { RedoDraft } from "../../src/locks/redo/draft.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { nextTurn, until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;
 let b: TablePathLocks;
-/** Whether what `a` wants to rename to d/f is in use. */
+/** Whether the file that `a` renames to d/f is in use. */
 let isBusy: boolean;
 
 beforeEach(async () => {
@@ -47,7 +48,7 @@ async function newDraft(hold: PathHold, text: string): Promise<RedoDraft> {
 }
 
 describe("what is committed and cannot be completed yet", () => {
-  it("under an inner hold keeps that and the outer one, and is not forgotten", async () => {
+  it("under an inner hold keeps that hold and the outer one locked, and is not forgotten", async () => {
     const outer = await a.acquire("d", { mode: "tree" });
     const inner = await a.acquire("d/f", { within: outer });
     const draft = await newDraft(inner, "new");
@@ -80,7 +81,7 @@ describe("what is committed and cannot be completed yet", () => {
     await outer.release();
   });
 
-  it("keeps a hold as wide as it was, because it would happen under the lock of whoever is let in", async () => {
+  it("keeps its hold from being downgraded, because it would happen under the lock of the next holder", async () => {
     const hold = await a.acquire("d", { mode: "tree" });
     const draft = await newDraft(hold, "new");
     isBusy = true;
@@ -95,7 +96,7 @@ describe("what is committed and cannot be completed yet", () => {
   });
 });
 
-it("what was prepared before a downgrade is refused where the hold does not reach any more", async () => {
+it("a draft prepared before a downgrade is refused where the hold does not reach any more", async () => {
   const hold = await a.acquire("d", { mode: "tree" });
   const draft = await newDraft(hold, "new");
   await hold.downgrade("exact");
@@ -107,7 +108,7 @@ it("what was prepared before a downgrade is refused where the hold does not reac
   await hold.release();
 });
 
-it("what is committed while its hold is downgraded is done by then, or refused", async () => {
+it("a commit during a downgrade is done before it, or refused", async () => {
   for (let round = 0; round < 10; round++) {
     const hold = await a.acquire("d", { mode: "tree" });
     const draft = await newDraft(hold, `new ${round}`);
@@ -127,14 +128,14 @@ it("what is committed while its hold is downgraded is done by then, or refused",
   }
 });
 
-/** What a hold that was told of its end has to show for it. */
+/** What a hold shows that was told of its end. */
 function expectLost(hold: PathHold): void {
   expect(hold.signal.aborted).toBe(true);
   expect(hold.signal.reason).toMatchObject({ code: "LOCK_LOST" });
 }
 
-describe("what is within a hold ends with it", () => {
-  it("and is told so when that is released or transferred", async () => {
+describe("a hold within another ends with that one", () => {
+  it("and its signal aborts when the outer hold is released or transferred", async () => {
     for (const end of ["release", "transfer"] as const) {
       const outer = await a.acquire("d", { mode: "tree" });
       const [part, other] = [await a.acquire("d/f", { within: outer }), await a.acquire("x", { within: outer })];
@@ -149,7 +150,7 @@ describe("what is within a hold ends with it", () => {
     }
   });
 
-  it("also with a request of its own, when that is lost", async () => {
+  it("also with a request of its own, when the outer hold is lost", async () => {
     const idle = await a.acquire("idle", { idleMs: 100 });
     const inner = await a.acquire("y", { within: idle });
     await (await b.acquireAll(["idle", "y"], { timeoutMs: 10_000 })).release();
@@ -161,7 +162,7 @@ describe("what is within a hold ends with it", () => {
     expectLost(left);
   });
 
-  it("also if it was on its way in", async () => {
+  it("also when it was on its way in", async () => {
     for (let turns = 0; turns < 30; turns++) {
       const outer = await a.acquire("d", { mode: "tree" });
       const entering = ["d/f", "x"].map((path) =>
@@ -176,7 +177,7 @@ describe("what is within a hold ends with it", () => {
     }
   });
 
-  it("and nothing more comes into it while it is being transferred", async () => {
+  it("and no hold is admitted within it while it is being transferred", async () => {
     let [goOn, arrive] = [(): void => undefined, (): void => undefined];
     const stop = new Promise<void>((resolve) => (goOn = resolve));
     const arrived = new Promise<void>((resolve) => (arrive = resolve));
@@ -202,7 +203,7 @@ describe("what is within a hold ends with it", () => {
     await (await b.receive(await transfer)).release();
   });
 
-  it("and whoever waits within it is told, and stands in nobody's way", async () => {
+  it("and a caller that waits within it is told, and blocks no other", async () => {
     const reader = await b.acquire("y", { shared: true });
     const outer = await a.acquire("x");
     const waiting = a.acquire("y", { within: outer, timeoutMs: Infinity }).catch((error: unknown) => error);
@@ -222,7 +223,7 @@ describe("what is within a hold ends with it", () => {
   });
 });
 
-it("whoever waited within a hold for what it covers no more gets a lock of its own", async () => {
+it("a caller that waited within a hold for a path that it covers no more gets a request of its own", async () => {
   const outer = await a.acquire("d", { mode: "tree" });
   const first = await a.acquire("d/f", { within: outer });
   const waiting = a.acquire("d/f", { within: outer, timeoutMs: 10_000 });

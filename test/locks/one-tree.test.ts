@@ -1,4 +1,5 @@
-// A ground is of one tree: another one is refused, and what was committed is done in the tree that it was committed for, by whichever process comes.
+// A ground is of one tree: another one is refused, and every process completes a commit in the tree
+// that it was made for.
 import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,9 +10,9 @@ import { LockTable } from "../../src/locks/table/lock-table.ts";
 import { TablePathLocks } from "../../src/locks/path/service.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { World } from "../durable/world.ts";
+import { World } from "../sites/world.ts";
 
-/** Names of work, as those who follow a log have them. */
+/** Names of work, as consumers of a log have them. */
 const keys = {
   clean: (key: string) => key,
   locate: async (key: string) => ({ path: key, key }),
@@ -61,7 +62,7 @@ describe("a ground of path locks", () => {
     expect([await disk.canOpen("/files/report"), await disk.canOpen("/events/report")]).toEqual([false, true]);
   });
 
-  it("has what was committed done in its own tree by those who lock names only", async () => {
+  it("has commits completed in its own tree by processes that lock names only", async () => {
     const world = await afterTheKill();
     const leases = await open(world.ports("bea"));
     const { disk } = world.ports("setup");
@@ -104,7 +105,7 @@ describe("a ground of path locks", () => {
     const lease = await leases.acquire("/consumers/mailer");
     expect((await locks.list()).map(({ path }) => path).sort()).toEqual(["", "/consumers/mailer"]);
     expect(await leases.tryAcquire("/consumers/mailer")).toBeUndefined();
-    // Nor does what breaks the one reach the other.
+    // Nor does a break of the one reach the other.
     expect((await locks.break("")).map(({ path }) => path)).toEqual([""]);
     await lease.assertHeld();
     await whole.release();

@@ -10,7 +10,7 @@ import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { LockRequest } from "../../src/locks/path/path-locks.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { nextTurn, until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 import { keep } from "./keep.ts";
 
 let world: LocksWorld;
@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.end());
 
-/** A request stands in the list behind another. */
+/** A request is in the table behind another. */
 async function somebodyWaits(): Promise<void> {
   while ((await a.list()).flatMap(({ waiting }) => waiting).length === 0) await sleep(5);
 }
@@ -73,7 +73,7 @@ describe("the conflict table", () => {
 });
 
 describe("a hold", () => {
-  it("excludes everybody else until it is released, and fences grow from one to the next", async () => {
+  it("excludes other processes until it is released, and fences grow from one to the next", async () => {
     const first = await a.acquire("x");
     expect(await b.tryAcquire("x")).toBe(undefined);
     await first.release();
@@ -83,7 +83,7 @@ describe("a hold", () => {
     await second.release();
   });
 
-  it("is taken at once or refused at once when nobody wants to wait, and the refusal says who, since when and where", async () => {
+  it("is taken or refused at once by a caller that does not wait, and the refusal names the holder, since when and where", async () => {
     await keep(a.acquire("dir", { mode: "tree", tag: "nightly import" }));
     const error = (await failureOf(b.acquire("dir/file"))) as HoldfastErrorOf<"LOCK_TIMEOUT">;
     expect(error).toMatchObject({ code: "LOCK_TIMEOUT", path: "dir/file", waitedMs: 0 });
@@ -95,7 +95,7 @@ describe("a hold", () => {
     expect(error.message).toContain("nightly import");
   });
 
-  it("takes a batch all or nothing", async () => {
+  it("takes all paths of a batch or none", async () => {
     const other = await b.acquire("y");
     expect(isHoldfastError(await failureOf(a.acquireAll(["x", "y", "z"])), "LOCK_TIMEOUT")).toBe(true);
     for (const path of ["x", "z"]) await (await b.acquire(path)).release();
@@ -162,7 +162,7 @@ describe("a hold", () => {
     await hold.release();
   });
 
-  it("is let go when the work is done, and an error of the work arrives unchanged", async () => {
+  it("is released when the work is done, and an error of the work arrives unchanged", async () => {
     expect(await a.withLock("x", async (hold) => hold.fence)).toBeGreaterThan(0);
     const mine = new Error("mine");
     expect(await failureOf(a.withLock(["x", "y"], () => Promise.reject(mine)))).toBe(mine);
@@ -170,7 +170,7 @@ describe("a hold", () => {
     await a.withLock({ path: "x", mode: "tree" }, async () => expect(await b.tryAcquire("x/y")).toBe(undefined));
   });
 
-  it("that nobody has any more is released with a warning", async () => {
+  it("that the program does not refer to any more is released with a warning", async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage = runInNewContext("gc") as () => void;
     const warned = new Promise<Error>((resolve) => process.once("warning", resolve));
@@ -200,7 +200,7 @@ describe("waiting", () => {
           await held.release();
         }),
       );
-      // In the list before the next one comes.
+      // In the table before the next one comes.
       while ((await a.list()).flatMap(({ waiting }) => waiting).length <= index) await sleep(5);
     }
     await hold.release();
@@ -221,7 +221,7 @@ describe("waiting", () => {
     expect(order).toEqual([0, 1, 2, 3]);
   });
 
-  it("ends after its timeout, and leaves nobody waiting in the list", async () => {
+  it("ends after its timeout, and leaves no waiting request in the table", async () => {
     const hold = await a.acquire("x");
     for (const locks of [a, b]) {
       const begin = performance.now();
@@ -252,7 +252,7 @@ describe("waiting", () => {
     await (await b.acquire("x")).release();
   });
 
-  it("ends with its signal also at the moment when it is in: then it is out again", async () => {
+  it("ends with its signal also at the moment of the grant, which is released then", async () => {
     const reason = new Error("enough");
     for (let turns = 0; turns < 10; turns++) {
       const controller = new AbortController();
@@ -283,7 +283,8 @@ describe("waiting", () => {
     // Time passes: what is measured is what it costs.
     await sleep(2000);
     const { user, system } = process.cpuUsage(before);
-    // A tenth of a core, though the promise is a hundredth: other tests of this file's process and its neighbours run too.
+    // A tenth of a core, though the promise is a hundredth: other tests of this file's process and
+    // its neighbours run too.
     expect((user + system) / 2_000_000).toBeLessThan(0.1);
     await hold.release();
     await (await waiting).release();
@@ -325,7 +326,7 @@ describe("re-entry", () => {
     await (await b.acquire("y")).release();
   });
 
-  it("that could never end is refused: DEADLOCK, for the one who closes the circle", async () => {
+  it("that could never end is refused with DEADLOCK for the caller that closes the cycle", async () => {
     const [x, y] = [await a.acquire("x"), await b.acquire("y")];
     const waiting = a.acquire("y", { within: x, timeoutMs: 20_000 });
     await somebodyWaits();
@@ -336,7 +337,7 @@ describe("re-entry", () => {
     await (await waiting).release();
   });
 
-  it("is refused for a hold that is over, or that somebody else gave out", async () => {
+  it("is refused within a hold that is over, or that other locks gave out", async () => {
     const over = await a.acquire("x");
     await over.release();
     await expect(a.acquire("x/y", { within: over })).rejects.toMatchObject({ code: "LOCK_LOST" });
@@ -368,7 +369,7 @@ describe("changing a hold", () => {
     await exclusive.upgrade("exact");
   });
 
-  it("waits for who is in the way, and gives up after its time", async () => {
+  it("waits for the requests in the way, and gives up after its timeout", async () => {
     const hold = await a.acquire("dir");
     const below = await b.acquire("dir/x");
     await expect(hold.upgrade("tree")).rejects.toMatchObject({ code: "LOCK_TIMEOUT", blockedBy: [{ path: "dir/x" }] });
@@ -392,7 +393,7 @@ describe("changing a hold", () => {
     expect(answers.sort()).toEqual(["DEADLOCK", "upgraded"]);
   });
 
-  it("is refused with DEADLOCK while somebody waits for this very hold", async () => {
+  it("is refused with DEADLOCK while a request waits for this very hold", async () => {
     const hold = await a.acquire("x", { shared: true });
     const waiting = b.acquire("x", { timeoutMs: 20_000 });
     await somebodyWaits();
@@ -415,7 +416,7 @@ describe("a lost hold", () => {
     await (await b.acquire("x")).release();
   });
 
-  it("learns of it without asking", async () => {
+  it("learns of its loss without asking", async () => {
     const hold = await a.acquire("x");
     const lost = new Promise((resolve) => hold.signal.addEventListener("abort", resolve));
     await b.break("x");
@@ -446,7 +447,7 @@ describe("a lost hold", () => {
 });
 
 describe("a transfer", () => {
-  it("passes a hold on without anybody coming between, and only to who has the token", async () => {
+  it("gives a hold to the process with the token, and no other comes in between", async () => {
     const hold = await a.acquire("dir", { mode: "tree", tag: "import" });
     const token = await hold.transfer();
     expect(hold.signal.aborted).toBe(false);
@@ -463,7 +464,7 @@ describe("a transfer", () => {
     await (await a.acquire("dir")).release();
   });
 
-  it("outlives the process that offered it, and lapses when nobody takes it", async () => {
+  it("outlives the process that offered it, and lapses when no process takes it", async () => {
     const early = await (await a.acquire("early")).transfer({ expiresMs: 60_000 });
     const late = await (await a.acquire("late")).transfer({ expiresMs: 200 });
     await a.close();
@@ -475,7 +476,7 @@ describe("a transfer", () => {
     await (await b.acquire("late")).release();
   });
 
-  it("that lapsed blocks nobody, whether or not its taker ever comes", async () => {
+  it("that lapsed blocks no process, whether or not its receiver ever comes", async () => {
     await (await a.acquire("x")).transfer({ expiresMs: 100 });
     // Time passes: until it has lapsed.
     await sleep(150);
@@ -487,7 +488,7 @@ describe("a transfer", () => {
 });
 
 describe("the list", () => {
-  it("shows who holds what, and who waits for it", async () => {
+  it("shows the holder of each path, and the processes that wait for it", async () => {
     const hold = await a.acquireAll(["dir/x", { path: "other", shared: true }], { tag: "t" });
     const waiting = b.acquire("dir", { mode: "tree", timeoutMs: 20_000 });
     let shown = await a.list();
@@ -526,7 +527,7 @@ describe("damage", () => {
     await hold.release();
   });
 
-  it("of the whole ground under a living holder is told to it and to everybody else", async () => {
+  it("of the whole ground under a living holder is told to the holder and to all others", async () => {
     const hold = await a.acquire("x");
     await rm(join(world.root, ".holdfast"), { recursive: true });
     expect(await failureOf(hold.assertHeld())).toMatchObject({

@@ -1,11 +1,12 @@
-// Taking over what was handed over: whatever fails on the way, it is had or it is free, and it is what it was.
+// Receiving a transferred hold: whatever fails on the way, it is held or free, and its locks are
+// what they were.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let giver: TablePathLocks;
@@ -21,7 +22,7 @@ async function openWith(change: (disk: Disk) => Partial<Disk>): Promise<TablePat
   return await world.open({ tamper: (ports) => ({ ...ports, disk: changedDisk(ports.disk, change) }) });
 }
 
-it("what was taken is had, also when its transfer file cannot be removed", async () => {
+it("a received hold is held, also when the file of its offer cannot be removed", async () => {
   const taker = await openWith((real) => ({
     unlink: async (path) => {
       if (path.endsWith(".transfer")) throw diskError("EIO", "unlink", path);
@@ -35,7 +36,7 @@ it("what was taken is had, also when its transfer file cannot be removed", async
 });
 
 for (const failures of [0, 1])
-  it(`what was perhaps taken is given back, though ${failures} tries to do so fail`, async () => {
+  it(`a hold that was perhaps received is given back, though ${failures} tries to do so fail`, async () => {
     const lost = { looks: 0, links: 0 };
     const taker = await openWith((real) => ({
       link: async (from, to) => {
@@ -65,7 +66,7 @@ for (const failures of [0, 1])
     await (await third.acquire("x", { timeoutMs: 10_000 })).release();
   });
 
-it("its fence does not go back, however often it changes hands", async () => {
+it("the fence of a hold does not fall, however often it is transferred", async () => {
   const timeless = await world.open({
     tamper: (ports) => ({ ...ports, clock: { ...ports.clock, monotonicMs: () => 0 } }),
   });
@@ -81,7 +82,7 @@ it("its fence does not go back, however often it changes hands", async () => {
   await again.release();
 });
 
-it("what its owner does with the paths that it is told changes no lock", async () => {
+it("a caller that changes the paths that a hold shows changes no lock", async () => {
   const received = await third.receive(await (await giver.acquire("x")).transfer());
   Object.assign(received.requests[0]!, { path: "elsewhere", shared: true });
   await (await third.acquire("other")).release();
@@ -90,7 +91,7 @@ it("what its owner does with the paths that it is told changes no lock", async (
   await received.release();
 });
 
-it("what is taken while the locks are closed is given back", async () => {
+it("a hold that is received while the locks are being closed is given back", async () => {
   const taker = await world.open();
   const token = await (await giver.acquire("x")).transfer();
   const receiving = taker.receive(token).catch((error: unknown) => error);

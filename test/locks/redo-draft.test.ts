@@ -1,4 +1,5 @@
-// Drafts of redos: what is refused before it could block its paths for ever, what a draft is once it is over, and what the answer to a commit means.
+// Drafts of redos: what is refused before it could block its paths for ever, what a draft is once
+// it is over, and what the answer to a commit means.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readlink, symlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,7 +8,7 @@ import type { PathHold } from "../../src/locks/path/path-hold.ts";
 import type { RedoDraft } from "../../src/locks/redo/draft.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { LocksWorld, withDisk } from "./locks-world.ts";
+import { LocksWorld, withDisk } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let locks: TablePathLocks;
@@ -59,7 +60,7 @@ async function makeDirectory(name: string, ...files: string[]): Promise<void> {
   for (const file of files) writeFileSync(at(name, file), file);
 }
 
-/** Nothing has happened, and nothing is in anybody's way. */
+/** Nothing has happened, and no path is blocked. */
 async function nothingHappened(): Promise<void> {
   expect(staged()).toEqual([]);
   expect((await locks.table.read()).state.redos).toEqual([]);
@@ -172,7 +173,7 @@ describe("a draft", () => {
     expect([text("f"), existsSync(at("keep")), existsSync(at("more"))]).toEqual(["f", true, false]);
   });
 
-  it("has no step that failed, and all the others", async () => {
+  it("omits steps that failed and keeps the rest", async () => {
     const broken = new Error("cannot be read");
     await draft.in("first", filled("first"));
     const half = async (path: string): Promise<void> => {
@@ -226,7 +227,7 @@ describe("a commit that counts", () => {
     expect(text("f")).toBe("f");
   });
 
-  it("is never told as failed, whatever the disk says while it is completed", async () => {
+  it("is never reported as failed, whatever disk error its completion meets", async () => {
     await draft.in("f", filled("f"));
     failing = { call: "rename", end: /\/f$/, errno: "EIO" };
     await expect(draft.commit()).rejects.toMatchObject({
@@ -238,7 +239,7 @@ describe("a commit that counts", () => {
     expect(text("f")).toBe("f");
   });
 
-  it("is told as done only when all of it is, at whichever change a handle was stale", async () => {
+  it("is reported as done only when all of it is, at whichever change a handle was stale", async () => {
     for (const call of ["rename", "rmdir"])
       for (let at = 1; at <= (call === "rename" ? 5 : 3); at++) {
         const names = { file: `file-${call}-${at}`, gone: `gone-${call}-${at}`, from: `from-${call}-${at}` };

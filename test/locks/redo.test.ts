@@ -1,4 +1,5 @@
-// Redo on the real disk: all of it or nothing, whoever completes it, and what is refused before it can do harm.
+// Redo on the real disk: all of it or nothing, whichever process completes it, and what is refused
+// before the commit.
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -8,7 +9,7 @@ import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let locks: TablePathLocks;
@@ -30,7 +31,10 @@ const fill =
     await locks.table.ground.ports.disk.createFile(path, Buffer.from(text), { sync: true });
 const text = async (path: string): Promise<string> => await readFile(at(path), "utf8");
 
-/** Ports of a process that stops at the `count`th call of one kind, and tells: nothing that it asks for afterwards is answered. */
+/**
+ * Ports of a process that stops at the `count`th call of one kind, and tells: nothing that it asks
+ * for afterwards is answered.
+ */
 function stoppingAt(method: "rename" | "rmdir", count: number, onStop: () => void): (ports: Ports) => Ports {
   let calls = 0;
   let isStopped = false;
@@ -54,7 +58,7 @@ function stoppingAt(method: "rename" | "rmdir", count: number, onStop: () => voi
 }
 
 describe("a redo", () => {
-  it("puts, replaces, removes and moves files and directories in one step", async () => {
+  it("puts, replaces, removes and moves files and directories in one commit", async () => {
     await mkdir(at("old/deep"), { recursive: true });
     await writeFile(at("old/deep/f"), "deep");
     await writeFile(at("gone"), "gone");
@@ -150,7 +154,7 @@ describe("a redo", () => {
     await (await other.acquire("dir/f")).release();
   });
 
-  it("whose target's directory was taken away by a foreign program says so, and goes on when it is back", async () => {
+  it("whose target's directory a foreign program removed says so, and goes on when it is back", async () => {
     await mkdir(at("dir"));
     await draft.in("dir/f", fill("f"));
     await rm(at("dir"), { recursive: true });
@@ -164,7 +168,7 @@ describe("a redo", () => {
   });
 });
 
-describe("a committer that comes no further", () => {
+describe("a committer that gets no further", () => {
   async function moveWithExtra(committer: TablePathLocks): Promise<void> {
     const held = await committer.acquireMove("a", "b");
     const { disk } = committer.table.ground.ports;
@@ -174,7 +178,8 @@ describe("a committer that comes no further", () => {
     await move.commit();
   }
 
-  // The renames of this redo: extra in, a out, a in as b, and the mark that it is done; the removals: two steps.
+  // The renames of this redo: extra in, a out, a in as b, and the mark that it is done; the
+  // removals: two steps.
   for (const [method, count] of [
     ["rename", 1],
     ["rename", 2],
@@ -183,7 +188,7 @@ describe("a committer that comes no further", () => {
     ["rmdir", 1],
     ["rmdir", 2],
   ] as const)
-    it(`than ${method} ${count} leaves what the next holder completes`, async () => {
+    it(`than ${method} ${count} leaves a redo that the next holder completes`, async () => {
       await hold.release();
       await mkdir(at("a"));
       await writeFile(at("a/f"), "f");

@@ -1,8 +1,9 @@
-// A semaphore that was won though nobody holds it: its wait was given up in that moment, or the answer was lost. A live process must not keep it.
+// A semaphore that was won without a holder: the wait was cancelled at that moment, or the reply
+// was lost. A live process must not keep it.
 import { describe, expect, it } from "vitest";
 import { diskError } from "../../src/ports/disk-error.ts";
 import type { Disk } from "../../src/ports/disk.ts";
-import { withDisk } from "./locks-world.ts";
+import { withDisk } from "../sites/path-locks.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 interface Trouble {
@@ -35,7 +36,7 @@ async function prepare(planted?: string) {
 }
 
 describe("a semaphore that was won", () => {
-  it("when nobody wanted it any more is let go, also if that fails at first", async () => {
+  it("after its wait was cancelled is released, also if the first release fails", async () => {
     const { world, trouble, ada, bob } = await prepare();
     const waiting = new AbortController();
     const reason = new Error("not wanted any more");
@@ -56,12 +57,12 @@ describe("a semaphore that was won", () => {
   it.each([
     ["a free one", undefined],
     ["a stale one", stale],
-  ])("without an answer (%s) is let go as soon as the disk answers again", async (_, planted) => {
+  ])("without an answer (%s) is released as soon as the disk answers again", async (_, planted) => {
     const { world, trouble, ada, bob } = await prepare(planted);
     trouble.onWon = () => (trouble.fails = new Set(["link", "rename", "read", "unlink"]));
     await expect(ada.tryAcquire()).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
     expect(world.text()).toContain("token=");
-    // It is not known whether it is this process's own, and so nobody else in it may try yet.
+    // The lock may be this process's own, so no other caller in the process may try yet.
     expect(await ada.tryAcquire()).toBe(undefined);
     trouble.onWon = undefined;
     trouble.fails = new Set();

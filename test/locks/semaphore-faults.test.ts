@@ -1,12 +1,13 @@
-// A semaphore whose disk fails, or whose process dies, at each call in turn: errors have a type, and nobody is locked out for good.
+// A semaphore whose disk fails, or whose process dies, at each call in turn: errors have a code,
+// and no process is locked out for good.
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../../src/errors.ts";
 import type { SemaphoreHold } from "../../src/locks/semaphore/hold.ts";
 import { Semaphore } from "../../src/locks/index.ts";
-import { errnos, lostReplies, nfs, type WorldOptions } from "../durable/world.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { errnos, lostReplies, nfs, type WorldOptions } from "../sites/world.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const callsMax = 60;
@@ -54,7 +55,7 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
   const labels = [...errnos, ...lostReplies];
 
   it.each(labels)(
-    "a call that ends with %s while it is taken leaves it held by us, or to be had by others",
+    "a disk call that fails with %s during an acquire leaves the lock held by the caller, or free for another process",
     async (label) => {
       for (let at = 1; at <= callsMax; at++) {
         const world = await prepare(plan);
@@ -83,7 +84,7 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
     },
   );
 
-  it.each(labels)("a call that ends with %s while it is released can be made again", async (label) => {
+  it.each(labels)("a release whose disk call fails with %s can be repeated", async (label) => {
     for (let at = 1; at <= callsMax; at++) {
       const world = await prepare(plan);
       const hold = await world.semaphore("ada", { form: plan.form }).acquire();
@@ -99,7 +100,7 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
     throw new Error(`it makes more than ${callsMax} calls`);
   });
 
-  it("a process that is killed at any call blocks nobody for longer than it takes to notice", async () => {
+  it("a process that is killed at any disk call blocks other processes only until its death is noticed", async () => {
     for (let at = 1; at <= callsMax; at++) {
       const world = await prepare(plan);
       const ada = world.semaphore("ada", { form: plan.form });
@@ -135,11 +136,11 @@ describe.each(Object.entries(cases))("on %s", (_, plan) => {
 });
 
 describe("a release that fails", () => {
-  it.each(["read", "unlink"])("at its %s is told, and done later by itself", async (call) => {
+  it.each(["read", "unlink"])("at its %s rejects, and is completed later in the background", async (call) => {
     const world = await SemaphoreWorld.make({ volume: nfs });
     const hold = await world.semaphore("ada").acquire();
     let told: unknown;
-    // For so long that nobody can wait for it.
+    // Longer than any test waits.
     await world.withFault({ process: "ada", at: `${call} ${lockPath}`, label: "EIO", lasting: true }, async () => {
       told = await hold.release().catch((error: unknown) => error);
       await world.advance(20_000);
@@ -153,7 +154,7 @@ describe("a release that fails", () => {
 });
 
 describe("orphaned temp files", () => {
-  it("are removed by clean when their process is dead, and left to the living", async () => {
+  it("are removed by clean when their process is dead, and stay while it lives", async () => {
     const world = await SemaphoreWorld.make();
     const { disk } = world.ports("setup");
     const [dead, alive] = [`${lockPath}.${"d".repeat(26)}.tmp`, `${lockPath}.${"a".repeat(26)}.tmp`];
@@ -172,7 +173,7 @@ describe("orphaned temp files", () => {
     expect(await cleo.clean()).toBe(false);
   });
 
-  it("without a record that tells go after an hour, and nothing goes that is not named like one", async () => {
+  it("without an owner are removed after an hour, and files with other names stay", async () => {
     const world = await SemaphoreWorld.make();
     const { disk } = world.ports("setup");
     const names = [`${"x".repeat(26)}.tmp`, "backup", "old.tmp", `${"X".repeat(26)}.tmp`];
@@ -187,7 +188,7 @@ describe("orphaned temp files", () => {
     ); // prettier-ignore
   });
 
-  it("that is swept from under a live acquirer costs it nothing but another one", async () => {
+  it("that are swept from under a live process are made again", async () => {
     const world = await SemaphoreWorld.make();
     const ada = world.semaphore("ada");
     const { disk } = world.ports("ada");
@@ -206,7 +207,7 @@ describe("orphaned temp files", () => {
 
 describe("a directory that cannot be used", () => {
   it.skipIf(process.platform === "win32")(
-    "because this user may not write there is NO_PERMISSION, with path and remedy",
+    "because this user may not write there rejects with NO_PERMISSION, path and remedy",
     async () => {
       const directory = makeScratch();
       chmodSync(directory, 0o555);
@@ -222,7 +223,7 @@ describe("a directory that cannot be used", () => {
     },
   );
 
-  it("because the disk is full is DISK_FULL, and nothing is left there", async () => {
+  it("because the disk is full rejects with DISK_FULL and leaves nothing behind", async () => {
     const world = await SemaphoreWorld.make();
     for (const form of ["file", "directory"] as const) {
       await world.withFault({ process: "ada", at: "write", label: "ENOSPC", lasting: true }, async () => {
@@ -238,22 +239,19 @@ describe("a directory that cannot be used", () => {
 });
 
 describe("a lock file", () => {
-  it.skipIf(process.platform === "win32")(
-    "of another user, which cannot be read, is held: nothing can be said about it",
-    async () => {
-      const path = join(makeScratch(), "job.lock");
-      writeFileSync(path, staleLock, { mode: 0o600 });
-      chmodSync(join(path, ".."), 0o777);
-      const semaphore = new Semaphore(path);
-      if (process.geteuid?.() !== 0) return;
-      expect(await asOrdinaryUser(() => semaphore.status())).toEqual({ locked: true, stale: false, mine: false });
-      expect(await asOrdinaryUser(() => semaphore.tryAcquire())).toBe(undefined);
-      expect(existsSync(path)).toBe(true);
-    },
-  );
+  it.skipIf(process.platform === "win32")("of another user that cannot be read counts as held", async () => {
+    const path = join(makeScratch(), "job.lock");
+    writeFileSync(path, staleLock, { mode: 0o600 });
+    chmodSync(join(path, ".."), 0o777);
+    const semaphore = new Semaphore(path);
+    if (process.geteuid?.() !== 0) return;
+    expect(await asOrdinaryUser(() => semaphore.status())).toEqual({ locked: true, stale: false, mine: false });
+    expect(await asOrdinaryUser(() => semaphore.tryAcquire())).toBe(undefined);
+    expect(existsSync(path)).toBe(true);
+  });
 
   it.skipIf(process.platform === "win32" || process.geteuid?.() !== 0)(
-    "of another user in a directory with other things in it is no lock, and no force moves that away",
+    "of another user in a directory with other files is not a lock, and force does not remove it",
     async () => {
       const path = join(makeScratch(), "data");
       mkdirSync(path, { mode: 0o755 });

@@ -1,4 +1,5 @@
-// Shell scripts and this library on one lock file: those that know only the protocol, and those that use the command.
+// Shell scripts and this library on one lock file: those that know only the protocol, and those
+// that use the command.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -6,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { parseLockFile, Semaphore } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const patience = { timeout: 30_000, interval: 10 };
@@ -54,32 +55,29 @@ done
 const addOne = (count: string): void => writeFileSync(count, `${Number(readFileSync(count, "utf8")) + 1}\n`);
 
 describe.skipIf(process.platform === "win32")("a shell script that knows only the protocol", () => {
-  test.each(["acquire_by_noclobber", "acquire_by_link"])(
-    "and this library keep each other out: %s",
-    async (acquire) => {
-      const directory = makeScratch();
-      const [lock, count] = [join(directory, "job.lock"), join(directory, "count")];
-      writeFileSync(count, "0\n");
-      const [shells, rounds] = [3, 25];
-      const scripts = Array.from({ length: shells }, () => startScript(protocol, lock, count, String(rounds), acquire));
-      const semaphore = new Semaphore(lock, { retryMs: 10, fsync: false });
-      let mine = 0;
-      const codes = Promise.all(scripts.map(({ ended }) => ended));
-      let isOver = false;
-      void codes.then(() => (isOver = true));
-      while (!isOver) {
-        await semaphore.withLock(async () => addOne(count));
-        mine++;
-        // Time passes: the scripts look for a free lock now and then only.
-        await new Promise((resolve) => setTimeout(resolve, 2));
-      }
-      expect(await codes).toEqual(Array(shells).fill(0));
-      expect(Number(readFileSync(count, "utf8"))).toBe(shells * rounds + mine);
-      expect(mine).toBeGreaterThan(5);
-    },
-  );
+  test.each(["acquire_by_noclobber", "acquire_by_link"])("and Holdfast exclude each other: %s", async (acquire) => {
+    const directory = makeScratch();
+    const [lock, count] = [join(directory, "job.lock"), join(directory, "count")];
+    writeFileSync(count, "0\n");
+    const [shells, rounds] = [3, 25];
+    const scripts = Array.from({ length: shells }, () => startScript(protocol, lock, count, String(rounds), acquire));
+    const semaphore = new Semaphore(lock, { retryMs: 10, fsync: false });
+    let mine = 0;
+    const codes = Promise.all(scripts.map(({ ended }) => ended));
+    let isOver = false;
+    void codes.then(() => (isOver = true));
+    while (!isOver) {
+      await semaphore.withLock(async () => addOne(count));
+      mine++;
+      // Time passes: the scripts look for a free lock now and then only.
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    expect(await codes).toEqual(Array(shells).fill(0));
+    expect(Number(readFileSync(count, "utf8"))).toBe(shells * rounds + mine);
+    expect(mine).toBeGreaterThan(5);
+  });
 
-  test("finds a lock of this library held, and reads who holds it", async () => {
+  test("finds a lock of Holdfast held, and reads its holder", async () => {
     const directory = makeScratch();
     const lock = join(directory, "job.lock");
     await using hold = await new Semaphore(lock, { mode: 0o644 }).acquire({ tag: "library" });
@@ -138,7 +136,7 @@ describe.skipIf(process.platform === "win32")("a shell script that uses the comm
     expect(existsSync(lock)).toBe(false);
   });
 
-  test("cannot release what another script holds, except by force", async () => {
+  test("cannot release the lock of another script, except by force", async () => {
     const lock = join(makeScratch(), "job.lock");
     const holder = startScript(`holdfast semaphore acquire "$1" && sleep 60; :`, lock);
     await vi.waitFor(() => expect(holder.output()).toContain("is held"), patience);
@@ -152,7 +150,7 @@ describe.skipIf(process.platform === "win32")("a shell script that uses the comm
     expect(existsSync(lock)).toBe(false);
   });
 
-  test("names another process with --pid, through whatever wrapper", async () => {
+  test("names another process with --pid, through any wrapper", async () => {
     const lock = join(makeScratch(), "job.lock");
     const script = startScript(
       `(sh -c '"$@"; exit' sh "$2" "$3" semaphore acquire "$1" --pid $$; exit) && holdfast semaphore release "$1"`,

@@ -1,17 +1,18 @@
-// Holdfast among programs that follow the protocol word for word: in a crowd that counts, and in races for stale locks.
+// Holdfast among programs that follow the protocol word for word: in a crowd that counts, and in
+// races for stale locks.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test, vi } from "vitest";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const compiled = (path: string): string =>
   JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);
 const literal = JSON.stringify(new URL("literal-protocol.mjs", import.meta.url).href);
 
-/** Whose name begins with an h is Holdfast. */
+/** A name that begins with h is a Holdfast process. */
 const member = `
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -28,7 +29,8 @@ async function race(round) {
   // Time passes: all programs begin a round at the same moment.
   await sleep(Math.max(0, startMs + round * everyMs - Date.now()));
   const lock = directory + "/" + round + "/job.lock";
-  // In every other round the others come when Holdfast has begun to write its record: where it once had looked already.
+  // In every second round the other programs start when Holdfast has begun to write its record,
+  // which is after its observation.
   const giveUpMs = Date.now() + everyMs / 2;
   if (!isHoldfast && round % 2 === 1)
     while (Date.now() < giveUpMs && !readdirSync(dirname(lock)).some((each) => each.endsWith(".tmp")));
@@ -57,7 +59,7 @@ async function count() {
 
 if (everyMs === undefined) await count();
 else for (let round = 0; round < rounds; round++) await race(round);
-// Not before all are done: the lock of a process that has ended is anybody's.
+// Not before all are done: the lock of a process that has ended is stale.
 while (!finish.aborted) await sleep(10);
 process.exit(0);
 `;
@@ -90,7 +92,7 @@ async function run(names: readonly string[], orders: Orders): Promise<Said[]> {
   return crew.history.map(({ report }) => report);
 }
 
-describe("a crowd of Holdfast and of programs that follow the protocol to the letter", () => {
+describe("Holdfast among programs that follow the protocol to the letter", () => {
   const names = ["h1", "h2", "h3", "p1", "p2", "p3"];
 
   test("loses no update of a counter", { timeout: 150_000 }, async () => {
@@ -101,9 +103,10 @@ describe("a crowd of Holdfast and of programs that follow the protocol to the le
     expect(readFileSync(join(directory, "count"), "utf8")).toBe(String(rounds * names.length));
   });
 
-  // Once 46 to 73 of 200 of these had two winners: Holdfast overwrote what the other had just created.
+  // Once 46 to 73 of 200 of these had two winners: Holdfast overwrote what the other had just
+  // created.
   test(
-    "has one winner of a stale lock if Holdfast is among them, unless the other removed a fresh one",
+    "has one winner of a stale lock that Holdfast takes part in, unless another program removed a fresh one",
     { timeout: 150_000 },
     async () => {
       const directory = makeScratch();

@@ -1,10 +1,11 @@
-// What lies under the name of a lock and is none. `holdfast run --lock Gemfile` once took a day-old Gemfile.lock for a lock that somebody had left torn, and removed it.
+// Files under the name of a lock that are not locks. `holdfast run --lock Gemfile` once took a
+// day-old Gemfile.lock for a torn lock, and removed it.
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Semaphore } from "../../src/locks/index.ts";
 import type { SemaphoreHold } from "../../src/locks/semaphore/hold.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const ignore = (): undefined => undefined;
@@ -25,7 +26,7 @@ function makeOld(path: string): void {
   utimesSync(path, yesterday, yesterday);
 }
 
-describe("a file of a day ago with contents that are no lock is refused, and nothing is left beside it:", () => {
+describe("a day-old file that is not a lock file is refused, and nothing is made beside it:", () => {
   const contents: Readonly<Record<string, string | Buffer>> = {
     "a Gemfile.lock": "GEM\n  remote: https://rubygems.org/\n  specs:\n    rake (13.0.6)\n",
     "a table": "id,amount\n1,20\n",
@@ -45,14 +46,16 @@ describe("a file of a day ago with contents that are no lock is refused, and not
           await expect(operations[operation]?.(new Semaphore(path, { form, owner }))).rejects.toMatchObject({
             code: "INVALID_PATH",
             path,
-            message: expect.stringContaining("is a file with contents that are no lock. Nothing was removed") as string,
+            message: expect.stringContaining(
+              "is not a lock file: its contents are not a record. Nothing was removed",
+            ) as string,
           });
         expect(readdirSync(directory)).toEqual(["Gemfile.lock"]);
         expect(readFileSync(path).equals(Buffer.from(bytes))).toBe(true);
       });
 });
 
-describe("a directory with other things in it is refused at once:", () => {
+describe("a directory with other files in it is refused at once:", () => {
   const fill: Readonly<Record<string, (path: string) => void>> = {
     "a file": (path) => writeFileSync(join(path, "precious"), "1"),
     "a directory": (path) => mkdirSync(join(path, "precious")),
@@ -75,15 +78,15 @@ describe("a directory with other things in it is refused at once:", () => {
         await expect(operations[operation]?.(new Semaphore(path, { form }))).rejects.toMatchObject({
           code: "INVALID_PATH",
           path,
-          message: expect.stringContaining("is a directory with files in it that are no lock") as string,
+          message: expect.stringContaining("is not a lock: it is a directory with files in it") as string,
         });
         expect(readdirSync(above)).toEqual(["data"]);
         expect(readdirSync(path)).toEqual(before);
       });
 });
 
-describe("a file that is no lock", () => {
-  it("is never read into memory when it is far too large", async () => {
+describe("a file that is not a lock file", () => {
+  it("is never read into memory when it is too large", async () => {
     const path = join(makeScratch(), "job.lock");
     writeFileSync(path, "");
     truncateSync(path, 2 ** 30);
@@ -93,7 +96,7 @@ describe("a file that is no lock", () => {
     expect(statSync(path).size).toBe(2 ** 30);
   });
 
-  it("that takes the place of a lock is a loss to its holder, and stays", async () => {
+  it("that replaces a lock ends its hold, and stays", async () => {
     const path = join(makeScratch(), "job.lock");
     const hold = await new Semaphore(path).acquire();
     writeFileSync(path, "id,amount\n");
@@ -102,7 +105,7 @@ describe("a file that is no lock", () => {
     expect(readFileSync(path, "utf8")).toBe("id,amount\n");
   });
 
-  it("ends the wait of those who were waiting when it appeared", async () => {
+  it("ends every wait when it appears", async () => {
     const path = join(makeScratch(), "job.lock");
     const hold = await new Semaphore(path).acquire();
     const waiting = new Semaphore(path, { owner: { pid: process.ppid } }).acquire();
@@ -116,7 +119,7 @@ describe("a file that is no lock", () => {
 describe("fields with keys of another program", () => {
   const begun = "version=9\nhost";
 
-  it("may be the beginning of a record for ten seconds, and are refused then", async () => {
+  it("count as the beginning of a record for ten seconds, then are refused", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant(begun);
     let outcome: unknown;
@@ -133,7 +136,7 @@ describe("fields with keys of another program", () => {
     expect(world.text()).toBe(begun);
   });
 
-  it("are waited for as a lock as soon as the rest is written", async () => {
+  it("count as a lock as soon as the rest of the record is written", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant(begun);
     let hold: SemaphoreHold | undefined;
@@ -153,7 +156,7 @@ describe("fields with keys of another program", () => {
     expect(hold).toBeDefined();
   });
 
-  it("are not removed by force, however young", async () => {
+  it("are not removed by force at any age", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant(begun);
     await expect(world.semaphore("ada").release({ force: true })).rejects.toMatchObject({ code: "INVALID_PATH" });
@@ -161,7 +164,7 @@ describe("fields with keys of another program", () => {
   });
 });
 
-it("what somebody put into a lock of the directory form while it was held outlives it, however often it is swept", async () => {
+it("a file that a program puts into a held lock directory survives its release and every sweep", async () => {
   const world = await SemaphoreWorld.make();
   const hold = await world.semaphore("ada", { form: "directory" }).acquire();
   await world.ports("shell").disk.createFile(`${lockPath}/precious`, Buffer.from("1"), { sync: false });

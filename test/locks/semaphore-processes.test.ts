@@ -1,4 +1,5 @@
-// Semaphores between real processes: killed, stopped, and all after one stale lock; and the proof that the tests would notice.
+// Semaphores between real processes: killed, stopped, and all after one stale lock; and the proof
+// that the tests would notice.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { canStop } from "../../src/testing/processes/child.ts";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
 import { torture } from "../../src/testing/torture/torture.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const processes = 8;
 
@@ -17,12 +18,12 @@ describe("a counter that eight processes read, change and write under one semaph
     const result = await torture({ part: "semaphore", seconds: 20, processes, seed: 5 });
     expect(result.violations).toEqual([]);
     expect(result.appends).toBeGreaterThan(50);
-    // Whoever is killed inside leaves a lock that the next one takes over.
+    // A process that is killed inside leaves a lock, which the next one takes over.
     expect(result.killsInside).toBeGreaterThan(0);
     if (canStop) expect(result.stops).toBeGreaterThan(30);
   });
 
-  test("loses some when the lock is written anew by emptying it first", async () => {
+  test("loses some when a refresh empties the lock file first", async () => {
     const result = await torture({ part: "semaphore", seconds: 20, processes, seed: 6, sabotage: true });
     expect(result.violations.join("\n")).toMatch(/won twice|is lost/);
   });
@@ -36,14 +37,14 @@ interface Said {
 const moduleUrl = (path: string): string =>
   JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);
 
-/** In each round all begin at the same moment, and whoever has the lock keeps it: there may be one. */
+/** In each round all begin at the same moment, and a process that gets the lock keeps it. */
 const racer = `
 import { setTimeout as sleep } from "node:timers/promises";
-import { LockName } from ${moduleUrl("locks/semaphore/protocol.ts")};
-import { Places } from ${moduleUrl("locks/semaphore/in-process.ts")};
+import { SemaphoreProtocol } from ${moduleUrl("locks/semaphore/protocol.ts")};
+import { InProcessLocks } from ${moduleUrl("locks/semaphore/in-process.ts")};
 import { PortsSemaphore } from ${moduleUrl("locks/semaphore/semaphore.ts")};
 import { openNodePorts } from ${moduleUrl("ports/node/ports.ts")};
-import * as mutants from ${moduleUrl("testing/mutants/semaphore.ts")};
+import * as mutants from ${moduleUrl("testing/mutants/locks/semaphore.ts")};
 import { Chance } from ${moduleUrl("testing/processes/chance.ts")};
 import { finishSignal, report } from ${moduleUrl("testing/processes/child-side.ts")};
 import { dawdlingDisk } from ${moduleUrl("testing/processes/dawdling-disk.ts")};
@@ -53,7 +54,7 @@ const finish = finishSignal();
 const ports = await openNodePorts(directory);
 const chance = new Chance(process.pid);
 const slow = { ...ports, disk: dawdlingDisk(ports.disk, { chance, probability: 0.3, msMax: 8 }) };
-const world = { openPorts: async () => slow, places: new Places(), LockName: mutants[variant] ?? LockName, watchMs: Infinity };
+const world = { openPorts: async () => slow, inProcess: new InProcessLocks(), Protocol: mutants[variant] ?? SemaphoreProtocol, watchMs: Infinity };
 for (let round = 0; round < rounds; round++) {
   // Time passes: so that all of them begin at the same moment.
   await sleep(Math.max(0, startMs + round * everyMs - Date.now()));
@@ -61,7 +62,7 @@ for (let round = 0; round < rounds; round++) {
   const hold = await semaphore.tryAcquire();
   report({ round, held: hold !== undefined });
 }
-// Not before all are done: the lock of a process that has ended is anybody's.
+// Not before all are done: the lock of a process that has ended is stale.
 while (!finish.aborted) await sleep(10);
 process.exit(0);
 `;
@@ -117,7 +118,7 @@ setInterval(() => {}, 1000);
 `;
 
 describe.runIf(canContain)("two containers, in each of which the process has pid 1", () => {
-  test("keep each other out: neither takes the other for itself, nor for dead", async () => {
+  test("exclude each other: neither takes the other for itself, nor for dead", async () => {
     const directory = makeScratch();
     const module = join(directory, "contained.mjs");
     writeFileSync(module, contained);

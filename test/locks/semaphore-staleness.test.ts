@@ -1,9 +1,10 @@
-// Which locks may be taken from their holders, and on what evidence: on a simulated disk, whose time passes by hand.
+// Which locks may be taken from their holders, and on what evidence: on a simulated disk, whose
+// time passes by hand.
 import { describe, expect, it } from "vitest";
 import type { SemaphoreOptions } from "../../src/locks/semaphore/options.ts";
 import type { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import type { Disk, Volume } from "../../src/ports/disk.ts";
-import { nfs } from "../durable/world.ts";
+import { nfs } from "../sites/world.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const hour = 3_600_000;
@@ -27,7 +28,7 @@ describe("a lock of another program", () => {
     expect(await canTake(ada)).toBe(true);
   });
 
-  it("is respected for another time when staleMs says so, and for ever when it is null", async () => {
+  it("is respected for staleMs, and for ever when it is null", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant(`pid=4711\ntimestamp=${world.nowSeconds()}\n`);
     const [never, soon] = [world.semaphore("ada", { staleMs: null }), world.semaphore("bob", { staleMs: 5000 })];
@@ -36,7 +37,7 @@ describe("a lock of another program", () => {
     expect(await canTake(soon)).toBe(true);
   });
 
-  it("with a time that is still to come counts for staleMs from when it was written, not for years", async () => {
+  it("with a time in the future counts for staleMs after it was written, not for years", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant(`pid=4711\ntimestamp=${world.nowSeconds() + 10 * 365 * 86_400}\n`);
     const ada = world.semaphore("ada");
@@ -46,7 +47,7 @@ describe("a lock of another program", () => {
     expect(await canTake(ada)).toBe(true);
   });
 
-  it("with a time that is still to come is given up by a waiter, too", async () => {
+  it("with a time in the future goes stale for a waiter too", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant(`pid=4711\ntimestamp=${world.nowSeconds() + 86_400}\n`);
     const waiting = world.semaphore("ada", { staleMs: 60_000, retryMs: 1000 }).acquire();
@@ -57,7 +58,7 @@ describe("a lock of another program", () => {
     expect(state.settled).toBe(true);
   });
 
-  it("of the first moment of all is stale", async () => {
+  it("with timestamp 0 is stale", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant("pid=4711\ntimestamp=0\n");
     expect(await canTake(world.semaphore("ada"))).toBe(true);
@@ -125,11 +126,11 @@ describe("a lock of ours", () => {
     expect(world.text()).toBe(undefined);
   });
 
-  it("goes by its age when it was taken in another container, where its pid means somebody else", async () => {
+  it("goes by its age when it was taken in another container, where its pid means another process", async () => {
     const world = await SemaphoreWorld.make();
     const host = { pid: 1, processSpace: "container-1" };
     await world.semaphore("ada", {}, { host }).acquire();
-    // To this one pid 1 is itself, or nobody.
+    // In this container pid 1 is this process, or none.
     const bob = world.semaphore(
       "bob",
       {},
@@ -258,7 +259,7 @@ describe("a file without a readable record", () => {
     },
   );
 
-  it("is a lock again as soon as somebody writes the record", async () => {
+  it("is a lock again as soon as its record is written", async () => {
     const world = await SemaphoreWorld.make();
     await world.plant("");
     const state = watch(world.semaphore("ada").acquire());
@@ -279,7 +280,7 @@ describe("a file without a readable record", () => {
     const ada = world.semaphore("ada");
     await world.plant("");
     expect((await ada.status()).stale).toBe(false);
-    // Somebody writes into it all the time, so that its stamp is always new; the content stays torn, and the same.
+    // A program keeps writing the same torn content, so its stamp is always new.
     const { disk } = world.ports("shell");
     for (let time = 0; time < 5; time++) {
       await world.advance(9_000);
@@ -292,8 +293,9 @@ describe("a file without a readable record", () => {
 });
 
 describe("empty files of programs that come and go", () => {
-  // A crowd of programs that create, write, work and unlink once lost updates to a waiter of ours: it met a file that
-  // had just been created five times, two seconds apart, and took the sixth from its holder.
+  // A crowd of programs that create, write, work and unlink once lost updates to a waiter of ours:
+  // it met a file that had just been created five times, two seconds apart, and took the sixth from
+  // its holder.
   it("are never taken for one that has been empty for ten seconds, though each look meets one", async () => {
     const world = await SemaphoreWorld.make();
     const ada = world.semaphore("ada");
@@ -378,7 +380,7 @@ describe("a whole record with values that cannot be read", () => {
 });
 
 describe("a directory without a record", () => {
-  it("counts for staleMs in the directory form, because others lock by nothing but mkdir", async () => {
+  it("counts for staleMs in the directory form, because other programs lock by mkdir alone", async () => {
     const world = await SemaphoreWorld.make();
     await world.ports("setup").disk.mkdir(lockPath);
     const [file, directory] = [world.semaphore("ada"), world.semaphore("bob", { form: "directory" })];
@@ -390,14 +392,14 @@ describe("a directory without a record", () => {
   });
 });
 
-describe("where the guard would exclude nobody", () => {
-  const places = {
+describe("where the guard would not exclude every process", () => {
+  const locations = {
     "there are no OS locks": { quirks: { osLocks: "none" } },
     "it is a share": { volume: nfs },
     "nothing is known of the disk": { volume: { kind: "unknown", type: "fuse", mountOptions: [] } },
   } as const;
 
-  it.each(Object.entries(places))("because %s, nothing is taken over", async (_, options) => {
+  it.each(Object.entries(locations))("because %s, nothing is taken over", async (_, options) => {
     const world = await SemaphoreWorld.make(options);
     await world.plant("pid=4711\ntimestamp=0\n");
     const ada = world.semaphore("ada");
@@ -412,8 +414,8 @@ describe("where the guard would exclude nobody", () => {
     expect(world.text()).toBe(undefined);
   });
 
-  it.each(Object.entries(places))(
-    "because %s, a free name can be had and released all the same",
+  it.each(Object.entries(locations))(
+    "because %s, a free name can still be acquired and released",
     async (_, options) => {
       const world = await SemaphoreWorld.make(options);
       for (const form of ["file", "directory"] as const) {
@@ -449,7 +451,7 @@ describe("the guard", () => {
     expect(world.calls.some(({ what }) => what.startsWith("try lock"))).toBe(true);
   });
 
-  it("that somebody else holds makes a taker go away, and a holder wait for a while", async () => {
+  it("that another process holds makes a taker retry later, and a holder wait for a while", async () => {
     const world = await SemaphoreWorld.make();
     const hold = await world.semaphore("ada").acquire();
     await world.advance(hour);

@@ -1,4 +1,5 @@
-// One lock of several users: what one has made, the other can use as far as the directory lets it, and no further.
+// One lock of several users: what one has made, the other can use as far as the directory lets it,
+// and no further.
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -15,7 +16,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { Semaphore } from "../../src/locks/index.ts";
 import { mountSmallDisk } from "../durable/small-disk.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -33,7 +34,10 @@ const [root, ada, bob] = [
 ];
 const crew = 62_000;
 
-/** One command of this user, which acts for the process that runs the test: that lives as long as needed. */
+/**
+ * One command of this user, which acts for the process that runs the test: that lives as long as
+ * needed.
+ */
 function holdfast({ uid, gid }: User, ...args: string[]): { readonly status: number | null; readonly said: string } {
   const full = [main, "semaphore", ...args, "--pid", String(process.pid)];
   const { status, stdout, stderr } = spawnSync(process.execPath, full, { uid, gid, cwd: "/", encoding: "utf8" });
@@ -63,8 +67,9 @@ function mustTakeAndRelease(user: User, lock: string): void {
 }
 
 describe.runIf(isRoot)("a lock that users share", () => {
-  // Root acquired once in a directory like /tmp, and after that everybody else could acquire and never release.
-  test("in a sticky directory can be taken and released by each of them, whoever made the guard", () => {
+  // Root acquired once in a directory like /tmp; after that no other user could release a lock
+  // there.
+  test("in a sticky directory can be taken and released by each of them, whichever user made the guard", () => {
     for (const users of [
       [root, ada, bob],
       [ada, root],
@@ -76,7 +81,7 @@ describe.runIf(isRoot)("a lock that users share", () => {
     }
   });
 
-  test("in a directory of a group can be used by the group, and its guard by nobody else", () => {
+  test("in a directory of a group can be used by the group, and its guard by no other user", () => {
     const lock = newLock(0o775, { uid: 0, gid: crew });
     for (const user of [root, { uid: ada.uid, gid: crew }, { uid: bob.uid, gid: crew }]) mustTakeAndRelease(user, lock);
     const { mode, gid } = statSync(`${lock}.guard`);
@@ -132,7 +137,7 @@ describe.runIf(isRoot)("a lock that users share", () => {
 });
 
 describe("a full disk", () => {
-  test("keeps nobody from releasing a lock: no guard can be made there, by others neither", async () => {
+  test("does not keep a process from releasing its lock: no process can make a guard there", async () => {
     const world = await SemaphoreWorld.make();
     const hold = await world.semaphore("ada").acquire();
     await world.advance(2 * 3_600_000);
@@ -144,7 +149,7 @@ describe("a full disk", () => {
   test.runIf(process.platform === "linux")("without an inode left does not, either", async (context) => {
     const directory = mountSmallDisk(context, "size=1m,nr_inodes=8");
     const lock = join(directory, "job.lock");
-    // Old enough at once to need the guard, which nobody has made yet.
+    // Old enough at once to need the guard, which does not exist yet.
     const hold = await new Semaphore(lock, { staleMs: 0 }).acquire();
     for (let at = 0; at < 20; at++)
       try {

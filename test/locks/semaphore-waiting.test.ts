@@ -1,10 +1,11 @@
-// Waiting for a semaphore: whose turn it is, when it ends, and what the one is told who waited in vain.
+// Waiting for a semaphore: whose turn it is, when it ends, and what the one is told who waited in
+// vain.
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { parseLockFile, Semaphore } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { nextTurn } from "../waiting.ts";
 import { SemaphoreWorld } from "./semaphore-world.ts";
 
@@ -19,7 +20,7 @@ describe("the callers of one process", () => {
   it("take turns in the order in which they came, through one semaphore or several", async () => {
     const path = newPath();
     const semaphores = Array.from({ length: 4 }, () => new Semaphore(path, { fsync: false }));
-    // Each knows where the lock lies before anybody gets in line.
+    // Each has resolved the path before any of them queues.
     for (const semaphore of semaphores) await semaphore.status();
     const first = await semaphores[0]!.acquire();
     const order: number[] = [];
@@ -69,12 +70,12 @@ describe("the callers of one process", () => {
   });
 });
 
-describe("a lock that somebody else holds", () => {
+describe("a lock that another process holds", () => {
   it("is noticed at once when it is released on this machine, long before the next poll", async () => {
     const path = newPath();
     writeFileSync(path, foreignLock());
     const waiting = new Semaphore(path, { retryMs: 60_000 }).acquire({ timeoutMs: 20_000 });
-    // Time passes: so that it waits by then. If it does not, it gets the lock at once, which is right as well.
+    // Time passes: so that it waits by then. Otherwise it gets the lock at once, right too.
     await sleep(200);
     rmSync(path);
     await (await waiting).release();
@@ -180,7 +181,7 @@ describe("an aborted wait", () => {
     const abort = new AbortController();
     const waiting = failureOf(semaphore.acquire({ signal: abort.signal }));
     const inLine = failureOf(semaphore.acquire({ signal: abort.signal }));
-    // Time passes: so that both wait by then. If they do not, they are refused at once, which is right as well.
+    // Time passes: so that both wait by then. Otherwise they are refused at once, right too.
     await sleep(50);
     abort.abort(reason);
     expect(await waiting).toBe(reason);

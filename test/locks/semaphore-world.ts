@@ -4,7 +4,7 @@ import { InProcessLocks } from "../../src/locks/semaphore/in-process.ts";
 import { PortsSemaphore } from "../../src/locks/semaphore/semaphore.ts";
 import type { Host } from "../../src/ports/host.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { World, type WorldOptions } from "../durable/world.ts";
+import { World, type WorldOptions } from "../sites/world.ts";
 
 export const lockPath = "/shared/job.lock";
 
@@ -18,7 +18,10 @@ export class SemaphoreWorld extends World {
     return world;
   }
 
-  /** The semaphore of one process; each call makes another one, as if the program were started anew, with the same pid and start. */
+  /**
+   * The semaphore of one process; each call makes another one, as if the program were started anew,
+   * with the same pid and start.
+   */
   semaphore(
     process: string,
     options: SemaphoreOptions = {},
@@ -32,10 +35,10 @@ export class SemaphoreWorld extends World {
     const processState: Host["processState"] = (pid, startMark) =>
       this.#gone.has(`${pid}:${startMark}`) ? "dead" : "alive";
     const ports = { ...base, ...others, host: { ...base.host, processState, ...host } };
-    return new PortsSemaphore({ openPorts: async () => ports, places: new InProcessLocks() }, lockPath, options);
+    return new PortsSemaphore({ openPorts: async () => ports, inProcess: new InProcessLocks() }, lockPath, options);
   }
 
-  /** As seen by everybody: this process has ended. */
+  /** From now on every process sees that this one has ended. */
   end(process: string): void {
     const { pid, startMark } = this.ports(process).host;
     this.#gone.add(`${pid}:${startMark}`);

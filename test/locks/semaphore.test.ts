@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseLockFile, Semaphore } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 function newPath(): string {
   return join(makeScratch(), "job.lock");
@@ -20,8 +20,8 @@ function newPath(): string {
 
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 // Above what a kernel gives out: no process of the machine that runs this test can have it.
-const nobody = 4_999_999;
-const oldLock = (): string => `pid=${nobody}\ntimestamp=${nowSeconds() - 7200}\n`;
+const deadPid = 4_999_999;
+const oldLock = (): string => `pid=${deadPid}\ntimestamp=${nowSeconds() - 7200}\n`;
 
 describe("a semaphore", () => {
   it("touches nothing before it is used, and leaves nothing behind when it is released", async () => {
@@ -215,7 +215,7 @@ describe("status", () => {
     expect(await other.status()).toMatchObject({ mine: true });
   });
 
-  it("takes no lock for its own because of the pid", async () => {
+  it("does not take a lock for its own because of the pid", async () => {
     const path = newPath();
     writeFileSync(path, `pid=${process.pid}\ntimestamp=${nowSeconds()}\n`);
     expect(await new Semaphore(path).status()).toMatchObject({ locked: true, stale: false, mine: false });
@@ -248,7 +248,7 @@ describe("a stale lock", () => {
     const hold = await new Semaphore(path).acquire({ timeoutMs: 0, tag: "new" });
     expect(parseLockFile(readFileSync(path, "utf8"))).toEqual(hold.info);
     await hold.release();
-    // The guard stays: two who lock two files of one name exclude nobody.
+    // The guard stays: processes that lock two files of one name do not exclude each other.
     expect(readdirSync(join(path, ".."))).toEqual(["job.lock.guard"]);
   });
 
@@ -257,7 +257,7 @@ describe("a stale lock", () => {
     writeFileSync(path, oldLock());
     expect(await new Semaphore(path, { staleMs: null }).tryAcquire()).toBe(undefined);
     expect(await new Semaphore(path, { staleMs: 7_300_000 }).tryAcquire()).toBe(undefined);
-    expect(readFileSync(path, "utf8")).toContain(`pid=${nobody}`);
+    expect(readFileSync(path, "utf8")).toContain(`pid=${deadPid}`);
   });
 
   it("is cleaned: true when there was one, false when there is none or a live one", async () => {
@@ -316,7 +316,7 @@ describe("the directory form", () => {
     expect(readdirSync(join(path, "..")).sort()).toEqual(["job.lock", "job.lock.guard"]);
   });
 
-  it("leaves a directory without a record to those who made it, however old: it may be no lock at all", async () => {
+  it("leaves a directory without a record alone at any age: it may not be a lock", async () => {
     const path = newPath();
     mkdirSync(path);
     const semaphore = new Semaphore(path, { staleMs: 0 });

@@ -1,11 +1,12 @@
-// Locks on a disk whose calls take their time, as those of a share do: what happens between two of them is then what mostly happens.
+// Locks on a disk whose calls take time, like those of a share: then most things happen between two
+// calls.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { HoldfastError } from "../../src/errors.ts";
 import type { Disk } from "../../src/ports/disk.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { changedDisk } from "../durable/places.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 const callMs = 15;
 let world: LocksWorld;
@@ -40,7 +41,7 @@ async function codeOf(action: Promise<unknown>): Promise<string | undefined> {
   );
 }
 
-it("of two readers that both want to write only one is refused, though both look before either has said so", async () => {
+it("of two readers that both upgrade only one is refused, though both look before either has announced it", async () => {
   const [a, b] = [await world.open({ tamper: slowly }), await world.open({ tamper: slowly })];
   const holds = [await a.acquire("x", { shared: true }), await b.acquire("x", { shared: true })];
   const answers = await Promise.all(
@@ -53,7 +54,7 @@ it("of two readers that both want to write only one is refused, though both look
   expect(answers.sort()).toEqual(["DEADLOCK", "upgraded"]);
 });
 
-it("whoever is on the way in when the locks are closed is told that they are, at whatever call he is", async () => {
+it("a caller that is acquiring when the locks are closed gets CLOSED, at whatever call it is", async () => {
   const other = await world.open();
   const hold = await other.acquire("x");
   for (let waitedMs = 0; waitedMs <= 8 * callMs; waitedMs += callMs) {

@@ -1,8 +1,9 @@
-// The store lock between machines, on a simulated network mount: excluded by a lock in a table, held as long as its holder shows that it lives.
+// The store lock between machines, on a simulated network mount: excluded by a lock in a table,
+// held as long as its holder shows that it lives.
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Hold } from "../../src/common.ts";
 import { createStoreLock, type StoreLock } from "../../src/locks/store/store-lock.ts";
-import { nfs, World } from "../durable/world.ts";
+import { nfs, World } from "../sites/world.ts";
 import { keep } from "./keep.ts";
 
 let world: World;
@@ -25,7 +26,7 @@ function follow<T>(promise: Promise<T>): { result?: T; error?: unknown; atMs?: n
 }
 
 describe("between machines, a store lock", () => {
-  it("excludes, tells one who waits too long who has it, and passes to one who waits", async () => {
+  it("excludes, names its holder to a waiter that times out, and passes to the next waiter", async () => {
     const [ada, bob] = [await open("ada", "one"), await open("bob", "two")];
     const hold = await ada.acquire();
     expect(await bob.tryAcquire()).toBe(undefined);
@@ -110,7 +111,7 @@ describe("between machines, a store lock", () => {
     expect(waiting.result).toBeDefined();
   });
 
-  it("is lost by a holder that cannot show that it lives, who knows it before anybody else comes in", async () => {
+  it("is lost by a holder that cannot show that it lives, and the holder knows before another gets it", async () => {
     // Its heart never beats.
     const [ada, bob] = [await open("ada", "one", 0), await open("bob", "two")];
     const hold: Hold = await ada.acquire();
@@ -121,12 +122,12 @@ describe("between machines, a store lock", () => {
     expect(hold.signal.reason).toMatchObject({ code: "LOCK_LOST" });
     expect(waiting.result).toBeDefined();
     expect(lost[0]).toBeLessThan(waiting.atMs ?? 0);
-    // Releasing what was lost is no error, and takes nothing from the one who has it.
+    // Releasing a lost lock is no error, and takes nothing from its new holder.
     await hold.release();
     expect(await (await open("cleo", "three")).tryAcquire()).toBe(undefined);
   });
 
-  it("is let go of when it is closed, and nothing of its holder stays", async () => {
+  it("is released when it is closed, and nothing of its holder stays", async () => {
     const [ada, bob] = [await open("ada", "one"), await open("bob", "two")];
     await keep(ada.acquire());
     const waiting = follow(bob.acquire());
@@ -139,7 +140,7 @@ describe("between machines, a store lock", () => {
     expect(left).toEqual([]);
   });
 
-  it("rejects a wait whose signal aborts, and leaves nobody in the line", async () => {
+  it("rejects a wait whose signal aborts, and leaves no waiter in the queue", async () => {
     const [ada, bob, cleo] = [await open("ada", "one"), await open("bob", "two"), await open("cleo", "three")];
     const hold = await ada.acquire();
     const controller = new AbortController();

@@ -1,4 +1,5 @@
-// Where a store lock is used: the kind of gate is recorded once for all, whoever cannot use it refuses, and bad input is told as what it is.
+// Where a store lock is used: the kind of gate is recorded once for all, a process that cannot use
+// it refuses, and errors say what is wrong with the input.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -7,9 +8,9 @@ import { openStoreLock } from "../../src/locks/index.ts";
 import { createStoreLock } from "../../src/locks/store/store-lock.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { asNewerFormat } from "../durable/newer-format.ts";
-import { changedDisk } from "../durable/places.ts";
-import { nfs, World } from "../durable/world.ts";
-import { asOrdinaryUser, makeScratch } from "../ports/scratch.ts";
+import { changedDisk } from "../sites/disks.ts";
+import { nfs, World } from "../sites/world.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { gateRecord, makeSite, treeOf } from "./store-lock-site.ts";
 
 const gateOf = (record: string | undefined): unknown =>
@@ -130,7 +131,7 @@ describe("a store lock is refused, and nothing is written, for", () => {
     "a gate.json that was edited by hand": Buffer.from(
       Buffer.from(gateRecord("os")).toString().replace('"os"', '"table"'),
     ),
-    "a gate.json with a kind that nobody knows": gateRecord("flock"),
+    "a gate.json of an unknown kind": gateRecord("flock"),
     "a gate.json of garbage": Buffer.from("\u0000\u0001garbage"),
     "a gate.json of 10 MB": Buffer.alloc(10_000_000, "x"),
   };

@@ -1,4 +1,5 @@
-// The store lock between real processes: what its decision put off. Killed holders, waiters that cost nothing, and a fair hand-over.
+// The store lock between real processes: what its decision put off. Killed holders, waiters that
+// cost nothing, and a fair hand-over.
 import { readFile } from "node:fs/promises";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +8,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStoreLock } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { makeSite, startLocker } from "./store-lock-site.ts";
 
 /** Takes the lock, says so, and keeps it until it is told anything. */
@@ -19,7 +20,7 @@ const keep = `
   say("released");`;
 
 describe.each(["os", "table"] as const)("between processes, a store lock whose gate is %s", (gate) => {
-  it("excludes, and passes to the one who waits when it is released", async () => {
+  it("excludes, and passes to the waiter when it is released", async () => {
     const { directory, open } = makeSite(gate);
     const lock = await open({ timeoutMs: 30_000 });
     const child = startLocker(directory, keep);
@@ -32,7 +33,7 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
     expect(await child.hear()).toBe("released");
   });
 
-  it("names the process that has it, and not one that was killed", async () => {
+  it("names its present holder, and not one that was killed", async () => {
     const { directory, open } = makeSite(gate);
     const lock = await open();
     const child = startLocker(directory, keep);
@@ -55,13 +56,14 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
       const killedAtMs = performance.now();
       await child.end("SIGKILL");
       const hold = await waiting;
-      // A killed holder wakes nobody: the lock is asked for every few milliseconds, the table is looked at four times a second. Neither waits for a lease.
+      // A killed holder wakes no waiter: the OS lock is retried every few milliseconds, the table
+      // is read four times a second. Neither waits for a lease.
       expect(performance.now() - killedAtMs).toBeLessThan(5000);
       await hold.release();
     }
   });
 
-  it("is free at once for one who only tries, when its holder is dead", async () => {
+  it("is free at once for tryAcquire when its holder is dead", async () => {
     const { directory, open } = makeSite(gate);
     const lock = await open();
     const child = startLocker(directory, keep);
@@ -94,7 +96,7 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
     expect(readFileSync(join(directory, "counter"), "utf8")).toBe(String(processes * rounds));
   });
 
-  it("gives everybody a fair share when several want it again and again", async () => {
+  it("gives every process a fair share when several keep asking", async () => {
     const { directory } = makeSite(gate);
     const [processes, roundsInAll] = [4, 240];
     const children = Array.from({ length: processes }, (_, index) =>
@@ -108,7 +110,7 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
           await lock.withLock(async () => {
             isOver = fs.readFileSync(log, "utf8").length >= ${roundsInAll};
             if (!isOver) fs.appendFileSync(log, name);
-            // Time passes: long enough for the others to come to the line: who is not there cannot be overtaken.
+            // Time passes: so that the others queue. A process must wait to be overtaken.
             await new Promise((resolve) => setTimeout(resolve, 1));
           });
         say("done");`,
@@ -128,7 +130,7 @@ describe.each(["os", "table"] as const)("between processes, a store lock whose g
 });
 
 describe("a wait for a store lock that was given up", () => {
-  it("keeps the lock from no other process, also if its own is busy when it would have had its turn", async () => {
+  it("blocks no other process, even if its own is busy when its turn comes", async () => {
     const { directory, open } = makeSite("os");
     const lock = await open();
     const hold = await lock.acquire();
@@ -209,7 +211,8 @@ it("seven waits for a store lock do not hold up the other work of their process"
   const { directory } = makeSite("os");
   const child = startLocker(directory, keep);
   expect(await child.hear()).toBe("held");
-  // Seven instances, so that seven wait, and not one for all. Node has four threads for files: if waits took them, no file could be read.
+  // Seven instances, so that seven wait, and not one for all. Node has four threads for files: if
+  // waits took them, no file could be read.
   const waiters = await Promise.all(Array.from({ length: 7 }, () => openStoreLock(directory, { timeoutMs: 60_000 })));
   const entered = vi.fn();
   const waits = waiters.map(async (lock) => await lock.withLock(async () => void entered()));

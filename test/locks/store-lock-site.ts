@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { encodeRecord } from "../../src/format/record.ts";
 import { openStoreLock, type StoreLock, type StoreLockOptions } from "../../src/locks/index.ts";
 import { startChild, type Child } from "../durable/child.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const locks = new URL("../../dist/locks/index.js", import.meta.url).href;
 
@@ -15,7 +15,10 @@ export interface Site {
   readonly open: (options?: StoreLockOptions) => Promise<StoreLock>;
 }
 
-/** A new directory whose gate is of this kind. `table` is what the first process on a network mount records; here it can be used on a local disk. */
+/**
+ * A new directory whose gate is of this kind. `table` is what the first process on a network mount
+ * records; here it can be used on a local disk.
+ */
 export function makeSite(gate: StoreLock["gate"]): Site {
   const directory = makeScratch();
   if (gate === "table") writeFileSync(join(directory, "gate.json"), gateRecord(gate));
@@ -32,7 +35,10 @@ export function gateRecord(gate: string): Uint8Array {
   return encodeRecord<unknown>(kind, { id: "someone", gate });
 }
 
-/** A process that finds an open store lock of the directory in `lock`, what else it was given in `args`, and `fs`. */
+/**
+ * A process that finds an open store lock of the directory in `lock`, what else it was given in
+ * `args`, and `fs`.
+ */
 export function startLocker(directory: string, program: string, ...args: string[]): Child {
   return startChild(
     `

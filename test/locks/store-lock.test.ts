@@ -1,10 +1,11 @@
-// The store lock on a real disk, with each kind of gate: the test list of the decision that it comes from, and what a caller may rely on.
+// The store lock on a real disk, with each kind of gate: the test list of the decision that it
+// comes from, and what a caller may rely on.
 import { existsSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openPathLocks, type BlockingLock, type StoreLock } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { makeSite, treeOf } from "./store-lock-site.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -35,7 +36,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     if (gate === "table") expect(Object.keys(treeOf(directory)).filter((path) => /\/holds\/./.test(path))).toEqual([]);
   });
 
-  it("tells one who waits too long the path, the time and the option, and makes him wait that long and not much longer", async () => {
+  it("tells a waiter that times out the path, the time and the option, and not much later than asked", async () => {
     const { open } = makeSite(gate);
     const [lock, other] = [await open(), await open({ timeoutMs: 200 })];
     const hold = await lock.acquire();
@@ -47,7 +48,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     await hold.release();
   });
 
-  it("tells one who waits for his own process just that, who and since when, through whichever object it is held", async () => {
+  it("tells a waiter that its own process is the holder, and since when, through whichever object it is held", async () => {
     const { open } = makeSite(gate);
     const [lock, other] = [await open(), await open()];
     await lock.withLock(async ({ acquiredAt }) => {
@@ -68,7 +69,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     await (await other.acquire({ timeoutMs: 0 })).release();
   });
 
-  it("tells who has it while it is held, and nothing before and after", async () => {
+  it("names its holder while it is held, and none before and after", async () => {
     const { open } = makeSite(gate);
     const [lock, other] = [await open(), await open()];
     expect(await other.findHolder()).toBe(undefined);
@@ -79,7 +80,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     expect(await other.findHolder()).toBe(undefined);
   });
 
-  it("proves to its holder that it is held, and that it is not when it was released", async () => {
+  it("proves to its holder that it is held, and that it is not after its release", async () => {
     const { open } = makeSite(gate);
     const hold = await (await open()).acquire();
     await hold.assertHeld();
@@ -116,7 +117,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     await hold.release();
   });
 
-  it("says undefined at once to one who only tries, whoever has it", async () => {
+  it("answers tryAcquire with undefined at once, whichever process has it", async () => {
     const { open } = makeSite(gate);
     const [lock, other] = [await open(), await open()];
     const hold = await lock.tryAcquire();
@@ -210,7 +211,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     expect(await other.withLock(async (hold) => hold.signal.aborted, { timeoutMs: 0 })).toBe(false);
   });
 
-  it("rejects with CLOSED when it is closed, also those who wait", async () => {
+  it("rejects with CLOSED when it is closed, waiters included", async () => {
     const { open } = makeSite(gate);
     const [lock, other] = [await open({ timeoutMs: 60_000 }), await open()];
     const hold = await other.acquire();
@@ -225,7 +226,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     await (await other.acquire({ timeoutMs: 0 })).release();
   });
 
-  it("refuses a wait that is no number, before anything is written", async () => {
+  it("refuses a time-out that is not a number, before anything is written", async () => {
     const { directory, open } = makeSite(gate);
     const before = readdirSync(directory);
     await expect(open({ timeoutMs: NaN })).rejects.toThrow(RangeError);
@@ -233,7 +234,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
     await expect((await open()).acquire({ timeoutMs: NaN })).rejects.toThrow(RangeError);
   });
 
-  it("has nothing to do with the path locks of the same directory, not even with a lock on all of it", async () => {
+  it("is independent of the path locks of the same directory, even of a lock on all of it", async () => {
     const { directory, open } = makeSite(gate);
     const lock = await open();
     await using paths = await openPathLocks(directory);
@@ -246,7 +247,7 @@ describe.each(["os", "table"] as const)("a store lock whose gate is %s", (gate) 
   });
 });
 
-it("a store lock whose gate is in a table lets go of it when it is closed", async () => {
+it("a store lock whose gate is in a table releases it when it is closed", async () => {
   const { open } = makeSite("table");
   const [lock, other] = [await open(), await open()];
   await lock.acquire();
@@ -256,7 +257,7 @@ it("a store lock whose gate is in a table lets go of it when it is closed", asyn
 
 describe("a store lock whose lock files were deleted", () => {
   it.each([[[".store.lock"]], [[".store.next"]], [[".store.lock", ".store.next"]]])(
-    "excludes as before, whoever has opened it when: %j",
+    "excludes as before, for processes that opened it earlier or later: %j",
     async (names) => {
       const { directory, open } = makeSite("os");
       const early = await open();
@@ -276,7 +277,7 @@ describe("a store lock whose lock files were deleted", () => {
     },
   );
 
-  it("says so to its holder, who is alone again when it takes the lock anew", async () => {
+  it("tells its holder, which excludes others again once it takes the lock anew", async () => {
     const { directory, open } = makeSite("os");
     const [early, late] = [await open(), await open()];
     const hold = await early.acquire();

@@ -1,10 +1,11 @@
-// systemd-nspawn and LXC show a boot id of their own in each container, and a sandbox may hide it. To the host the container's processes then looked like those of
-// an earlier boot, and the other way round: each declared the other dead and took its locks.
+// systemd-nspawn and LXC show a boot id of their own in each container, and a sandbox may hide it.
+// To the host the processes of the container then looked like those of an earlier boot, and the
+// other way round: each declared the other dead and took its locks.
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { unknownBootId } from "../../src/ports/host.ts";
 import type { Ports } from "../../src/ports/ports.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 describe("path locks of processes under one kernel that see different boot ids", () => {
   let world: LocksWorld;

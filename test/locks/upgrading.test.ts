@@ -1,11 +1,11 @@
-// An upgrade and what it leaves in the list: the wish to become wider, which others take for a reason not to wait.
+// An upgrade and its announcement in the table, which others take for a reason not to wait.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
-import { changedDisk } from "../durable/places.ts";
+import { changedDisk } from "../sites/disks.ts";
 import { until } from "../waiting.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let a: TablePathLocks;
@@ -35,7 +35,7 @@ async function isWishing(): Promise<boolean> {
   return (await b.table.read()).state.requests.some(({ wants }) => wants !== undefined);
 }
 
-it("that gave up says so, also when its wish cannot be taken back now: that is made good later", async () => {
+it("an upgrade that gave up is told so at once, and its announcement is retracted later if that fails now", async () => {
   const [hold, reader] = [await a.acquire("x", { shared: true }), await b.acquire("x", { shared: true })];
   const upgrade = hold.upgrade({ shared: false }, { timeoutMs: 400 }).catch((error: unknown) => error);
   while (!(await isWishing())) await sleep(5);
@@ -50,7 +50,7 @@ it("that gave up says so, also when its wish cannot be taken back now: that is m
   await reader.release();
 });
 
-it("that succeeded is not undone by what comes after it", async () => {
+it("an upgrade that succeeded is not undone by later ones", async () => {
   const [hold, reader] = [await a.acquire("x", { shared: true }), await b.acquire("x", { shared: true })];
   let appends = 0;
   const { table } = a;
@@ -74,7 +74,7 @@ it("that succeeded is not undone by what comes after it", async () => {
   await hold.release();
 });
 
-it("that ended with its hold leaves no wish to the next caller", async () => {
+it("an upgrade that ended with its hold leaves no announcement to the next caller", async () => {
   const timeless = await world.open({
     tamper: (ports) => ({ ...ports, clock: { ...ports.clock, monotonicMs: () => 0 } }),
   });

@@ -1,8 +1,9 @@
-// What a JavaScript program may pass by mistake, without a compiler to tell it: each answer says which argument of which call is wrong, and what is expected.
+// What a JavaScript program may pass by mistake: each error says which argument of which call is
+// wrong, and what is expected.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { findLockRoot, openPathLocks, openStoreLock } from "../../src/locks/index.ts";
 import type { TablePathLocks } from "../../src/locks/path/service.ts";
-import { LocksWorld } from "./locks-world.ts";
+import { LocksWorld } from "../sites/path-locks.ts";
 
 let world: LocksWorld;
 let locks: TablePathLocks;

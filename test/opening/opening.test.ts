@@ -1,13 +1,13 @@
-// What every `open…` has in common: it refuses a place that is not there or not the one that is meant,
-// and an option that it does not have.
+// What every `open…` has in common: it refuses a place that is not there or not the one that is
+// meant, and an option that it does not have.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openGround } from "../../src/durable/index.ts";
 import { memoryEvents, openEvents } from "../../src/events/index.ts";
-import type { OpenOptions } from "../../src/index.ts";
+import { openStore, type OpenOptions } from "../../src/index.ts";
 import { openPathLocks, openStoreLock, Semaphore } from "../../src/locks/index.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 type Opening = (directory: string, options?: OpenOptions) => Promise<{ close(): Promise<void> }>;
 
@@ -16,6 +16,7 @@ const openings: readonly (readonly [name: string, open: Opening, record: string]
   ["openPathLocks", openPathLocks, ".holdfast/ground.json"],
   ["openStoreLock", openStoreLock, "gate.json"],
   ["openGround", openGround, "ground.json"],
+  ["openStore", openStore, "holdfast.json"],
 ];
 
 describe.each(openings)("%s", (name, open, record) => {

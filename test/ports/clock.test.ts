@@ -47,7 +47,8 @@ describe("the real clock", () => {
     await nodeClock.sleep(50);
     process.off("warning", warn);
     expect(over).toBe(false);
-    // A delay that does not fit is cut to one millisecond, with this warning: the sleep would burn a core.
+    // A delay that does not fit is cut to one millisecond, with this warning: the sleep would burn
+    // a core.
     expect(warnings).toEqual([]);
     controller.abort(new Error("enough"));
     await expect(sleeping).rejects.toThrow("enough");
@@ -55,7 +56,7 @@ describe("the real clock", () => {
     await nodeClock.sleep(-5);
   });
 
-  it("lets in whoever is ready when it sleeps for nothing: a read of a second kept every timer waiting", async () => {
+  it("lets other callbacks run when it sleeps for 0 ms: a read of a second kept every timer waiting", async () => {
     let rung = false;
     // Time passes: this is the timer that must have its turn.
     setTimeout(() => (rung = true), 1);

@@ -17,8 +17,8 @@ import type { Volume } from "../../src/ports/disk.ts";
 import { NodeDisk, openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { NodeFile } from "../../src/ports/node/disk/file.ts";
-import { describeDiskContract } from "./disk-contract.ts";
-import { asOrdinaryUser, makeScratch } from "./scratch.ts";
+import { describeDiskContract } from "../sites/contracts.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 
 const local: Volume = { kind: "local", type: "test", mountOptions: [] };
 const failing = (code: string): Error => Object.assign(new Error(code), { code });
@@ -262,7 +262,7 @@ describe("syncDirectory", () => {
 });
 
 describe("an open file", () => {
-  it("ends those who use its bare descriptor before it closes", async () => {
+  it("ends the users of its bare descriptor before it closes", async () => {
     const path = join(makeScratch(), "a");
     writeFileSync(path, "");
     const steps: string[] = [];

@@ -19,7 +19,7 @@ describe("the name of a failed file call", () => {
     expect(findErrno(withCode("Unknown system error -122"))).toBe("EDQUOT");
   });
 
-  it("is EIO when nobody can name it, so that the outcome counts as unknown", () => {
+  it("is EIO when it has no name, so that the outcome counts as unknown", () => {
     expect(findErrno(withCode("Unknown system error -524"))).toBe("EIO");
     expect(findErrno(withCode("UNKNOWN"))).toBe("EIO");
     expect(isOutcomeUnknown(toDiskError(withCode("UNKNOWN"), "link", "/a"))).toBe(true);

@@ -1,4 +1,5 @@
-// A sync behind which nobody waits: without the pool as long as the device is quick, and never where a call must not block.
+// A sync behind which no caller waits: without the pool as long as the device is quick, and never
+// where a call must not block.
 import { openSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -6,7 +7,7 @@ import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node
 import { FileSync } from "../../src/ports/node/disk/file-sync.ts";
 import { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { nfsCalls } from "../../src/ports/node/disk/nfs-calls.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const alone = (): boolean => true;
 
@@ -54,14 +55,14 @@ it("does not hold the way to the pool against the device", async () => {
   expect(device.ways).toEqual(["pool", "pool", "pool", "at once", "pool"]);
 });
 
-it("goes to the pool for whoever does not say that he is alone", async () => {
+it("a sync goes to the pool for a caller that does not say that it is alone", async () => {
   const device = new Device();
   await device.sync(5);
   await device.sync(5, () => false);
   expect(new Set(device.ways)).toEqual(new Set(["pool"]));
 });
 
-it("lets in whoever is ready before it blocks, and goes to the pool when somebody has come", async () => {
+it("a sync lets other callbacks run before it blocks, and goes to the pool when a caller has come", async () => {
   const device = new Device();
   await device.sync(3, alone);
   let others = 0;

@@ -10,7 +10,7 @@ import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { blockingCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { createNodeHeart } from "../../src/ports/node/heart.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const local: Volume = { kind: "local", type: "test", mountOptions: [] };
 const patience = { timeout: 30_000, interval: 5 };
@@ -45,7 +45,10 @@ async function start(options: Partial<HeartOptions> = {}, volume: Volume = local
   return { path, file, losses, countNow: () => decodeBeat(readFileSync(path))?.count ?? 0 };
 }
 
-/** Blocks this thread, event loop and all, until the condition holds; false when it did not within the time. */
+/**
+ * Blocks this thread, event loop and all, until the condition holds; false when it did not within
+ * the time.
+ */
 function blockUntil(condition: () => boolean, msMax: number): boolean {
   const cell = new Int32Array(new SharedArrayBuffer(4));
   for (const endMs = nodeClock.monotonicMs() + msMax; nodeClock.monotonicMs() < endMs; Atomics.wait(cell, 0, 0, 2)) {
@@ -122,7 +125,7 @@ describe("the real heart", () => {
     const [silent, last] = [countNow(), beating?.lastBeat()];
     blockUntil(() => false, 10 * everyMs);
     expect(countNow()).toBe(silent);
-    // Nobody is told of a beat that did not happen, also before the loss is.
+    // A beat that did not happen is never reported, also before the loss is.
     expect(beating?.lastBeat()).toEqual(last);
     expect(losses).toEqual([]);
     await vi.waitFor(() => expect(losses).toHaveLength(1), patience);
@@ -168,7 +171,8 @@ describe("the real heart", () => {
     );
     const before = countNow();
     await vi.waitFor(() => expect(countNow()).toBeGreaterThanOrEqual(before + 4), patience);
-    // Twenty of them queue for the four threads. An asynchronous write would have come after all of them; four beats take as long as one.
+    // Twenty of them queue for the four threads. An asynchronous write would have come after all of
+    // them; four beats take as long as one.
     expect(waiting).toBeGreaterThanOrEqual(8);
     await Promise.all(jobs);
   });

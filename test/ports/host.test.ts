@@ -4,7 +4,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { isKnownBoot } from "../../src/ports/host.ts";
 import { givenBootId, openNodeHost, parseProcessStat } from "../../src/ports/node/host.ts";
-import { asOrdinaryUser } from "./scratch.ts";
+import { asOrdinaryUser } from "../sites/scratch.ts";
 
 function start(command: string, ...args: string[]): ChildProcess & { pid: number } {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "ignore"] });
@@ -88,7 +88,8 @@ describe("the real host", () => {
 
   it.runIf(process.platform === "linux")("calls a zombie dead", async () => {
     const host = await openNodeHost();
-    // The shell becomes `sleep`, which never looks at the child that the shell had started; only then may the child end.
+    // The shell becomes `sleep`, which never looks at the child that the shell had started; only
+    // then may the child end.
     const parent = start("sh", "-c", "sleep 60 & echo $!; exec sleep 60");
     const [line] = (await once(parent.stdout as NodeJS.EventEmitter, "data")) as [Buffer];
     const zombie = Number(line.toString());
@@ -102,7 +103,8 @@ describe("the real host", () => {
 
   it("calls a process of another user alive", async () => {
     const host = await openNodeHost();
-    // Root, whatever it pretends to be, may signal its own processes; so as root it takes two other users to see a refusal.
+    // Root, whatever it pretends to be, may signal its own processes; so as root it takes two other
+    // users to see a refusal.
     const stranger = process.getuid?.() === 0 ? spawn("sleep", ["60"], { uid: 12_345, stdio: "ignore" }) : undefined;
     onTestFinished(() => void stranger?.kill("SIGKILL"));
     const pid = stranger?.pid ?? 1;

@@ -10,8 +10,8 @@ import { createMemoryWatch } from "../../src/ports/memory/watch.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodeHost } from "../../src/ports/node/host.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
-import { describeDiskContract } from "./disk-contract.ts";
-import { describeOsLockContract } from "./os-lock-contract.ts";
+import { describeDiskContract } from "../sites/contracts.ts";
+import { describeOsLockContract } from "../sites/contracts.ts";
 
 const patience = { timeout: 30_000, interval: 5 };
 
@@ -58,7 +58,7 @@ describe("the memory disk", () => {
 });
 
 describe("the memory OS lock", () => {
-  it("serves waiters in the order in which they came, and passes over those who left", async () => {
+  it("serves waiters in the order in which they came, and passes over those that left", async () => {
     const osLock = createMemoryOsLock(createMemoryDisk(nodeClock.wallMs));
     const served: string[] = [];
     const holder = await osLock.open("/lock");
@@ -117,7 +117,7 @@ describe("the memory OS lock", () => {
 });
 
 describe("the memory heart", () => {
-  /** A clock that is moved by hand: `pass` wakes everybody whose time has come. */
+  /** A clock that is moved by hand: `pass` wakes every sleeper whose time has come. */
   function handClock(): Clock & { pass: (ms: number) => Promise<void> } {
     let nowMs = 1000;
     const sleepers = new Set<{ dueMs: number; wake: () => void }>();
@@ -325,7 +325,7 @@ describe("the memory ports", () => {
   });
 });
 
-it("lets timers have their turn, however long somebody writes and syncs", async () => {
+it("a memory disk lets timers have their turn, however long a caller writes and syncs", async () => {
   const disk = createMemoryDisk(nodeClock.wallMs);
   const file = await disk.open("/file", "create");
   let isOver = false;

@@ -1,10 +1,11 @@
-// What is no file and stands where one should be, a FIFO for instance: it is refused, and nobody waits for it.
+// Something that is no file, a FIFO for instance, where a file should be: it is refused, and no
+// caller waits for it.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const moduleUrl = (path: string): string =>
   JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);
@@ -29,7 +30,7 @@ console.log(JSON.stringify(said));
 `;
 
 describe.runIf(process.platform !== "win32")("a FIFO where a file should be", () => {
-  it("is refused, and nobody waits for somebody to write into it", () => {
+  it("is refused, and no caller waits for a writer", () => {
     const root = makeScratch();
     const path = join(root, "record.json");
     expect(spawnSync("mkfifo", [path]).status).toBe(0);

@@ -15,8 +15,8 @@ import { nodeRandom } from "../../src/ports/node/random.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { createNodeWatch } from "../../src/ports/node/watch.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
-import { describeOsLockContract } from "./os-lock-contract.ts";
-import { makeScratch } from "./scratch.ts";
+import { describeOsLockContract } from "../sites/contracts.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const note = new TextEncoder().encode("held");
 const volumeOf = (kind: Volume["kind"]): Volume => ({ kind, type: "test", mountOptions: [] });

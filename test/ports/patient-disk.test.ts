@@ -7,7 +7,7 @@ import type { Disk, Volume } from "../../src/ports/disk.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { patientDisk } from "../../src/ports/patient-disk.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const share: Volume = { kind: "network", type: "cifs", mountOptions: [] };
 

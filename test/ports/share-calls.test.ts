@@ -1,4 +1,5 @@
-// Which calls are used on which share. What they are for, that no server delegates a file and no client remembers an absence, only real ones show: `npm run test:shares`.
+// Which calls are used on which share. What they are for, that no server delegates a file and no
+// client remembers an absence, only real ones show: `npm run test:shares`.
 import { chmodSync, constants, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -9,12 +10,15 @@ import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
 import { believingListings, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import type { NodeFile } from "../../src/ports/node/disk/file.ts";
-import { asOrdinaryUser, makeScratch } from "./scratch.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 
 const share = (type: string, ...mountOptions: string[]): Volume => ({ kind: "network", type, mountOptions });
 const absence = (): Error => Object.assign(new Error("not there"), { code: "ENOENT" });
 
-/** Calls of a client that remembers of `absent` that they were not there; `forget` is told of each directory that it opens or lists. */
+/**
+ * Calls of a client that remembers of `absent` that they were not there; `forget` is told of each
+ * directory that it opens or lists.
+ */
 function rememberingCalls(
   absent: Set<string>,
   forget: (how: "open" | "list", directory: string) => void,
@@ -164,7 +168,8 @@ describe("a look on a share", () => {
     let read = 0;
     const calls = believingListings({
       ...rememberingCalls(absent, () => undefined),
-      // A directory whose names come one after the other, and which would fill the memory if all were kept.
+      // A directory whose names come one after the other, and which would fill the memory if all
+      // were kept.
       hasName: (_, isWanted) => {
         for (; read < 150_000; read++) if (isWanted(`name ${read}`)) return true;
         absent.clear();

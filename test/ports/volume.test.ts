@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { kindOfType, parseMountinfo, parseMountOutput, volumeAt } from "../../src/ports/node/disk/mount-table.ts";
 import { findVolume, volumeOfWindowsPath } from "../../src/ports/node/disk/volume.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const mountinfo = `22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
@@ -39,7 +39,8 @@ describe("the volume of a path on Linux", () => {
   });
 
   it("is not one that a later mount above it hides", () => {
-    // A share was mounted, and then another thing over the directory that it is in; to writers on it a wrong "local" would lose writes.
+    // A share was mounted, and then another thing over the directory that it is in; to writers on
+    // it a wrong "local" would lose writes.
     const hidden = `27 1 254:0 / / rw - ext4 /dev/vda rw
 50 27 0:50 / /data/share rw - ext4 /dev/vdb rw
 51 27 0:51 / /data rw - nfs4 server:/data rw`;

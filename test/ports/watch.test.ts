@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
 import { createNodeWatch } from "../../src/ports/node/watch.ts";
-import { makeScratch } from "./scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 const volume = (kind: Volume["kind"]): Volume => ({ kind, type: "test", mountOptions: [] });
 const watch = createNodeWatch(volume("local"));

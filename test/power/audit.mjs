@@ -1,4 +1,5 @@
-// What must be there after the power was cut: all that anybody was told or shown, at its place; and nobody is stopped by what the cut has left.
+// What must be there after the power was cut: all that anybody was told or shown, at its place; and
+// nobody is stopped by what the cut has left.
 import { openEvents, verifyEvents } from "../../dist/events/index.js";
 import { openPathLocks } from "../../dist/locks/index.js";
 

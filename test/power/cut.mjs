@@ -1,4 +1,5 @@
-// One cut: a new file system, processes at work on it, the power gone at some moment, and an audit after it was mounted again.
+// One cut: a new file system, processes at work on it, the power gone at some moment, and an audit
+// after it was mounted again.
 import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -13,27 +14,33 @@ const workMs = { least: 500, most: 3000 };
 const roles = ["till", "import", "reader", "share-till", "share-reader", "consumer", "locker"];
 
 /** `problems`: what was promised and is not so, each in words. */
-export async function cut({ scratch, shutdown, fileSystem, isSameBoot, sabotage }) {
+export async function cut({ scratch, shutdown, fileSystem, isSameBoot, isAllSynced, sabotage }) {
   const [image, directory] = [join(scratch, "image"), join(scratch, "disk")];
   writeFileSync(image, "");
   truncateSync(image, imageBytes);
   execFileSync(`mkfs.${fileSystem}`, ["-q", image], { stdio: "inherit" });
   mkdirSync(directory, { recursive: true });
-  const device = execFileSync("losetup", ["--find", "--show", image], { encoding: "utf8" }).trim();
+  const attach = () => execFileSync("losetup", ["--find", "--show", image], { encoding: "utf8" }).trim();
+  const devices = [attach()];
   try {
-    execFileSync("mount", [device, directory]);
+    execFileSync("mount", [devices[0], directory]);
     const bootId = bootIdFile(scratch, "first");
     await withProcess(bootId, "make", { directory });
     // Who follows the log syncs what it is shown, and would make good what a writer leaves out.
-    const isWanted = (role) => !sabotage || !["reader", "consumer"].includes(role);
-    const workers = roles.filter(isWanted).map((role) => new Process(bootId, role, { directory, sabotage }));
+    const isUnwanted = (role) =>
+      (sabotage && ["reader", "consumer"].includes(role)) || (isAllSynced && role === "import");
+    const workers = roles
+      .filter((role) => !isUnwanted(role))
+      .map((role) => new Process(bootId, role, { directory, sabotage }));
     // One that ends instead is told of below.
     await Promise.all(workers.map((worker) => Promise.race([worker.hasBegun, worker.ended])));
     await sleep(workMs.least + Math.random() * (workMs.most - workMs.least));
     execFileSync(shutdown, [directory]);
     await Promise.all(workers.map((worker) => worker.kill()));
     execFileSync("umount", [directory]);
-    execFileSync("mount", [device, directory]);
+    // A disk that is pulled and put back is another device.
+    if (isSameBoot) devices.push(attach());
+    execFileSync("mount", [devices.at(-1), directory]);
     const told = Object.fromEntries(roles.map((role) => [role, []]));
     for (const worker of workers) told[worker.role] = worker.told;
     const auditor = isSameBoot ? bootId : bootIdFile(scratch, "second");
@@ -46,7 +53,7 @@ export async function cut({ scratch, shutdown, fileSystem, isSameBoot, sabotage 
     } catch {
       // It is not mounted, if that is what failed.
     }
-    execFileSync("losetup", ["--detach", device]);
+    for (const device of devices) execFileSync("losetup", ["--detach", device]);
     rmSync(image);
   }
 }

@@ -1,4 +1,5 @@
-// What the power test needs of its machine, and how it cuts the power: the shutdown call of the file system, after which nothing more reaches the disk.
+// What the power test needs of its machine, and how it cuts the power: the shutdown call of the
+// file system, after which nothing more reaches the disk.
 import { execFileSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-// A process of the power test: it works in one role until the disk fails or it is killed, and tells each thing that it was promised on its stdout.
+// A process of the power test: it works in one role until the disk fails or it is killed, and tells
+// each thing that it was promised on its stdout.
 import { text } from "node:stream/consumers";
 import { openEvents } from "../../dist/events/index.js";
 import { openPathLocks } from "../../dist/locks/index.js";

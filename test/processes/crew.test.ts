@@ -1,4 +1,5 @@
-// The process runner itself: what it hears, what it does to its children, and that none outlives it.
+// The process runner itself: what it hears, what it does to its children, and that none outlives
+// it.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -8,7 +9,7 @@ import { Chance } from "../../src/testing/processes/chance.ts";
 import { Chaos } from "../../src/testing/processes/chaos.ts";
 import { canStop } from "../../src/testing/processes/child.ts";
 import { Crew } from "../../src/testing/processes/crew.ts";
-import { makeScratch } from "../ports/scratch.ts";
+import { makeScratch } from "../sites/scratch.ts";
 
 interface Said {
   readonly pid: number;
@@ -107,7 +108,7 @@ describe("a crew", () => {
     });
   });
 
-  test.runIf(canStop)("leaves nobody behind when its work fails, not even who is stopped", async () => {
+  test.runIf(canStop)("leaves no child behind when its work fails, not even a stopped one", async () => {
     const crew = newCrew(["ada", "bob"]);
     const work = crew.run(async () => {
       await vi.waitFor(() => expect(pidsOf(crew)).toHaveLength(2), patience);
@@ -142,7 +143,7 @@ describe("a crew", () => {
 });
 
 describe("chaos", () => {
-  test("kills and stops, and leaves everybody running", async () => {
+  test("kills and stops, and leaves all children running", async () => {
     const crew = newCrew(["ada", "bob", "cleo"]);
     const chaos = new Chaos(crew.children, {
       chance: new Chance(1),

@@ -14,7 +14,7 @@ export class AgentLink {
   private constructor(socket: Socket) {
     this.#socket = socket;
     socket.setNoDelay(true);
-    // The guest was killed, or its kernel died: whoever waits hears of it by the close.
+    // The guest was killed, or its kernel died: waiting callers hear of it by the close.
     socket.on("error", () => socket.destroy());
     socket.on("close", () => {
       for (const listener of this.#listeners.values()) listener(undefined);
@@ -25,7 +25,7 @@ export class AgentLink {
     });
   }
 
-  /** Undefined when nobody listens there yet. */
+  /** Undefined when nothing listens there yet. */
   static async find(address: string): Promise<AgentLink | undefined> {
     const socket = connect({ host: address, port: agentPort, timeout: 1000 });
     return await new Promise((resolve) => {
@@ -41,7 +41,10 @@ export class AgentLink {
     });
   }
 
-  /** `onReport` hears of everything that belongs to this order; undefined: the guest is gone, and nothing more comes. */
+  /**
+   * `onReport` hears of everything that belongs to this order; undefined: the guest is gone, and
+   * nothing more comes.
+   */
   order(order: Without<AgentOrder, "id">, onReport: (report: AgentReport | undefined) => void): number {
     const id = ++this.#lastId;
     this.#listeners.set(id, onReport);

@@ -21,7 +21,7 @@ export interface BedArguments {
   readonly keep: boolean;
 }
 
-/** Throws an error that is meant to be read by who typed it. */
+/** Throws an error for the person at the keyboard. */
 export function parseBedArguments(words: readonly string[]): BedArguments {
   const { values, positionals } = parseArgs({
     args: [...words],

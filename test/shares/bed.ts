@@ -93,7 +93,10 @@ export class Bed {
     return path;
   }
 
-  /** Brings every guest back to a state in which a scenario can begin: without faults, and with a mount that answers. */
+  /**
+   * Brings every guest back to a state in which a scenario can begin: without faults, and with a
+   * mount that answers.
+   */
   async recover(): Promise<void> {
     for (const guest of this.guests) {
       guest.resume();
@@ -111,12 +114,12 @@ export class Bed {
     }
   }
 
-  /** Writes down what somebody may want to know afterwards. */
+  /** Writes down what a person may want to know afterwards. */
   log(text: string): void {
     appendFileSync(join(this.#work, "bed.log"), `${new Date().toISOString()} ${text}\n`);
   }
 
-  /** Writes down what the guests are doing, for those who look for a reason afterwards. */
+  /** Writes down what the guests are doing, for a person who looks for a reason afterwards. */
   async collect(label: string): Promise<void> {
     const ask = [
       "cut -d' ' -f1 /proc/uptime",

@@ -38,7 +38,10 @@ export class Daemon {
     return this.#isOver;
   }
 
-  /** SIGSTOP and SIGCONT, to the process itself only: a guest traces the others of its group, and takes a signal to one of them for a fault of it. */
+  /**
+   * SIGSTOP and SIGCONT, to the process itself only: a guest traces the others of its group, and
+   * takes a signal to one of them for a fault of it.
+   */
   stop(): void {
     this.#process.kill("SIGSTOP");
   }

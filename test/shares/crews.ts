@@ -1,4 +1,5 @@
-// The crews of several parts that work at the same time, each on a folder of its own: what is done to a machine is done to all of them.
+// The crews of several parts that work at the same time, each on a folder of its own: what is done
+// to a machine is done to all of them.
 import type { Bed } from "./bed.ts";
 import type { Workers } from "./faults.ts";
 import type { Guest } from "./guest.ts";
@@ -41,7 +42,10 @@ export class Crews implements Workers {
     for (const guest of guests) this.start(guest);
   }
 
-  /** Which workers of these guests have not got on within `msMax` from now, and how long the last of the others took. */
+  /**
+   * Which workers of these guests have not got on within `msMax` from now, and how long the last of
+   * the others took.
+   */
   async waitForWins(guests: readonly Guest[], msMax: number): Promise<{ tookSeconds: number; stuck: string[] }> {
     const all = await Promise.all(
       this.#crews.map(async (crew) => ({ part: crew.part, ...(await crew.waitForWins(guests, msMax)) })),

@@ -4,11 +4,11 @@ import type { Bed } from "./bed.ts";
 import type { Guest } from "./guest.ts";
 import type { Script } from "./script.ts";
 
-/** Those who work in the guests, as far as a fault is concerned. */
+/** The workers in the guests, as far as a fault is concerned. */
 export interface Workers {
   scripts(guest: Guest): readonly Script<unknown>[];
   start(guest: Guest): void;
-  /** Takes away what only a person may who knows that this machine is dead. */
+  /** Removes what only a person may remove, knowing that this machine is dead. */
   bury(dead: Guest): Promise<void>;
 }
 
@@ -20,7 +20,9 @@ export interface Fault {
   readonly run: (victim: Guest, workers: Workers) => Promise<void>;
 }
 
-/** `leaseMs`: of the workers. What is cut off stays so for longer than this lease and the server's. */
+/**
+ * `leaseMs`: of the workers. What is cut off stays so for longer than this lease and the server's.
+ */
 export function faultsOf(bed: Bed, leaseMs: number): readonly Fault[] {
   const pastLeaseMs = leaseMs * 1.5;
   const pastEveryLeaseMs = Math.max(leaseMs, bed.server.leaseMs) + 5000;

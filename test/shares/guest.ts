@@ -1,4 +1,5 @@
-// A guest: a machine with a kernel, page cache, clock, host name and process table of its own, which can be killed, paused, cut off and started again.
+// A guest: a machine with a kernel, page cache, clock, host name and process table of its own,
+// which can be killed, paused, cut off and started again.
 import { join } from "node:path";
 import { AgentLink } from "./agent-link.ts";
 import { Daemon, until } from "./command.ts";
@@ -47,7 +48,10 @@ export class Guest {
   get address(): string {
     return this.#options.tap.address;
   }
-  /** What must be added to its monotonic clock to get ours, to about a millisecond: each boot begins at another time. */
+  /**
+   * What must be added to its monotonic clock to get ours, to about a millisecond: each boot begins
+   * at another time.
+   */
   get clockMs(): number {
     return this.#clockMs;
   }
@@ -68,7 +72,8 @@ export class Guest {
       ...[`NAME=${name}`, `IP=${tap.address}`, `NODE=${process.execPath}`, `MODULES=${modules.join(",")}`],
       `AGENT=${join(place.scratch, "test/shares/guest/agent.js")}`,
     ];
-    // Its memory is a file: in RAM, or every page that the guest touches would be written to a disk.
+    // Its memory is a file: in RAM, or every page that the guest touches would be written to a
+    // disk.
     const daemon = new Daemon("linux.uml", uml, { log, env: { TMPDIR: "/dev/shm" } });
     this.#daemon = daemon;
     this.#link = await until(`the agent of ${name}; see ${log}`, startMsMax, async () => {
@@ -115,7 +120,10 @@ export class Guest {
     return await within(msMax, ran, `${this.name}: ${command}`);
   }
 
-  /** No packet comes in or goes out any more, except those of the bed's own connection. Nobody is told. */
+  /**
+   * No packet comes in or goes out any more, except those of the bed's own connection. No peer is
+   * told.
+   */
   async cut(): Promise<void> {
     await this.#drop("");
   }

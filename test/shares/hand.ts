@@ -52,7 +52,7 @@ export class Hand {
     const ended = this.#script.ended.then(({ stderr }): never => {
       throw new Error(`A hand ended: ${stderr}`);
     });
-    // Nobody may be waiting any more when it ends.
+    // No caller may be waiting any more when it ends.
     ended.catch(() => undefined);
     return await within(msMax, Promise.race([answered, ended]), "an operation");
   }

@@ -44,7 +44,10 @@ export function findObstacles(): string[] {
   return obstacles;
 }
 
-/** Installs what is missing, by Debian's packages. Gives why `kind` is not possible here, or undefined. */
+/**
+ * Installs what is missing, by Debian's packages. Gives why `kind` is not possible here, or
+ * undefined.
+ */
 export function prepareFor(kind: ServerKind, say: (text: string) => void): string | undefined {
   const missing = missingFor(kind);
   if (missing.length === 0) return undefined;
@@ -63,7 +66,10 @@ function missingFor(kind: ServerKind): string[] {
   return [...common, ...ofServer[kind]].filter(([, program]) => !hasProgram(program)).map(([name]) => name);
 }
 
-/** Packages of servers start them. So only the download has a network; what the installation starts lives in namespaces that end with it. */
+/**
+ * Packages of servers start them. So only the download has a network; what the installation starts
+ * lives in namespaces that end with it.
+ */
 function installQuietly(packages: readonly string[]): void {
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const install = [
@@ -80,7 +86,7 @@ function installQuietly(packages: readonly string[]): void {
   };
   run("apt-get", ["update", "-q"]);
   run(install[0]!, [...install.slice(1), "--download-only", ...packages]);
-  // With /run/systemd hidden, nobody asks the machine's own systemd to start anything.
+  // With /run/systemd hidden, no program asks the machine's own systemd to start anything.
   const hidden = 'test ! -d /run/systemd || mount -t tmpfs none /run/systemd; exec "$@"';
   const apart = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
   run("unshare", [...apart, "sh", "-c", hidden, "sh", ...install, "--no-download", ...packages]);

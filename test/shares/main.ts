@@ -1,4 +1,5 @@
-// The part of the bed that runs in namespaces of its own: builds a bed for each server, runs the scenarios, says what came of them, and leaves nothing running.
+// The part of the bed that runs in namespaces of its own: builds a bed for each server, runs the
+// scenarios, says what came of them, and leaves nothing running.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ServerKind } from "./arguments.ts";
@@ -26,7 +27,8 @@ interface Result {
 
 const orders = JSON.parse(process.argv[2] ?? "") as InsideOrders;
 const { kind, work, only, sabotage } = orders;
-// The kernel ends everything that is in here when this process ends, so this is all that it takes to clear up.
+// The kernel ends everything that is in here when this process ends, so this is all that it takes
+// to clear up.
 process.on("message", () => {
   console.log("Interrupted: everything is taken down.");
   process.exit(130);

@@ -1,4 +1,5 @@
-// The network of the bed: one bridge, the servers' address on it, and one tap for each guest. It lies in a namespace without any other interface.
+// The network of the bed: one bridge, the servers' address on it, and one tap for each guest. It
+// lies in a namespace without any other interface.
 import { networkInterfaces } from "node:os";
 import { run } from "./command.ts";
 
@@ -13,7 +14,7 @@ export interface Tap {
 
 export function buildNetwork(): void {
   const others = Object.keys(networkInterfaces()).filter((name) => name !== "lo");
-  // Guests and servers here trust everybody, so they must be out of everybody's reach.
+  // Guests and servers here trust every peer, so no other machine may reach them.
   if (others.length > 0) throw new Error(`The bed must have a network of its own; this one has ${others.join(", ")}.`);
   run("ip link set lo up");
   run("ip link add br0 type bridge");

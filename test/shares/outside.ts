@@ -1,4 +1,5 @@
-// The part of the bed that runs in the machine's own namespaces: it says what is not possible, installs, and starts the rest in namespaces of its own.
+// The part of the bed that runs in the machine's own namespaces: it says what is not possible,
+// installs, and starts the rest in namespaces of its own.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, rmSync } from "node:fs";
@@ -21,7 +22,10 @@ export interface InsideOrders extends BedArguments {
 const notPossible = 3;
 const interruptedCode = 130;
 
-/** The exit code: 0 when everything has passed, 1 when something failed, 2 for wrong usage, 3 when something is not possible here, 130 when interrupted. */
+/**
+ * The exit code: 0 when everything has passed, 1 when something failed, 2 for wrong usage, 3 when
+ * something is not possible here, 130 when interrupted.
+ */
 export async function runOutside(root: string, scratch: string, words: readonly string[]): Promise<number> {
   const code = await runWhatIsPossible(root, scratch, words);
   if (words.includes("--keep") || code === 1) console.log(`Logs, exports and compiled code: ${scratch}`);
@@ -59,8 +63,9 @@ function isPossible(kind: ServerKind): boolean {
 }
 
 /**
- * A network without a way out, mounts that nobody else sees, and a process table whose first process is `main.ts`: when that ends, however it ends, the kernel ends
- * every guest and server with it, and bridge, taps and mounts are gone.
+ * A network without a way out, mounts that no other program sees, and a process table whose first
+ * process is `main.ts`: when that ends, however it ends, the kernel ends every guest and server
+ * with it, and bridge, taps and mounts are gone.
  */
 async function runInside(orders: InsideOrders): Promise<number> {
   const apart = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];

@@ -23,7 +23,7 @@ copyFileSync(join(root, "test/shares/guest/init.sh"), join(scratch, "init.sh"));
 chmodSync(join(scratch, "init.sh"), 0o755);
 const config = {
   extends: join(root, "tsconfig.json"),
-  // Not checked here: `npm run check` does, and a bed must also run beside somebody's unfinished work.
+  // Not checked here: `npm run check` does, and a bed must also run beside unfinished work.
   compilerOptions: {
     noEmit: false,
     noCheck: true,

@@ -1,4 +1,5 @@
-// What a scenario of the bed is: a name, and something that is done with guests and a server, at the end of which promises were kept or not.
+// What a scenario of the bed is: a name, and something that is done with guests and a server, at
+// the end of which promises were kept or not.
 import type { ServerKind } from "./arguments.ts";
 import type { Bed } from "./bed.ts";
 
@@ -10,7 +11,10 @@ export interface Scenario {
   readonly servers?: readonly ServerKind[];
   /** It keeps the guests busy for `secondsOfLoad`, and `--sabotage` makes it fail. */
   readonly isLoad?: boolean;
-  /** Rejects when it could not be carried out. Where a promise is broken it says so by `report.violate`, and may go on. */
+  /**
+   * Rejects when it could not be carried out. Where a promise is broken it says so by
+   * `report.violate`, and may go on.
+   */
   readonly run: (bed: Bed, report: Report) => Promise<void>;
 }
 
@@ -20,7 +24,7 @@ export class Report {
   readonly violations: string[] = [];
   readonly failures: string[] = [];
 
-  /** A figure or a fact that somebody will want to read. */
+  /** A figure or a fact for the reader of the run. */
   note(text: string): void {
     this.notes.push(text);
     console.log(`    ${text}`);
@@ -32,7 +36,10 @@ export class Report {
     console.log(`    VIOLATION: ${text}`);
   }
 
-  /** Something that ended or could not be done. No proof of a broken promise: a sabotage that was meant to break one is not found out by it. */
+  /**
+   * Something that ended or could not be done. No proof of a broken promise: a sabotage that was
+   * meant to break one is not found out by it.
+   */
   fail(text: string): void {
     this.failures.push(text);
     console.log(`    FAILURE: ${text}`);

@@ -1,4 +1,5 @@
-// A script that runs in a guest, in the hands of a scenario: what it says, and how it is stopped, continued, told something and killed.
+// A script that runs in a guest, in the hands of a scenario: what it says, and how it is stopped,
+// continued, told something and killed.
 import { finishOrder } from "../../src/testing/processes/child-side.ts";
 import type { AgentLink } from "./agent-link.ts";
 
@@ -71,7 +72,10 @@ export class Script<Message> {
     this.#signal("SIGKILL");
     return await this.ended;
   }
-  /** Tells it to end by itself, as src/testing/processes does; rejects when it takes longer than `msMax`. */
+  /**
+   * Tells it to end by itself, as src/testing/processes does; rejects when it takes longer than
+   * `msMax`.
+   */
   async finish(msMax: number): Promise<ScriptEnding> {
     this.send(finishOrder);
     return await within(msMax, this.ended, "a script that was told to finish");

@@ -1,5 +1,7 @@
-// The processes that work on one folder, some in each guest, and the ledgers of what they were told: the torture of src/testing, spread over machines.
+// The processes that work on one folder, some in each guest, and the ledgers of what they were
+// told: the torture of src/testing, spread over machines.
 import { Ledger } from "../../src/testing/torture/ledger.ts";
+import { getTortureTask } from "../../src/testing/torture/parts.ts";
 import type { WorkerOrders, WorkerReport } from "../../src/testing/torture/report.ts";
 import { VisitLedger, type ConfirmedVisit } from "../../src/testing/torture/visit-ledger.ts";
 import type { Bed } from "./bed.ts";
@@ -20,9 +22,15 @@ export interface WorkOptions {
 
 const finishMsMax = 60_000;
 const auditMsMax = 90_000;
-/** A killed machine takes reports with it that were on their way: any number of appends may have been made that we never heard of. */
+/**
+ * A killed machine takes reports with it that were on their way: any number of appends may have
+ * been made that we never heard of.
+ */
 const anyNumber = 1_000_000_000;
-/** How exactly the clocks of two guests are known to each other: visits are taken to be shorter by so much at both ends. */
+/**
+ * How exactly the clocks of two guests are known to each other: visits are taken to be shorter by
+ * so much at both ends.
+ */
 const clockMs = 10;
 
 export class WorkCrew {
@@ -75,10 +83,11 @@ export class WorkCrew {
     );
   }
 
-  /** On a share nobody takes a semaphore over by itself: whoever knows that its holder is dead removes it. */
+  /** Removes the lock file that the dead machine left, as a person does on a share. */
   async bury(dead: Guest): Promise<void> {
-    if (this.part !== "semaphore") return;
-    const lock = `${this.#options.directory}/counts.lock`;
+    const { lockFileForPerson } = getTortureTask(this.part);
+    if (lockFileForPerson === undefined) return;
+    const lock = `${this.#options.directory}/${lockFileForPerson}`;
     const person = this.#bed.guests.find((guest) => guest !== dead);
     // The listing first, so that the machine of that person looks the name up anew.
     await person?.shell(
@@ -86,7 +95,10 @@ export class WorkCrew {
     );
   }
 
-  /** Which workers of these guests have not appended within `msMax` from now, and how long the last of the others took. */
+  /**
+   * Which workers of these guests have not appended within `msMax` from now, and how long the last
+   * of the others took.
+   */
   async waitForWins(
     guests: readonly Guest[],
     msMax: number,
@@ -97,7 +109,7 @@ export class WorkCrew {
     );
     const stuck = (): string[] =>
       [...before].filter(([name, count]) => this.#ledger.acknowledgedOf(name) <= count).map(([name]) => name);
-    // Who is stuck is told by the answer.
+    // The answer tells which workers are stuck.
     await until("wins", msMax, () => stuck().length === 0 || this.isOver || undefined).catch(() => false);
     return { tookSeconds: Math.round((performance.now() - startMs) / 10) / 100, stuck: stuck() };
   }
@@ -137,7 +149,7 @@ export class WorkCrew {
     const script = this.#run(guest, "worker", name, (report) => this.#hear(guest, name, report));
     void script.ended.then(({ code, signal, isMachineGone, stderr }) => {
       if (isMachineGone) this.#unknown[name] = anyNumber;
-      // Those whom we have killed are no longer among the scripts.
+      // Workers that the bed has killed are no longer among the scripts.
       else if (code !== 0 && this.scripts(guest).includes(script))
         this.#failures.push(`worker ${name} ended by itself with ${code ?? signal}: ${causesIn(stderr)}`);
     });

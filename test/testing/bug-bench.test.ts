@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { judgeMutant, mutants, mutantStatesMax, type BenchResult } from "../../src/testing/bug-bench.ts";
+import { judgeMutant, mutantStatesMax, type BenchResult } from "../../src/testing/bug-bench.ts";
 import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
+import { mutants } from "../../src/testing/rooms/index.ts";
 import { poolSize } from "./exploring.ts";
 
 describe.concurrent("the harness catches every known-wrong variant, by what it breaks", () => {

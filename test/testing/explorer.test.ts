@@ -29,7 +29,10 @@ const lostUpdate: Scenario = {
   },
 };
 
-/** Ada writes a row of marks; Bob looks at four moments. Only if each look falls into its own narrow gap does he see the planted pattern. */
+/**
+ * Ada writes a row of marks; Bob looks at four moments. Only if each look falls into its own narrow
+ * gap does Bob see the planted pattern.
+ */
 function plantedBug(): Scenario {
   const marks = 12;
   const gaps = [2, 5, 8, 11];
@@ -84,7 +87,7 @@ describe("the explorer", () => {
     expect(states).toBeGreaterThan(100);
   });
 
-  it("says so when nobody can go on", async () => {
+  it("says so when no actor can go on", async () => {
     const deadlock: Scenario = {
       name: "deadlock",
       about: "Two take two locks in opposite order.",
@@ -122,8 +125,9 @@ describe("the explorer", () => {
     expect(first.exhausted).toBe(true);
   });
 
-  it("misses nothing by leaving out orders that nobody can tell apart", async () => {
-    // With a bound that is never reached no order is left out: the ends of all schedules must be the same.
+  it("misses nothing by leaving out orders that no actor can tell apart", async () => {
+    // With a bound that is never reached no order is left out: the ends of all schedules must be
+    // the same.
     for (const options of [{}, { preemptionsMax: 1000 }]) {
       const ends = new Set<string>();
       await explore(
@@ -146,7 +150,7 @@ describe("the explorer", () => {
     }
   });
 
-  it("tells a step that leads to an answer from one that does not, also when steps that nobody sees lie between", async () => {
+  it("tells a step that leads to an answer from one that does not, also when unseen steps lie between", async () => {
     const teller: Actor = {
       run: async ({ name, ports: { disk }, note }) => {
         await disk.mkdir(`/made-by-${name}`);

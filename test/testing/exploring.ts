@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { Exploration, ExploreOptions } from "../../src/testing/explorer/explore.ts";
 import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
-import { allScenarios, type ListedScenario } from "../../src/testing/scenarios/index.ts";
+import { allScenarios, type ListedScenario } from "../../src/testing/rooms/index.ts";
 
 export interface ExploringOptions {
   readonly isWanted: (listed: ListedScenario) => boolean;
@@ -14,7 +14,10 @@ export interface ExploringOptions {
 /** Two cores are the smallest machine that the suite must pass on. */
 export const poolSize = 2;
 
-/** No test of it has a time-out: what is bounded by states ends by itself, however slow the machine is. */
+/**
+ * No test of it has a time-out: what is bounded by states ends by itself, however slow the machine
+ * is.
+ */
 export function exploreListed({ isWanted, bounds, expectOf }: ExploringOptions): void {
   const listed = allScenarios().filter(isWanted);
   const pool = new ExplorerPool(poolSize);

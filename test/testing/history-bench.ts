@@ -1,13 +1,20 @@
-// Histories for the tests of the linearizability check: runs of one operation at a time, blurred into calls that overlap, and an oracle that tries every order.
+// Histories for the tests of the linearizability check: runs of one operation at a time, blurred
+// into calls that overlap, and an oracle that tries every order.
 import * as fc from "fast-check";
 import type { Model, Operation } from "../../src/testing/history/linearizability.ts";
 
-/** One step of a sequential run. `fate`: whether its caller heard of it; one that is "lost" did not even happen. */
+/**
+ * One step of a sequential run. `fate`: whether its caller heard of it; one that is "lost" did not
+ * even happen.
+ */
 export interface Step<Input> {
   readonly process: number;
   readonly input: Input;
   readonly fate: "answered" | "unanswered" | "lost";
-  /** How far the call lies before the moment, and the return after it, as a part of the room that the process has there. */
+  /**
+   * How far the call lies before the moment, and the return after it, as a part of the room that
+   * the process has there.
+   */
   readonly early: number;
   readonly late: number;
 }
@@ -29,13 +36,16 @@ export function stepsOf<Input>(
   return fc.array(stepOf(input, processes), { maxLength: lengthMax, size: "max" });
 }
 
-/** What `answer` says to the steps in turn, as a history in which each call reaches as far as its process and `reach` (in steps) let it. */
+/**
+ * What `answer` says to the steps in turn, as a history in which each call reaches as far as its
+ * process and `reach` (in steps) let it.
+ */
 export function blurred<Input, Output>(
   steps: readonly Step<Input>[],
   answer: (input: Input, step: Step<Input>) => Output,
   reach = 8,
 ): Operation<Input, Output>[] {
-  // Whoever was not answered is dead; its name goes to another.
+  // A process that was not answered is dead; its name goes to another.
   const lives = new Map<number, number>();
   const names = steps.map(({ process, fate }) => {
     const life = lives.get(process) ?? 1;
@@ -56,7 +66,10 @@ export function blurred<Input, Output>(
   });
 }
 
-/** Tries every order of every subset that has all the answered ones. For histories of a handful of operations. */
+/**
+ * Tries every order of every subset that has all the answered ones. For histories of a handful of
+ * operations.
+ */
 export function isLinearizableByForce<State, Input, Output>(
   model: Model<State, Input, Output>,
   history: readonly Operation<Input, Output>[],

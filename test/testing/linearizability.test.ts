@@ -180,7 +180,7 @@ describe("a history is rejected for", () => {
     expect(ofLock(history).misfit).toBe(late);
   });
 
-  it("a refusal when nobody can have held the lock", () => {
+  it("a refusal when no process can have held the lock", () => {
     const refused = lock("acquire", "h2", [5, 6], { kind: "refused" });
     const history = [granted("h1", [1, 2], 1), lock("release", "h1", [3, 4], done), refused];
     expect(ofLock(history).misfit).toBe(refused);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { explore } from "../../src/testing/explorer/explore.ts";
 import type { Scenario } from "../../src/testing/explorer/scenario.ts";
-import { SeedPathLocks, soundSteps } from "../../src/testing/mutants/seed-path-locks.ts";
+import { SeedPathLocks, soundSteps } from "../../src/testing/mutants/locks/seed-path-locks.ts";
 import { seedLockScenarios } from "../../src/testing/scenarios/locks/seed-locks.ts";
 
 /** Explores it to the end; tells which facts there were in any schedule. */
@@ -23,7 +23,7 @@ describe("where a mutant breaks a promise, a sound variant keeps it", () => {
   for (const scenario of seedLockScenarios((context) => new SeedPathLocks(context, soundSteps)))
     it(scenario.name, { timeout: 0 }, async () => {
       const seen = await factsOf(scenario);
-      // A protocol that lets nobody in would be sound too.
+      // A protocol that lets no process in would be sound too.
       expect([...seen].filter((fact) => fact.endsWith(" enter"))).not.toEqual([]);
     });
 });

@@ -1,4 +1,5 @@
-// A simulated server on the bench: its disks as several machines see them, its crash images as text, and calls that wait to be decided.
+// A simulated server on the bench: its disks as several machines see them, its crash images as
+// text, and calls that wait to be decided.
 import { describeError } from "../../src/testing/explorer/describe.ts";
 import { errnoOf } from "../../src/ports/disk-error.ts";
 import { parkNever, type Call, type Park } from "../../src/testing/sim/call.ts";
@@ -50,7 +51,7 @@ export class Bench {
     return new Decided(createSimDisk({ server, machine: this.machine(machine), process, park, ...options }), parked);
   }
 
-  /** Everything on the disk, as everybody sees it now. */
+  /** Everything on the disk, as all machines see it now. */
   get state(): string {
     return stateOf(this.server);
   }
@@ -80,7 +81,10 @@ export class Decided {
     this.#parked = parked;
   }
 
-  /** Begins it; `answer` is undefined until it is over, then what it gave, or the POSIX name of its failure. */
+  /**
+   * Begins it; `answer` is undefined until it is over, then what it gave, or the POSIX name of its
+   * failure.
+   */
   async begin(action: (disk: SimDisk) => Promise<unknown>): Promise<{ readonly answer: unknown }> {
     const begun: { answer: unknown } = { answer: undefined };
     action(this.#disk).then(

@@ -467,7 +467,7 @@ describe("the fingerprint of a state", () => {
     expect(other).toEqual(one);
   });
 
-  it("tells two files of one content apart as soon as somebody was told which is which", async () => {
+  it("tells two files of one content apart as soon as a process was told which is which", async () => {
     const prints = (order: readonly string[], look: boolean) =>
       printsOf(async (disk) => {
         for (const path of order) await write(disk, path, "same");

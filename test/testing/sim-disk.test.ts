@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { durabilityTouch } from "../../src/testing/sim/call.ts";
 import type { SimDisk } from "../../src/testing/sim/disk.ts";
 import type { Quirks } from "../../src/testing/sim/server.ts";
-import { describeDiskContract } from "../ports/disk-contract.ts";
+import { describeDiskContract } from "../sites/contracts.ts";
 import { Bench, bytesOf, textOf } from "./sim-bench.ts";
 
 const make = (disk: SimDisk, path: string, text = ""): Promise<void> =>
@@ -203,7 +203,10 @@ describe("directoryHandles", () => {
   const quirks = { directoryHandles: true };
   const old = "through the directory found before under /d";
 
-  /** The first machine knows `/d`, which holds `/d/a`; then the second moves it to `/e` and makes another one. */
+  /**
+   * The first machine knows `/d`, which holds `/d/a`; then the second moves it to `/e` and makes
+   * another one.
+   */
   async function moved(): Promise<Bench> {
     const bench = new Bench(quirks);
     const [m1, m2] = [bench.disk("m1"), bench.disk("m2")];
@@ -239,7 +242,7 @@ describe("directoryHandles", () => {
     expect(bench.state).toBe(state);
   });
 
-  it("is over once the machine has looked anew, and never concerns those who did not know the directory", async () => {
+  it("is over once the machine has looked anew, and never concerns a machine that did not know the directory", async () => {
     const bench = await moved();
     const m1 = bench.decided("m1");
     expect(await m1.answer((disk) => disk.canOpen("/d/a"))).toBe(false);

@@ -6,7 +6,7 @@ import { parkNever, type Park } from "../../src/testing/sim/call.ts";
 import { SimOsLocks } from "../../src/testing/sim/os-locks.ts";
 import { createSimPorts } from "../../src/testing/sim/process.ts";
 import type { Quirks } from "../../src/testing/sim/server.ts";
-import { describeOsLockContract } from "../ports/os-lock-contract.ts";
+import { describeOsLockContract } from "../sites/contracts.ts";
 import { Bench, bytesOf } from "./sim-bench.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -79,7 +79,7 @@ describe("the simulated OS lock", () => {
   it("dies with the process that holds it, and with no other", async () => {
     const world = new World();
     expect(await lockOn(world, "m1", "holder")).toBe(true);
-    world.osLocks.freeAllOf("somebody else");
+    world.osLocks.freeAllOf("another process");
     expect(await lockOn(world, "m1", "next")).toBe(false);
     world.osLocks.freeAllOf("holder");
     expect(await lockOn(world, "m1", "next")).toBe(true);

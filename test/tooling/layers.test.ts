@@ -1,4 +1,5 @@
-// The table of layers says no where it should, and yes where it should: a rule that matches nothing looks like a clean tree.
+// The table of layers says no where it should, and yes where it should: a rule that matches nothing
+// looks like a clean tree.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,5 @@
-// Plants violations and expects the linter to name each: a rule that matches nothing looks like a clean tree.
+// Plants violations and expects the linter to name each: a rule that matches nothing looks like a
+// clean tree.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

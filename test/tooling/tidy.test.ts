@@ -8,6 +8,18 @@ import { errorCodes, HoldfastError } from "../../src/errors.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const linesMax = 500;
+const linesMin = 12;
+const roomFilesMax = 15;
+/** Why each of them is short. */
+const mayBeShort: Readonly<Record<string, string>> = {
+  "src/cli/main.ts": "an entry point",
+  "src/format/checksum.ts": "one fact of every format",
+  "src/format/version.ts": "one fact of every format",
+  "src/ports/random.ts": "a port has a file of its own",
+  "src/ports/watch.ts": "a port has a file of its own",
+  "src/testing/rooms/store.ts": "one of a list of rooms, each with a file",
+  "src/testing/scenarios/volumes.ts": "values that the scenarios of all rooms share",
+};
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
@@ -31,6 +43,28 @@ describe("sources", () => {
 
   test(`no file of src has more than ${linesMax} lines`, () => {
     expect(sources.filter((path) => read(path).trimEnd().split("\n").length > linesMax)).toEqual([]);
+  });
+
+  test(`no room of src has more than ${roomFilesMax} source files`, () => {
+    const counts = new Map<string, number>();
+    for (const path of ownSources) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+    expect([...counts].filter(([, count]) => count > roomFilesMax)).toEqual([]);
+  });
+
+  test(`no file of src has fewer than ${linesMin} lines`, () => {
+    const short = ownSources.filter((path) => read(path).trimEnd().split("\n").length < linesMin);
+    expect(short.filter((path) => !(path in mayBeShort) && !path.endsWith(".d.ts"))).toEqual([]);
+  });
+
+  // The thing that acts is a process, a writer or a caller.
+  test("no comment of src leaves open which thing acts", () => {
+    const vague = /\b(somebody|whoever|nobody|he|his)\b/i;
+    const guilty = ownSources.flatMap((path) =>
+      commentsOf(read(path))
+        .filter((comment) => vague.test(comment.replaceAll(/"[^"]*"|`[^`]*`/g, "")))
+        .map((comment) => `${path}: ${comment.trim()}`),
+    );
+    expect(guilty).toEqual([]);
   });
 
   test("files and folders have kebab-case names", () => {
@@ -59,6 +93,17 @@ describe("sources", () => {
     const asksClock = /\bnew\s+Date\s*(?:\(\s*\)|[^\s(])|(?<!new\s+)(?<![.\w])Date\s*\(/;
     const guilty = ownSources.filter(
       (path) => !mayKnowTheTime.test(path) && asksClock.test(withoutComments(read(path))),
+    );
+    expect(guilty).toEqual([]);
+  });
+
+  // What their lost replies mean is said once, in durable/publish. The doctor examines the calls
+  // themselves.
+  test("only rooms that say what a lost reply means call rename, link and unlink of a disk", () => {
+    const mayChangeNames = /^src\/(durable|locks|ports|testing|doctor)\//;
+    const changesNames = /\bdisk\s*\.\s*(rename|link|unlink)\b/;
+    const guilty = ownSources.filter(
+      (path) => !mayChangeNames.test(path) && changesNames.test(withoutComments(read(path))),
     );
     expect(guilty).toEqual([]);
   });
@@ -101,7 +146,7 @@ test("a test waits for what happens, and says why where it lets time pass", () =
   expect(guilty).toEqual([]);
 });
 
-test("no file names a directory of somebody's own machine", () => {
+test("no file names a home directory", () => {
   // Put together here, so that this file does not find itself.
   const homes = [
     ["", "home", "[\\w.-]+", ""].join("/"),
@@ -174,6 +219,10 @@ function beginsWithSentence(text: string): boolean {
     .map((line) => line.slice(3))
     .join(" ");
   return /^["`']?[A-Z].*[.:?!]( |$)/.test(first);
+}
+
+function commentsOf(text: string): string[] {
+  return text.split("\n").filter((line) => /^\s*(\/\/|\/\*\*|\*)/.test(line));
 }
 
 function withoutComments(text: string): string {

@@ -57,9 +57,9 @@ function registerList(locks: Command, run: Run): void {
 function registerBreak(locks: Command, run: Run): void {
   const command = locks
     .command("break")
-    .summary("evict whoever holds a path")
+    .summary("evict the holders of a path")
     .description(
-      "Takes PATH from everybody who holds it, also by a lock on a tree that it is in, and tells who that was. What they commit through Holdfast from then on is refused; what they write by themselves is not, so end them first if you can.",
+      "Takes PATH from every process that holds it, also by a lock on a tree that it is in, and tells which they were. What they commit through Holdfast from then on is refused; what they write by themselves is not, so end them first if you can.",
     )
     .argument("<DIR>", "the store, or the directory whose paths are locked")
     .argument("<PATH>", "relative to DIR, or absolute and below it")
@@ -71,22 +71,25 @@ function registerBreak(locks: Command, run: Run): void {
         })) ?? [];
       if (evicted.length === 0) run.exitCode = exitCodes.nothingToDo;
       run.output.result({ directory, path, evicted }, (page) =>
-        evicted.length === 0 ? "Nobody holds it." : `Evicted:\n${formatHeldLocks(evicted, page)}`,
+        evicted.length === 0 ? "Nothing holds it." : `Evicted:\n${formatHeldLocks(evicted, page)}`,
       );
     });
   endHelp(command, {
     examples: ["holdfast locks break /mnt/shop stock/report.csv"],
     exits: {
-      done: "somebody was evicted",
+      done: "a holder was evicted",
       failed,
       wrongUsage,
-      nothingToDo: "nobody held it",
+      nothingToDo: "nothing held it",
       verificationFailed,
     },
   });
 }
 
-/** Undefined, with the exit code for it, where nothing was ever locked: to open the locks would make a table there. */
+/**
+ * Undefined, with the exit code for it, where nothing was ever locked: to open the locks would make
+ * a table there.
+ */
 async function inLocksOf(
   directory: string,
   run: Run,

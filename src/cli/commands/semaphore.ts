@@ -1,4 +1,5 @@
-// The command `holdfast semaphore`: a lock file that a shell script takes, holds and releases, and that ends with the script.
+// The command `holdfast semaphore`: a lock file that a shell script takes, holds and releases, and
+// that ends with the script.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { Semaphore, type SemaphoreStatus } from "../../locks/index.ts";
 import { findProcessName, findWrapper } from "../locking/calling-process.ts";
@@ -35,7 +36,7 @@ export function registerSemaphore(semaphore: Command, run: Run): void {
       nothingToDo: "clean: nothing was stale; status: free",
       notHeld: "release: not held by the calling process; status: stale",
       verificationFailed: "clean: not safe on this file system",
-      tryAgain: "held by somebody else: try again",
+      tryAgain: "held by another process: try again",
     },
   });
   registerTryAcquire(semaphore, run);
@@ -52,7 +53,7 @@ const tag = (): Option => new Option("--tag <text>", "what it is held for, for p
 function registerTryAcquire(semaphore: Command, run: Run): void {
   const command = verb(semaphore, "try-acquire", "Takes FILE if it is free or stale, and does not wait.", {
     examples: ["holdfast semaphore try-acquire /var/lock/backup.lock --pid $$ --tag nightly || exit 75"],
-    exits: { done: "taken", failed, wrongUsage, tryAgain: "held by somebody else: try again" },
+    exits: { done: "taken", failed, wrongUsage, tryAgain: "held by another process: try again" },
     options: [tag()],
   });
   command.action((file: string, flags: Flags) => acquire(file, { ...flags, timeout: 0 }, command, run));
@@ -61,7 +62,7 @@ function registerTryAcquire(semaphore: Command, run: Run): void {
 function registerAcquire(semaphore: Command, run: Run): void {
   const command = verb(semaphore, "acquire", "Waits until FILE is free or stale, and takes it.", {
     examples: ["holdfast semaphore acquire /var/lock/backup.lock --pid $$ --timeout 30s --tag nightly || exit 75"],
-    exits: { done: "taken", failed, wrongUsage, tryAgain: "still held by somebody else: try again" },
+    exits: { done: "taken", failed, wrongUsage, tryAgain: "still held by another process: try again" },
     options: [
       tag(),
       new Option("--timeout <duration>", "how long to wait: 30s, 500ms, 2m (default: for ever)").argParser(
@@ -76,7 +77,9 @@ function registerRelease(semaphore: Command, run: Run): void {
   const command = verb(semaphore, "release", "Releases FILE, if the calling process holds it.", {
     examples: ["holdfast semaphore release /var/lock/backup.lock --pid $$"],
     exits: { done: "released", failed, wrongUsage, notHeld: "not held by the calling process" },
-    options: [new Option("--force", "remove it whoever holds it: only when you know that nobody works under it")],
+    options: [
+      new Option("--force", "remove it, whichever process holds it: only when you know that none works under it"),
+    ],
   });
   command.action(async (file: string, flags: Flags) => {
     if (!flags.force) mustKnowOwner(command);
@@ -177,7 +180,7 @@ async function acquire(file: string, flags: Flags, command: Command, run: Run): 
   );
 }
 
-/** A lock of a process that is about to end protects nothing, and nobody could tell from the exit code. */
+/** A lock of a process that is about to end protects nothing, and the exit code would not tell. */
 function mustKnowOwner(command: Command): void {
   const wrapper = findWrapper(process.env);
   if (wrapper === undefined || command.getOptionValueSource("pid") !== "default") return;
@@ -193,7 +196,7 @@ function open(file: string, { pid, stale, directory = false }: Flags): Semaphore
 function describe({ locked, info, stale, mine }: SemaphoreStatus): string {
   if (!locked) return "free";
   const lines = [`locked${stale ? ", but stale" : ""}${mine ? ", by the calling process" : ""}`];
-  if (info === undefined) lines.push("by nobody knows whom: it has no readable record");
+  if (info === undefined) lines.push("by an unknown process: it has no readable record");
   else lines.push(`pid: ${info.pid}`, `since: ${new Date(info.timestamp * 1000).toISOString()}`);
   if (info?.tag !== undefined) lines.push(`tag: ${info.tag}`);
   return lines.join("\n");
@@ -209,7 +212,8 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It is there, and belongs to somebody else. Anything else: there is none, or it is no number that a process can have.
+    // EPERM: it is there, and belongs to another user. Anything else: there is none, or no process
+    // can have that number.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

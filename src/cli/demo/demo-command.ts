@@ -1,4 +1,5 @@
-// The command `holdfast demo`: many workstations, one folder, kills and pauses, and an audit at the end.
+// The command `holdfast demo`: many workstations, one folder, kills and pauses, and an audit at the
+// end.
 import { hostname } from "node:os";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { runDemo } from "./demo.ts";
@@ -91,10 +92,11 @@ async function join(directory: string, flags: DemoFlags, run: Run): Promise<void
   run.signal.throwIfAborted();
 }
 
-/** When the demo that has started this workstation is gone, nobody else will ever end it. */
+/** When the demo that has started this workstation is gone, nothing else will ever end it. */
 function endWithDemo(): void {
   const end = (): void => process.exit(exitCodes.failed);
-  // A demo can be killed while its workstations still load: then the channel was broken before anybody listened.
+  // A demo can be killed while its workstations still load: then the channel was broken before
+  // there was a listener.
   if (process.connected) process.once("disconnect", end);
   else end();
 }

@@ -1,7 +1,7 @@
 // What a person reads during and after the demo.
 import { wrap, type Page } from "../output.ts";
 import type { DemoFigures, DemoResult, StationFindings } from "./demo.ts";
-import { stationKinds } from "./station-kinds.ts";
+import { stationKinds } from "./workstation.ts";
 
 /** So many of each kind of finding are told in words. */
 const toldMax = 10;

@@ -1,9 +1,9 @@
-// The demo as a whole: workstations on one folder, trouble for a while, and an audit by somebody who took no part.
+// The demo as a whole: workstations on one folder, trouble for a while, and an audit by a process
+// that took no part.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError } from "../../index.ts";
-import { openPlace } from "./place.ts";
-import type { Findings, Place, Receipt } from "./station.ts";
-import { stationKinds } from "./station-kinds.ts";
+import { openPlace, type Findings, type Place, type Receipt } from "./station.ts";
+import { stationKinds } from "./workstation.ts";
 import { TemporaryFolder } from "./temporary-folder.ts";
 import { Trouble } from "./trouble.ts";
 import { Waker } from "./waker.ts";
@@ -42,11 +42,14 @@ export interface DemoResult extends DemoFigures {
   /** Workstations that ended by themselves. */
   readonly failures: readonly string[];
   readonly stations: readonly StationFindings[];
-  /** Nothing was lost, doubled or out of order, and nobody failed. */
+  /** Nothing was lost, doubled or out of order, and no workstation failed. */
   readonly isSound: boolean;
 }
 
-/** Rejects with the signal's reason when it is interrupted; no process is left either way, and no temporary folder if it can be removed. */
+/**
+ * Rejects with the signal's reason when it is interrupted; no process is left either way, and no
+ * temporary folder if it can be removed.
+ */
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   if (options.directory !== undefined) return await runAt(options.directory, options);
   const folder = await TemporaryFolder.make();
@@ -78,12 +81,15 @@ async function runIn(place: Place, options: DemoOptions): Promise<DemoResult> {
   }
   const { workstations } = options;
   // An audit that had nothing to look for has found nothing out.
-  const failures = run.receipts.length > 0 ? run.failures : [...run.failures, "nobody got anything done"];
+  const failures = run.receipts.length > 0 ? run.failures : [...run.failures, "no workstation got anything done"];
   const isSound = failures.length === 0 && stations.every(isInOrder);
   return { ...run.figures(), directory: place.directory, workstations, failures, stations, isSound };
 }
 
-/** What was found out, or why it failed, matters more than what stays behind: the next one in this folder sweeps it. */
+/**
+ * What was found out, or why it failed, matters more than what stays behind: the next one in this
+ * folder sweeps it.
+ */
 async function leave({ ground }: Place, { onLeftBehind }: DemoOptions): Promise<void> {
   try {
     await ground.close();
@@ -93,7 +99,7 @@ async function leave({ ground }: Place, { onLeftBehind }: DemoOptions): Promise<
   }
 }
 
-/** Until then somebody gets something done, or nobody ever will. */
+/** If no workstation has done anything by then, none ever will. */
 const startMsMax = 60_000;
 
 function isInOrder({ lost, doubled, disorder }: Findings): boolean {
@@ -131,7 +137,8 @@ class DemoRun {
           onPause: (pid) => this.#waker.remember(pid),
         }),
     );
-    // Nothing happens to the saboteur: it would lie again after each start, and one lie is easier to follow.
+    // Nothing happens to the saboteur: it would lie again after each start, and one lie is easier
+    // to follow.
     this.#trouble = new Trouble(this.#workstations, ({ isSaboteur }) => !isSaboteur);
   }
 

@@ -1,31 +1,36 @@
-// The audit of the shelves: from the journals of all workstations, whether any two conflicting locks were ever held at once.
-import { readNoted } from "./noted.ts";
-import type { Findings, Place, Receipt } from "./station.ts";
+// The audit of the shelves: from the journals of all workstations, whether any two conflicting
+// locks were ever held at once.
+import { readNoted, type Findings, type Place, type Receipt } from "./station.ts";
 
 const journalBytesMax = 100_000_000;
 const shelfBytesMax = 100;
 
-/** One line of a journal: what was found on each shelf when the lock was had, or, without that, that all was written. */
+/**
+ * One line of a journal: what was found on each shelf when the lock was had, or, without that, that
+ * all was written.
+ */
 export interface JournalLine {
   readonly sequence: number;
   readonly fence: number;
-  /** By shelf, the fence of whoever was there before. */
+  /** By shelf, the fence of the visit before. */
   readonly saw?: Readonly<Record<string, number>>;
 }
 
-/** One who was at a shelf under a lock. */
+/** One visit to a shelf under a lock. */
 interface Visit {
   readonly who: string;
   readonly fence: number;
-  /** The fence that lay there when he came. */
+  /** The fence that lay there when the visit began. */
   readonly saw: number;
-  /** Everything was written before the lock was released; otherwise he was killed inside. */
+  /**
+   * Everything was written before the lock was released; otherwise the process was killed inside.
+   */
   isDone: boolean;
 }
 
 /**
- * Nothing here compares clocks: the fence of the visitor before is what each has seen on the shelf. If two were inside at once, one of them cannot have seen what
- * the other has left.
+ * Nothing here compares clocks: the fence of the visitor before is what each has seen on the shelf.
+ * If two were inside at once, one of them cannot have seen what the other has left.
  */
 export async function auditShelves(
   place: Place,
@@ -79,7 +84,7 @@ async function readJournals({ disk, directory }: Place, disorder: string[]): Pro
     const [workstation = "", session = ""] = name.split("~");
     const path = `${directory}/journals/${name}`;
     const bytes = await readNoted(disorder, () => disk.readFile(path, journalBytesMax));
-    // What follows the last line break is what somebody wrote when he was killed.
+    // Behind the last line break is what a process was writing when it was killed.
     const lines = Buffer.from(bytes ?? [])
       .toString()
       .split("\n")

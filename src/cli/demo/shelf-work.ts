@@ -1,4 +1,5 @@
-// Shelf work: a path lock on a shelf, on a room with all its shelves, or on two shelves at once, and a journal that shows afterwards whether two were inside.
+// Shelf work: a path lock on a shelf, on a room with all its shelves, or on two shelves at once,
+// and a journal that shows afterwards whether two were inside.
 import { ensureDirectory, replace, type DiskFile } from "../../durable/index.ts";
 import { isHoldfastError } from "../../index.ts";
 import { openPathLocks, type PathHold, type PathLocks } from "../../locks/index.ts";
@@ -82,7 +83,8 @@ class ShelfStation implements Station {
   }
 
   async #leave(shelf: string, fence: number): Promise<void> {
-    // Not synced, here and in the journal: who is killed leaves what he wrote, and nobody cuts the power.
+    // Not synced, here and in the journal: a process that is killed leaves what it wrote, and the
+    // demo cuts no power.
     const path = `${this.#place.directory}/warehouse/${shelf}`;
     await replace(this.#place.ground.staging, path, Buffer.from(`${fence}\n`), { sync: false });
   }
@@ -94,7 +96,10 @@ class ShelfStation implements Station {
   }
 }
 
-/** Before anybody locks it, so that nobody on a network mount remembers that it was not there. */
+/**
+ * Before it is locked for the first time: a client of a network mount would remember that it was
+ * not there.
+ */
 async function makeShelf({ disk, directory }: Place, shelf: string): Promise<void> {
   try {
     await disk.createFile(`${directory}/warehouse/${shelf}`, Buffer.from("0\n"), { sync: false });

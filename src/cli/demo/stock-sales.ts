@@ -1,4 +1,5 @@
-// Stock sales: every till sells from the same few articles. What is left is known only from the events, and a sale is appended on condition that nobody sold meanwhile.
+// Stock sales: every till sells from the same few articles. What is left is known only from the
+// events. A sale is appended on condition that no other till has sold meanwhile.
 import {
   decide,
   modelsOf,
@@ -9,8 +10,16 @@ import {
   type SequencedEvent,
 } from "../../events/index.ts";
 import { isHoldfastError } from "../../index.ts";
-import { readNoted } from "./noted.ts";
-import type { Clerk, Findings, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
+import {
+  readNoted,
+  type Clerk,
+  type Findings,
+  type Place,
+  type Receipt,
+  type Station,
+  type StationKind,
+  type WorkOptions,
+} from "./station.ts";
 
 type Stocked = NewEvent<"Stocked", { sku: string; count: number }>;
 type Sold = NewEvent<"Sold", { sku: string; till: string }>;

@@ -1,4 +1,4 @@
-// A folder that nobody else has, where temporary files are; made for one demo, and removed after it.
+// A folder among the temporary files, made for one demo and removed after it.
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { directoryOf, openPorts, removeTree, type Disk } from "../../durable/index.ts";
@@ -13,7 +13,10 @@ export class TemporaryFolder {
     this.#disk = disk;
   }
 
-  /** INVALID_PATH when there is no place for temporary files: to make one is not our business, and who would remove it? */
+  /**
+   * INVALID_PATH when there is no place for temporary files: to make one is not our business, and
+   * who would remove it?
+   */
   static async make(): Promise<TemporaryFolder> {
     const above = directoryOf(tmpdir());
     const directory = `${above}/holdfast-demo-${randomBytes(6).toString("hex")}`;

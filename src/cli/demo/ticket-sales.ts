@@ -1,9 +1,18 @@
-// Ticket sales: the next number comes from a plain file that only the store lock protects, and the sale goes into a chain that never forgets.
+// Ticket sales: the next number comes from a plain file that only the store lock protects, and the
+// sale goes into a chain that never forgets.
 import { Chain, ensureDirectory, replace, type RecordKind } from "../../durable/index.ts";
 import { isHoldfastError } from "../../index.ts";
 import { openStoreLock, type StoreLock } from "../../locks/index.ts";
-import { readNoted } from "./noted.ts";
-import type { Clerk, Findings, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
+import {
+  readNoted,
+  type Clerk,
+  type Findings,
+  type Place,
+  type Receipt,
+  type Station,
+  type StationKind,
+  type WorkOptions,
+} from "./station.ts";
 
 interface Sale extends Clerk {
   readonly sequence: number;
@@ -61,7 +70,10 @@ class TicketStation implements Station {
     await this.#lock.close();
   }
 
-  /** Nobody else is in here until the lock is released, or until this process is dead. Undefined when it slept so long that it lost the lock, and others have sold. */
+  /**
+   * No other process is in here until the lock is released, or until this process is dead.
+   * Undefined when it slept so long that it lost the lock, and others have sold.
+   */
   async #sell(sequence: number, forgets: boolean): Promise<Sale | undefined> {
     const sale: Sale = { ...this.#clerk, sequence, ticket: (await this.#lastTicket()) + 1 };
     // Before the sale, so that a kill between the two loses a number and never sells one twice.
@@ -80,7 +92,8 @@ class TicketStation implements Station {
       const text = Buffer.from(await this.#place.disk.readFile(this.#counter, counterBytesMax)).toString();
       return Number.parseInt(text, 10);
     } catch (error) {
-      // Nothing was ever sold here. On a network mount it may be an old answer: then the chain refuses the ticket.
+      // Nothing was ever sold here. On a network mount it may be an old answer: then the chain
+      // refuses the ticket.
       if (isHoldfastError(error, "IO_ERROR") && error.errno === "ENOENT") return 0;
       throw error;
     }
@@ -133,7 +146,8 @@ async function readSales(place: Place, disorder: string[]): Promise<Sale[]> {
   const names = (await readNoted(disorder, () => place.disk.list(directory))) ?? [];
   const sales: Sale[] = [];
   let next = 1;
-  // By the names that are there, and not from the end that the chain knows: a chain whose end is damaged has none.
+  // By the names that are there, and not from the end that the chain knows: a chain whose end is
+  // damaged has none.
   for (const name of names.filter((each) => /^\d{10}$/.test(each)).sort()) {
     const number = Number(name);
     if (number > next) disorder.push(`a gap where something was: ${directory}/${namesOf(next, number - 1)}`);

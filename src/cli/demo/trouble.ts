@@ -24,14 +24,15 @@ export class Trouble {
     return this.#pauses;
   }
 
-  /** Goes on until the signal aborts; then everybody runs. */
+  /** Goes on until the signal aborts; then every workstation runs again. */
   async makeUntil(signal: AbortSignal): Promise<void> {
     const pauses = new Set<Promise<void>>();
     while (!signal.aborted) {
       await wait(between(everyMs), signal);
       const workstation = this.#workstations[Math.floor(Math.random() * this.#workstations.length)];
       if (signal.aborted || workstation === undefined) break;
-      // Nobody is hit before he got something done: on a slow machine nobody ever would.
+      // Only a workstation that has done a piece of work is hit: on a slow machine none would ever
+      // get one done.
       if (!workstation.isAtWork || workstation.isPaused || !this.#maySuffer(workstation)) continue;
       if (Math.random() < killPart || !canPause) await this.#kill(workstation);
       else {

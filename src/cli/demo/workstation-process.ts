@@ -1,4 +1,5 @@
-// One workstation as its parent sees it: a process that can be killed, paused, started again, and that says what it has done.
+// One workstation as its parent sees it: a process that can be killed, paused, started again, and
+// that says what it has done.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -14,7 +15,7 @@ export interface WorkstationProcessOptions {
   readonly directory: string;
   readonly sabotage: boolean;
   readonly onReceipt: (receipt: Receipt) => void;
-  /** It ended although nobody wanted it. */
+  /** It ended, and the demo had not ended it. */
   readonly onFailure: (why: string) => void;
   /** Called before each pause: a process that is paused cannot look after itself. */
   readonly onPause: (pid: number) => void;
@@ -50,7 +51,8 @@ export class WorkstationProcess {
     const { name, directory, sabotage } = this.#options;
     const args = ["demo", "--join", "--tied", "--json", "--dir", directory, "--name", name];
     if (sabotage) args.push("--sabotage");
-    // The channel carries nothing: it breaks when this process dies, and then the workstation ends too.
+    // The channel carries nothing: it breaks when this process dies, and then the workstation ends
+    // too.
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe", "ipc"] });
     this.#process = child;
     this.#isAtWork = false;
@@ -58,7 +60,9 @@ export class WorkstationProcess {
     this.#ended = this.#follow(child);
   }
 
-  /** SIGKILL: no time for a last word. Resolves when it is gone and all that it had said was heard. */
+  /**
+   * SIGKILL: no time for a last word. Resolves when it is gone and all that it had said was heard.
+   */
   async kill(): Promise<void> {
     this.#isEnding = true;
     this.killNow();

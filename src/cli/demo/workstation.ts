@@ -1,9 +1,25 @@
-// One workstation at work: it does piece after piece until it is told to stop, and gives a receipt for each.
+// One workstation at work: it does piece after piece until it is told to stop, and gives a receipt
+// for each.
 import { randomBytes } from "node:crypto";
 import { isHoldfastError } from "../../index.ts";
-import { openPlace } from "./place.ts";
-import type { Clerk, Place, Receipt, Station, WorkOptions } from "./station.ts";
-import { stationKinds } from "./station-kinds.ts";
+import { shelfWork } from "./shelf-work.ts";
+import {
+  openPlace,
+  type Clerk,
+  type Place,
+  type Receipt,
+  type Station,
+  type StationKind,
+  type WorkOptions,
+} from "./station.ts";
+import { stockSales } from "./stock-sales.ts";
+import { ticketSales } from "./ticket-sales.ts";
+
+/**
+ * The kinds of work that the demo shows. A new one is a file and a line here; each workstation does
+ * them in turn.
+ */
+export const stationKinds: readonly StationKind[] = [ticketSales, stockSales, shelfWork];
 
 export interface WorkstationOptions {
   readonly directory: string;
@@ -40,7 +56,10 @@ export async function runWorkstation({
   }
 }
 
-/** Undefined when no receipt can be given: the piece may be there or not, and is not done again, so that it cannot be there twice. */
+/**
+ * Undefined when no receipt can be given: the piece may be there or not, and is not done again, so
+ * that it cannot be there twice.
+ */
 async function workOnce(
   { ground }: Place,
   station: Station,
@@ -48,12 +67,13 @@ async function workOnce(
   options: WorkOptions,
 ): Promise<Receipt | undefined> {
   if (options.signal.aborted) return undefined;
-  const life = await ground.life();
+  const life = await ground.session();
   try {
     return await station.work(sequence, options);
   } catch (error) {
     const isInterrupted = options.signal.aborted && error === options.signal.reason;
-    // After a sleep that was longer than its lease, others have swept its temp files and have its locks: the next piece begins a new life.
+    // After a sleep that was longer than its lease, others have swept its temp files and have its
+    // locks: the next piece begins a new life.
     if (isInterrupted || life.isOver || isHoldfastError(error, "OUTCOME_UNKNOWN", "LOCK_LOST")) return undefined;
     throw error;
   }

@@ -1,4 +1,5 @@
-// The process that called this command: what it is called, and whether it is a wrapper that ends as soon as the command does.
+// The process that called this command: what it is called, and whether it is a wrapper that ends as
+// soon as the command does.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
@@ -6,9 +7,10 @@ import { promisify } from "node:util";
 const onlyHoldfast = /^['"]?([^\s'"]*[\\/])?holdfast(\.\w+)?['"]?(\s[^;&|\n]*)?$/;
 
 /**
- * `npx` or `npm exec`, if that was asked to run Holdfast and nothing else: it runs the command in a shell of its own, and both
- * end with it. npm says so in the environment, also to what Holdfast itself starts. Undefined where it cannot be told:
- * pnpm, `timeout`, subshells and pipes leave no trace.
+ * `npx` or `npm exec`, if that was asked to run Holdfast and nothing else: it runs the command in a
+ * shell of its own, and both end with it. npm says so in the environment, also to what Holdfast
+ * itself starts. Undefined where it cannot be told: pnpm, `timeout`, subshells and pipes leave no
+ * trace.
  */
 export function findWrapper(env: NodeJS.ProcessEnv): string | undefined {
   if (env["npm_command"] !== "exec" || env["npm_lifecycle_event"] !== "npx") return undefined;

@@ -26,9 +26,9 @@ export interface ChosenLock extends AsyncDisposable {
 export interface TakenLock {
   /** Aborts, with LOCK_LOST as its reason, when the lock is no longer ours. */
   readonly signal: AbortSignal;
-  /** For whoever works under it. */
+  /** For the command that works under it. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Gives the LOCK_LOST error when it was lost before, though nobody may have noticed until now. */
+  /** Gives the LOCK_LOST error when it was lost before, though it was not noticed until now. */
   release(): Promise<unknown>;
 }
 
@@ -111,8 +111,9 @@ export async function findSemaphoreHolder(semaphore: Semaphore): Promise<string 
 }
 
 /**
- * The semaphore file of a path that is in no store. When somebody has made a store above it by the time that the file is taken, the path is locked there instead: others
- * find that store, and look for the file only once, when they have the lock of the path.
+ * The semaphore file of a path that is in no store. When another process has made a store above it
+ * by the time that the file is taken, the path is locked there instead: others find that store, and
+ * look for the file only once, when they have the lock of the path.
  */
 export async function storelessLock(wish: LockWish, warn: (risk: string) => void): Promise<StorelessLock> {
   const file = semaphoreFileOf((await followPath(wish.path)).path);

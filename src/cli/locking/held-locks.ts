@@ -1,4 +1,5 @@
-// The table of locks that a person reads: who holds what, since when and what for, and who waits for it.
+// The table of locks that a person reads: who holds what, since when and what for, and who waits
+// for it.
 import type { HolderInfo, LockMode } from "../../index.ts";
 import type { BlockingLock, HeldLock } from "../../locks/index.ts";
 import { printable, type Page } from "../output.ts";
@@ -42,8 +43,9 @@ function formatMode({ mode, shared }: { readonly mode: LockMode; readonly shared
   return shared ? `${mode} shared` : mode;
 }
 
-function formatHolder({ pid, host, state }: HolderInfo): string {
-  return `${pid} on ${printable(host)}${state === "alive" ? "" : `, ${state}`}`;
+function formatHolder({ name, pid, host, state }: HolderInfo): string {
+  const named = name === undefined ? "" : ` (${printable(name)})`;
+  return `${pid} on ${printable(host)}${named}${state === "alive" ? "" : `, ${state}`}`;
 }
 
 function formatPath(path: string): string {

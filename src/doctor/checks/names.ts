@@ -1,4 +1,5 @@
-// Which names this file system takes for one: `A` and `a`, or two spellings of the same accented letter.
+// Which names this file system takes for one: `A` and `a`, or two spellings of the same accented
+// letter.
 import { bytesOf, failureOf, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
 
 export const caseOfNames: Check = {
@@ -45,7 +46,10 @@ async function askSpelling(context: CheckContext): Promise<Answer> {
   );
 }
 
-/** How many names are there after both were asked for. Counted by listing, because creating may be broken on this disk. */
+/**
+ * How many names are there after both were asked for. Counted by listing, because creating may be
+ * broken on this disk.
+ */
 async function makeBoth(
   { ports, scratch }: CheckContext,
   one: string,

@@ -1,4 +1,5 @@
-// Whether the lock of the operating system excludes a second descriptor: what the gate of a local directory stands on.
+// Whether the lock of the operating system excludes a second descriptor: what the gate of a local
+// directory stands on.
 import { isHoldfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import { good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
@@ -11,7 +12,7 @@ export const osLock: Check = {
 };
 
 const tableGate =
-  "This folder must be guarded by Holdfast's own lock table (gate `table`), which is slower and safe; by OS locks (gate `os`) nobody would be kept out.";
+  "This folder must be guarded by Holdfast's own lock table (gate `table`), which is slower and safe; OS locks (gate `os`) would keep no process out.";
 const courtesy =
   "On a share an OS lock can be lost without a word when the connection breaks, so it is a courtesy and never what safety rests on: Holdfast guards the folder by its own lock table (gate `table`).";
 

@@ -1,4 +1,5 @@
-// Whether a rename puts a whole new file in the place of an old one, also while somebody reads the old one.
+// Whether a rename puts a whole new file in the place of an old one, also while the old one is
+// read.
 import {
   bad,
   bytesOf,

@@ -44,7 +44,8 @@ const granularitiesMs = [2_000, 1_000, 100, 10, 1] as const;
 async function measureGranularityMs(ports: Ports, scratch: string): Promise<number> {
   const stampsMs: number[] = [];
   const fits = (granularityMs: number): boolean => stampsMs.every((stampMs) => stampMs % granularityMs === 0);
-  // The odd pauses make it unlikely that a fine clock shows only round numbers. Where all are whole seconds two more, a second apart, tell 1 s from 2 s.
+  // The odd pauses make it unlikely that a fine clock shows only round numbers. Where all are whole
+  // seconds two more, a second apart, tell 1 s from 2 s.
   for (const [index, pauseMs] of [0, 3, 7, 11, 1_000, 1_000].entries()) {
     if (pauseMs === 1_000 && !fits(1_000)) break;
     await ports.clock.sleep(pauseMs);

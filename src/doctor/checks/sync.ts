@@ -1,4 +1,5 @@
-// Whether an fsync of a file, and of a directory, can be had: what "acknowledged" means after a power cut.
+// Whether an fsync of a file, and of a directory, can be had: what "acknowledged" means after a
+// power cut.
 import { bad, bytesOf, failureOf, findText, good, type Answer, type Check, type CheckContext } from "../check.ts";
 
 export const fileSync: Check = {

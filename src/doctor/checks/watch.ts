@@ -12,7 +12,7 @@ const hintMsMax = 1_000;
 const lookEveryMs = 10;
 
 const meaningWhenSilent =
-  "Those who wait look again and again instead of being woken: nothing is missed, it is noticed later.";
+  "A process that waits looks again and again instead of being woken: nothing is missed, it is noticed later.";
 
 async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
   if (ports.disk.volume.kind === "network")
@@ -29,7 +29,7 @@ async function ask({ ports, scratch }: CheckContext): Promise<Answer> {
       "A hint comes for what this machine did; whether one comes for another is not known.",
       meaningWhenSilent,
     );
-  return good("A hint comes for a change.", "Those who wait are woken at once.", { hintMs: Math.round(waitedMs) });
+  return good("A hint comes for a change.", "A process that waits is woken at once.", { hintMs: Math.round(waitedMs) });
 }
 
 async function measureHintMs({ ports, scratch }: CheckContext): Promise<number | undefined> {

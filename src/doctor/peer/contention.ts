@@ -16,7 +16,10 @@ export interface Attempts {
 const namesCount = 60;
 const pauseMsMax = 4;
 
-/** Both go through all names in the same order. Who wins one pauses: so the other catches up, and they meet again and again. */
+/**
+ * Both go through all names in the same order. Who wins one pauses: so the other catches up, and
+ * they meet again and again.
+ */
 export async function contend(session: Session, contest: Contest): Promise<Pair<Attempts>> {
   const { clock, disk, random } = session.ports;
   const mine = bytesOf(session.role);
@@ -87,8 +90,9 @@ function ruleOn({ first, second }: Pair<Attempts>, index: number): Ruling {
   const refusal = outcomes.find((outcome) => outcome !== "won" && outcome !== "EEXIST" && !isUnknown(outcome));
   if (refusal !== undefined) return { fault: `it failed with ${refusal}` };
   if (owner !== (second.owners[index] ?? "")) return { fault: "the two do not see the same owner" };
-  if (owner !== "first" && owner !== "second") return { fault: "nobody won" };
-  // A lost answer may hide a win (Holdfast looks at the content then, too); an answer that came may not be wrong.
+  if (owner !== "first" && owner !== "second") return { fault: "neither won" };
+  // A lost answer may hide a win (Holdfast looks at the content then, too); an answer that came may
+  // not be wrong.
   const told = (["first", "second"] as const).find((_role, side) => outcomes[side] === "won");
   if (told !== undefined && told !== owner) return { fault: "the winner was replaced" };
   return { winner: owner, isByContent: told === undefined };

@@ -1,4 +1,5 @@
-// What two that met do together: greet, go through the rounds, and judge them, each for itself and from the same notes.
+// What two that met do together: greet, go through the rounds, and judge them, each for itself and
+// from the same notes.
 import type { DoctorCheck, DoctorPeer, DoctorReport } from "../report.ts";
 import { contend, judgeContest } from "./contention.ts";
 import {

@@ -1,4 +1,5 @@
-// What two that met tell each other first: who they are, what each found alone, and how far its clock is from the server's.
+// What two that met tell each other first: who they are, what each found alone, and how far its
+// clock is from the server's.
 import { packageVersion } from "../../format/version.ts";
 import { formatMs, good, limited, type Answer } from "../check.ts";
 import { clockOffsetMsMax, measureClockOffsetMs } from "../clock-offset.ts";
@@ -78,7 +79,10 @@ export function judgeOther({ host, pid, verdict, weak }: Greeting): Answer {
   };
 }
 
-/** Both clocks against the one that stamps files, so that no time of one machine is compared with one of the other. */
+/**
+ * Both clocks against the one that stamps files, so that no time of one machine is compared with
+ * one of the other.
+ */
 export function judgeClocks({ first, second }: Pair<Greeting>): Answer {
   const differenceMs = Math.abs(first.clockOffsetMs - second.clockOffsetMs);
   const measured = { differenceMs };

@@ -1,4 +1,4 @@
-// How exactly two of those who look for a peer become a pair, however many there are.
+// How exactly two of all doctors that look for a peer become a pair, however many there are.
 import type { Waiting } from "../../common.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { seeking, type Intent, type Presence, type Sighting } from "./presence.ts";
@@ -19,10 +19,13 @@ export interface PairingOptions extends Waiting {
 }
 
 const lookEveryMs = 100;
-/** For one who was about to be taken when the time was up: to leave now would let the other down. */
+/**
+ * For a doctor that was about to be taken when the time was up: to leave now would let the other
+ * down.
+ */
 const graceMs = 3_000;
 
-/** Undefined when nobody came in time. */
+/** Undefined when no peer came in time. */
 export async function findPeer(
   { clock }: Pick<Ports, "clock">,
   presence: Presence,
@@ -47,14 +50,15 @@ export async function findPeer(
 }
 
 /**
- * The higher id accepts, the lower one takes. Everybody waits only for somebody lower, so nobody waits in a circle; and only the taker decides, alone and once,
- * so a pair is two. No exclusive create and no link: those are what the pair is going to examine.
+ * The higher id accepts, the lower one takes. Each waits only for a lower one, so there is no
+ * circle; and only the taker decides, alone and once, so a pair is two. No exclusive create and no
+ * link: those are what the pair is going to examine.
  */
 export function decide(me: string, intent: Intent, others: readonly Sighting[]): Intent {
   if (intent.state === "accepts") {
     const chosen = others.find(({ id }) => id === intent.whom);
     if (chosen?.intent.state === "takes" && chosen.intent.whom === me) return { state: "with", whom: chosen.id };
-    // To change one's mind while the other makes up its own would leave it with nobody.
+    // To change its mind while the other makes up its own would leave that one alone.
     if (chosen !== undefined && isFree(chosen)) return intent;
   }
   const lower = others.find((other) => other.id < me && isFree(other));

@@ -1,4 +1,5 @@
-// How those who look for a peer know of each other: one file name each in a shared directory, renewed all the time, read by listing alone.
+// How doctors that look for a peer know of each other: one file name each in a shared directory,
+// renewed all the time, read by listing alone.
 import { isLink, removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -23,18 +24,27 @@ interface Watched {
   count: number;
   /** When this count was first seen, by my monotonic clock. */
   sinceMs: number;
-  /** It was renewed while I watched: somebody is alive. What never changes was left by a run that was aborted. */
+  /**
+   * It was renewed while I watched: its doctor is alive. What never changes was left by a run that
+   * was aborted.
+   */
   changed: boolean;
   /** It was in the last listing. */
   isThere: boolean;
 }
 
-/** Nothing but a name, `<id>.<count>.<state>.<whom>`: a listing tells all of it, and a listing is what shares answer truly. */
+/**
+ * Nothing but a name, `<id>.<count>.<state>.<whom>`: a listing tells all of it, and a listing is
+ * what shares answer truly.
+ */
 const namePattern = /^([0-9a-z]{26})\.(\d+)\.(seeks|accepts|takes|with)\.([0-9a-z]+)$/;
 const sessionPattern = /^([0-9a-z]{26})-([0-9a-z]{26})$/;
 
 const renewMs = 500;
-/** Ten renewals. Whoever is taken for dead wrongly loses nothing: its next renewal makes its name anew. */
+/**
+ * Ten renewals. One that is taken for dead wrongly loses nothing: its next renewal makes its name
+ * anew.
+ */
 const silentMs = 5_000;
 const makesMax = 5;
 
@@ -98,8 +108,9 @@ export class Presence {
   }
 
   /**
-   * Takes my name away, what aborted runs left behind, and the room if nobody is in it. When patient it waits for a few seconds where something may be a leftover
-   * or somebody who has not renewed yet. False when something could not be removed.
+   * Takes my name away, what aborted runs left behind, and the room if it is empty. When patient it
+   * waits for a few seconds where something may be a leftover or a doctor that has not renewed yet.
+   * False when something could not be removed.
    */
   async leave({ patient }: { readonly patient: boolean }): Promise<boolean> {
     const { disk, clock } = this.#ports;
@@ -157,12 +168,12 @@ export class Presence {
     else watched.isThere = true;
   }
 
-  /** False when something that nobody needs any more could not be removed. */
+  /** False when a leftover could not be removed. */
   async #sweep(): Promise<boolean> {
     const { disk } = this.#ports;
     for (const name of await this.#list()) {
       const id = namePattern.exec(name)?.[1] ?? "";
-      // Somebody who came since my last look is not known to me, and not silent.
+      // A doctor that came since my last look is not known to me, and not silent.
       if (this.#watched.has(id) && this.silenceMs(id) >= silentMs) await unlinkIfThere(disk, `${this.#room}/${name}`);
     }
     let isSwept = true;
@@ -189,12 +200,16 @@ export class Presence {
   }
 }
 
-/** The directories of a session, one for each kind of round: names that are being tested stay apart from the notes. */
+/**
+ * The directories of a session, one for each kind of round: names that are being tested stay apart
+ * from the notes.
+ */
 export const sessionParts: readonly string[] = ["link", "create", "lock", "sight", "clock"];
 
 /** False when something in it could not be removed. */
 export async function removeSession(disk: Ports["disk"], path: string): Promise<boolean> {
-  // Whoever shares the folder can put a link there, to a place where directories of these names are somebody's own.
+  // Any user of the folder can put a link there, to a place where directories of these names are
+  // not ours.
   if (await isLink(disk, path)) return false;
   for (const part of sessionParts) if (!(await removeDirectory(disk, `${path}/${part}`))) return false;
   return await removeDirectory(disk, path);

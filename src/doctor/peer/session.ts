@@ -1,4 +1,5 @@
-// The conversation of two that met: notes that both write and read, one per step, so that they go through the rounds together.
+// The conversation of two that met: notes that both write and read, one per step, so that they go
+// through the rounds together.
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
@@ -14,12 +15,15 @@ export interface Pair<T> {
 /** The other one no longer answers. Nothing follows from that about the file system. */
 export class PeerGone extends Error {}
 
-// Both sides are of one version (the greeting makes sure), and a checksum guards the bytes: what the other wrote has the shape that I would have written.
+// Both sides are of one version (the greeting makes sure), and a checksum guards the bytes: what
+// the other wrote has the shape that I would have written.
 const noteKind: RecordKind<unknown> = { kind: "doctor-note", decode: (body) => body };
 
 const lookEveryMs = 20;
 const peerSilentMs = 30_000;
-/** Longer than any round takes: two that wait for each other at different steps would wait for ever. */
+/**
+ * Longer than any round takes: two that wait for each other at different steps would wait for ever.
+ */
 const stepMsMax = 120_000;
 
 export interface SessionOptions {
@@ -69,7 +73,10 @@ export class Session {
     return this.role === "first" ? { first: mine, second: theirs } : { first: theirs, second: mine };
   }
 
-  /** True as soon as `condition` is; false when that took longer than `limitMs`. PeerGone when the other falls silent meanwhile. */
+  /**
+   * True as soon as `condition` is; false when that took longer than `limitMs`. PeerGone when the
+   * other falls silent meanwhile.
+   */
   async waitFor(
     condition: () => Promise<boolean>,
     { limitMs = Infinity, everyMs = lookEveryMs }: { limitMs?: number; everyMs?: number } = {},
@@ -92,19 +99,22 @@ export class Session {
     await this.#options.presence.keepUp();
   }
 
-  /** Waits until the other has read everything too, or has gone: then the session can be removed. */
+  /**
+   * Waits until the other has read everything too, or has gone: then the session can be removed.
+   */
   async finish(): Promise<void> {
     try {
       await this.exchange("end", {});
     } catch (error) {
-      // Whoever sees the end first takes the session away, also before the other has seen it.
+      // The side that sees the end first takes the session away, also before the other has seen it.
       if (!(error instanceof PeerGone) && !hasErrno(error, "ENOENT", "ESTALE")) throw error;
     }
   }
 
   async #write(name: string, body: unknown): Promise<void> {
     const path = `${this.directory}/${name}`;
-    // By a rename, so that the other does not read half of it. A plain one, to a name that is free: that much works everywhere.
+    // By a rename, so that the other does not read half of it. A plain one, to a name that is free:
+    // that much works everywhere.
     await this.ports.disk.createFile(`${path}.temp`, encodeRecord(noteKind, body), { sync: false });
     await this.ports.disk.rename(`${path}.temp`, path);
   }

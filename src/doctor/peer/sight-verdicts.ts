@@ -18,7 +18,7 @@ export function judgeListing({ first, second }: Pair<Sight>): Answer {
   return {
     ...limited(
       `A new name is listed on the other side only after ${describeMs(ms)}.`,
-      "Nothing is lost by it, but whoever waits for another machine waits that much longer.",
+      "Nothing is lost by it, but a process that waits for another machine waits that much longer.",
       "Mount with shorter times for the attribute cache (actimeo).",
     ),
     measured,

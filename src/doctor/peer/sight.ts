@@ -1,4 +1,5 @@
-// The rounds in which one changes something and the other looks: how soon it is seen, and by which kind of look. Times are taken on one clock each.
+// The rounds in which one changes something and the other looks: how soon it is seen, and by which
+// kind of look. Times are taken on one clock each.
 import { hasErrno } from "../../ports/disk-error.ts";
 import { bytesOf, findText } from "../check.ts";
 import type { Role } from "./pairing.ts";
@@ -6,7 +7,9 @@ import type { Pair, Session } from "./session.ts";
 
 /** Each as one side saw what the other did. `sightMsMax` stands for "longer than I waited". */
 export interface Sight {
-  /** Until a listing shows a new name: half of the time until an answer to my own name was listed. */
+  /**
+   * Until a listing shows a new name: half of the time until an answer to my own name was listed.
+   */
   readonly listingMs: number;
   /** How long an open said "absent" for a name that was there, after it had said so rightly. */
   readonly absenceMs: number;
@@ -75,14 +78,20 @@ async function measureListing(session: Session): Promise<number> {
 }
 
 interface Change {
-  /** By the one who changes it, before the first look. */
+  /** By the side that changes it, before the first look. */
   readonly prepare: (path: string) => Promise<void>;
-  /** By the one who looks: whether the change is seen. Also before it, so that something old is remembered. */
+  /**
+   * By the side that looks: whether the change is seen. Also before it, so that something old is
+   * remembered.
+   */
   readonly look: (path: string) => Promise<boolean>;
   readonly change: (path: string) => Promise<void>;
 }
 
-/** That the change is made is told by a note in another directory: a listing of its own would renew what the looker remembers. */
+/**
+ * That the change is made is told by a note in another directory: a listing of its own would renew
+ * what the looker remembers.
+ */
 async function measureChange(session: Session, name: string, { prepare, look, change }: Change): Promise<number> {
   const { clock } = session.ports;
   let mineMs = 0;

@@ -1,13 +1,13 @@
-// Chain: a directory of numbered records, each number won exactly once. It never deletes, so winning a name is all the proof that is needed.
+// Chain: a directory of numbered records. NumberRace says who wins a number; the chain makes its record and reads the newest.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import { syncNames } from "../publish/directory.ts";
-import { putIfAbsent, type PublishOptions } from "../publish/publish.ts";
+import type { PublishOptions } from "../publish/publish.ts";
 import { getRecord } from "../publish/record-file.ts";
-import type { Staging } from "../publish/staging.ts";
+import { discard, stage, type Staging } from "../publish/staging.ts";
+import { NumberRace } from "./number-race.ts";
 
 /** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
@@ -24,24 +24,25 @@ export class Chain<T> {
   readonly #staging: Staging;
   readonly #directory: string;
   readonly #kind: RecordKind<ChainEntry<T>>;
-  readonly #options: PublishOptions;
+  readonly #sync: boolean;
+  readonly #race: NumberRace;
   /** The newest entry that this process knows; never goes back. */
   #known: ChainEntry<T> | undefined;
-  /** Up to here this process has seen the names made durable. */
-  #durableNumber = 0;
 
   /** `directory` must exist. */
-  constructor(staging: Staging, directory: string, kind: RecordKind<T>, options: PublishOptions = {}) {
+  constructor(staging: Staging, directory: string, kind: RecordKind<T>, { sync = true }: PublishOptions = {}) {
     this.#staging = staging;
     this.#directory = directory;
     this.#kind = entryKind(kind);
-    this.#options = options;
+    this.#sync = sync;
+    this.#race = new NumberRace(staging.disk, (number) => this.#path(number), { sync });
   }
 
   /**
-   * Adds the record that `make` derives from the newest one, or nothing when it returns undefined: compare-and-swap without a lock. `make` may be called
-   * several times. What is returned is durable, and its number is won for good. A crash leaves the entry whole or absent. `id` must be new
-   * with each append; after OUTCOME_UNKNOWN, whether it is in the chain tells what happened.
+   * Adds the record that `make` derives from the newest one, or nothing when it returns undefined:
+   * compare-and-swap without a lock. `make` may be called several times. What is returned is
+   * durable, and its number is won for good. A crash leaves the entry whole or absent. `id` must be
+   * new with each append; after OUTCOME_UNKNOWN, whether it is in the chain tells what happened.
    */
   async append(
     id: string,
@@ -51,50 +52,53 @@ export class Chain<T> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const body = make(newest);
       if (body === undefined) {
-        // A refusal is an answer that somebody acts on: it must not rest on what this process happened to know.
+        // A refusal is acted on: it must not rest on what this process happened to know.
         const seen = await this.last();
         if (seen?.number === newest?.number) return undefined;
         newest = seen;
         continue;
       }
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
-      // Else a power cut could leave a gap.
-      await this.makeDurable(entry.number - 1);
-      // The put itself asks whether the number is free: looking first would only add an answer that may be old.
-      if (await this.#put(entry)) {
-        this.#durableNumber = entry.number;
-        return this.#remember(entry);
-      }
+      // The race itself asks whether the number is free: looking first would only add an answer that
+      // may be old.
+      if (await this.#put(entry)) return this.#remember(entry);
       this.#remember(await this.get(entry.number));
       newest = await this.last();
     }
-    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
+    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times. Nothing was written: try again later.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 
   async #put(entry: ChainEntry<T>): Promise<boolean> {
-    const path = this.#path(entry.number);
+    const proof = encodeRecord(this.#kind, entry);
+    const temp = await stage(this.#staging, proof, { sync: this.#sync });
     try {
-      // A number is never vacated, so to ask for it again can do no harm.
-      const options = { ...this.#options, isPermanent: true };
-      return await putIfAbsent(this.#staging, path, encodeRecord(this.#kind, entry), options);
+      return await this.#race.win(entry.number, { temp, proof });
     } catch (error) {
       if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      const path = this.#path(entry.number);
       const message = `It is not known whether the append ${entry.id} is number ${entry.number}: the answer was lost. Look at that number before you repeat it.`;
       throw holdfastError("OUTCOME_UNKNOWN", message, { path }, error);
+    } finally {
+      await discard(this.#staging, temp);
     }
   }
 
-  /** Makes this entry and all before it durable: its author may not have come to his sync yet, and what is built on it must not be lost after it. */
+  /**
+   * Makes this entry and all before it durable: its author may not have synced it yet, and what is
+   * built on it must not outlive it.
+   */
   async makeDurable(number: number): Promise<void> {
-    if (number <= this.#durableNumber || this.#options.sync === false) return;
-    await syncNames(this.#staging.disk, this.#directory);
-    this.#durableNumber = number;
+    await this.#race.makeDurable(number);
   }
 
-  /** The newest entry that can be seen. On a network mount it may be old by as much as a listing is there; an append finds out. */
+  /**
+   * The newest entry that can be seen. On a network mount it may be old by as much as a listing is
+   * there; an append finds out.
+   */
   async last(): Promise<ChainEntry<T> | undefined> {
-    // A listing tells all names at once. Going forward name by name would leave "absent" in the caches of a network mount.
+    // A listing tells all names at once. Going forward name by name would leave "absent" in the
+    // caches of a network mount.
     if (this.#known !== undefined && this.#staging.disk.volume.kind === "local") return await this.#after(this.#known);
     const newest = await this.#highestNumber();
     if (newest <= (this.#known?.number ?? 0)) return this.#known;
@@ -135,7 +139,8 @@ export class Chain<T> {
 
   async #highestNumber(): Promise<number> {
     let highest = 0;
-    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments. Foreign files are none of our business.
+    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments.
+    // Foreign files are left alone.
     for (const name of await this.#staging.disk.list(this.#directory))
       highest = Math.max(highest, findSlotNumber(name) ?? 0);
     return highest;

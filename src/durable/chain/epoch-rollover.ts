@@ -1,8 +1,9 @@
-// Succession: how one epoch of a rolling chain follows another, be it that the last one is full or that its slots count no longer.
-//
-// Slots that are not synced count only until the power fails. Whoever cannot be sure that it has not (another boot id), or lives on when it does (a share), takes
-// the `open` of that epoch away and goes on in the next one. Whoever had won saw it after his link, so he is among what is found then, also if he lives; all later
-// ones follow.
+// EpochRollover: names the next epoch of a rolling chain, when the last one is full or when its
+// slots no longer count. Slots that are not synced count only until the power fails. A process that
+// cannot rule that out (another boot id), or that survives it (a share), removes the `open` file of
+// the epoch and goes on in the next one. A process that won a slot saw `open` after its link, so
+// its slot is found by the reading that follows, even if that process still runs. All later slots
+// lose.
 import { randomName } from "../../format/id.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
@@ -12,19 +13,20 @@ import { linkOnce } from "../publish/publish.ts";
 import type { Slots } from "./slots.ts";
 import { discard, stage, type Staging } from "../publish/staging.ts";
 
-/** What the slots of one epoch may take on the disk, about: each holds the whole state. */
+/** About what the slots of one epoch may take on the disk: each holds the whole state. */
 const epochBytes = 64 * 1024 * 1024;
 const slotsMax = 4096;
 /** However large the state is. */
 const slotsFittingMin = 64;
 
-/** A number, or what is made of the number of the epoch. */
+/** A number, or a function of the number of the epoch. */
 export type SlotsPerEpoch = number | ((epoch: number) => number);
 
 /**
- * As many slots as there were epochs, `slotsMin` at least. For chains of which there are many, or whose slots are costly: the
- * records of epochs stay for ever and the slots of two or three epochs are there at any time, so after n appends there
- * are about 5.7 √n files, and not 4096 while a chain is young or one for each 64 appends when it is old.
+ * As many slots as there were epochs, `slotsMin` at least. For chains of which there are many, or
+ * whose slots are costly: the records of epochs stay for ever and the slots of two or three epochs
+ * are there at any time. After n appends there are about 5.7 √n files, instead of 4096 for a young
+ * chain, or one per 64 appends for an old one.
  */
 export function growingEpochs(slotsMin: number): SlotsPerEpoch {
   return (epoch) => Math.max(slotsMin, epoch);
@@ -57,34 +59,42 @@ export class EpochRollover<T> {
     this.#parts = parts;
   }
 
-  /** Sees to it that there is an epoch in which this process may win. */
+  /** Makes sure that there is an epoch in which this process may win. */
   async begin(initial: T): Promise<void> {
     const newest = await this.#parts.epochs.last();
-    if (newest === undefined) await this.name(undefined, initial);
-    // Perhaps the machine was restarted: some slots may be gone, their numbers free again. Perhaps it was not, and others live in it: a container may have a boot id of
-    // its own.
-    else if (!newest.body.synced && newest.body.bootId !== this.#parts.bootId) await this.succeed(newest);
+    if (newest === undefined) await this.nameNext(undefined, initial);
+    // The machine may have been restarted: then some slots may be gone, and their numbers free
+    // again. Or it was not, and other processes still use the epoch: a container may have a boot id
+    // of its own.
+    else if (!newest.body.synced && newest.body.bootId !== this.#parts.bootId) await this.rollOver(newest);
   }
 
-  /** Whoever syncs, because he cannot tell a restart or lives through it, wins nothing where others do not. */
+  /**
+   * A process that syncs, because it cannot tell a restart or survives it, wins nothing in an epoch
+   * where others do not.
+   */
   isDue(epoch: ChainEntry<Epoch<T>>): boolean {
     return this.#parts.sync && !epoch.body.synced;
   }
 
-  /** Names the epoch after one that need not be full. Any number of processes may do it at once, with more or fewer of those who came too late: one name counts. */
-  async succeed(epoch: ChainEntry<Epoch<T>>): Promise<void> {
+  /**
+   * Names the epoch after one that need not be full. Any number of processes may do it at once,
+   * each with as many of the last slots as it has seen: one name counts.
+   */
+  async rollOver(epoch: ChainEntry<Epoch<T>>): Promise<void> {
     try {
-      // Before anything is read: else somebody could win in there after we have looked. If the directory is gone altogether, nobody can either.
+      // Before anything is read: otherwise another process could win a slot after this one has
+      // looked. In a directory that is gone altogether no process can win either.
       await this.seal(`${this.#parts.directory}/${epoch.body.directory}`);
-      await this.name(epoch, await this.#lastReadableState(epoch));
+      await this.nameNext(epoch, await this.#lastReadableState(epoch));
     } catch (error) {
-      // Collected, or a handle that tells nothing: whoever comes here looks again.
+      // Collected, or a stale handle: the caller looks again.
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
     }
   }
 
-  /** Names the epoch after `previous`; undefined when somebody else has. */
-  async name(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
+  /** Names the epoch after `previous`; undefined when another process has. */
+  async nameNext(previous: ChainEntry<Epoch<T>> | undefined, base: T): Promise<ChainEntry<Epoch<T>> | undefined> {
     const { staging, epochs, sync, bootId, slotsPerEpoch } = this.#parts;
     const number = (previous?.number ?? 0) + 1;
     const directory = await makeEpochDirectory(staging, this.#parts.directory, number);
@@ -97,7 +107,7 @@ export class EpochRollover<T> {
       slots: typeof slotsPerEpoch === "number" ? slotsPerEpoch : slotsFor(base, slotsPerEpoch?.(number)),
       base,
     };
-    // The directory of a loser is named nowhere and never will be: it is collected with its epoch's number.
+    // The directory of a process that lost is never named: it is collected by its epoch's number.
     return await epochs.append(directory, (newest) => (newest?.number === previous?.number ? epoch : undefined));
   }
 
@@ -105,7 +115,7 @@ export class EpochRollover<T> {
     await sealEpochDirectory(this.staging.disk, directory);
   }
 
-  /** Of an epoch that is not open any more. */
+  /** For an epoch that is not open any more. */
   async #lastReadableState(epoch: ChainEntry<Epoch<T>>): Promise<T> {
     const { slots } = this.#parts;
     const { disk } = this.staging;
@@ -116,12 +126,15 @@ export class EpochRollover<T> {
       const isAll = disk.volume.kind === "local" || highest >= epoch.body.slots;
       if (isAll || (await this.isFree({ ...view, slot: highest + 1 }))) return view.state;
       const next = slots.pathOf(view, highest + 1);
-      // The client has just been told of it, and denies it.
+      // The link just failed because of it, and yet the client says that it is absent.
       if (!(await disk.canOpen(next))) throw diskError("ESTALE", "read", next);
     }
   }
 
-  /** Whether nobody has ever won this slot, nor any after it: it can be taken. What takes it changes nothing. */
+  /**
+   * Whether no process has won this slot or any after it. Finds out by taking it, which changes
+   * nothing.
+   */
   protected async isFree(view: View<T>): Promise<boolean> {
     const { slots, slotKind } = this.#parts;
     const { disk, random } = this.staging;

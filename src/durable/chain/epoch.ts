@@ -1,4 +1,5 @@
-// One epoch of a rolling chain: the record that names its directory for ever, and the slots and the `open` file in that directory.
+// One epoch of a rolling chain: the record that names its directory for ever, and the slots and the
+// `open` file in that directory.
 import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
@@ -12,7 +13,7 @@ import { createUniqueFile, makeUniqueDirectory } from "../publish/unique-file.ts
 import { getRecord } from "../publish/record-file.ts";
 import type { Staging } from "../publish/staging.ts";
 
-/** What we make: a slot name, and 128 random bits. */
+/** The directory of an epoch: a slot name, and 128 random bits. */
 const directoryPattern = /^[0-9]{10}-[0-9a-hjkmnp-tv-z]{26}$/;
 
 export interface Epoch<T> {
@@ -35,7 +36,10 @@ export interface Slot<T> {
   readonly state: T;
 }
 
-/** Less than a record may have: the last state of an epoch is the base of the next one, whose record says more about itself than a slot. */
+/**
+ * Less than a record may have: the last state of an epoch is the base of the next one, whose record
+ * says more about itself than a slot.
+ */
 export const slotBytesMax: number = recordBytesMax - 4096;
 
 /** Where a process believes the end of the chain to be. */
@@ -47,8 +51,9 @@ export interface View<T> {
 }
 
 /**
- * Makes the directory of epoch `number` with its `open` file, durable, before anybody can know its name. Undefined when it was collected meanwhile: then
- * others have named that epoch and two more.
+ * Makes the directory of epoch `number` with its `open` file, durable, before any other process can
+ * know its name. Undefined when it was collected meanwhile: then others have named that epoch and
+ * two more.
  */
 export async function makeEpochDirectory(
   { disk, random }: Staging,
@@ -60,7 +65,8 @@ export async function makeEpochDirectory(
   await makeUniqueDirectory(disk, path);
   try {
     await createUniqueFile(disk, `${path}/open`, new Uint8Array(), { sync: true });
-    // An epoch that is named but lost its directory or its `open` in a power cut would stop everybody.
+    // An epoch that is named but lost its directory or its `open` in a power cut would stop every
+    // process.
     await syncNames(disk, path);
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
@@ -70,7 +76,10 @@ export async function makeEpochDirectory(
   return name;
 }
 
-/** From here on no link in this directory is believed, also after a power cut. False when it is gone altogether. ESTALE may mean that `open` stands. */
+/**
+ * From here on no link in this directory is believed, also after a power cut. False when it is gone
+ * altogether. ESTALE may mean that `open` stands.
+ */
 export async function sealEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
     await retryOutage(disk, directory, () => disk.unlink(`${directory}/open`)).catch((error: unknown) => {
@@ -84,10 +93,14 @@ export async function sealEpochDirectory(disk: Disk, directory: string): Promise
   }
 }
 
-/** Deletes an epoch that nobody can win in any more. False when another collector has, or when something in it cannot be removed now. */
+/**
+ * Deletes an epoch in which no process can win any more. False when another collector has deleted
+ * it, or when something in it cannot be removed now.
+ */
 export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
-    // First of all, and durable before anything else goes: slots that are deleted under an `open` that stands could be won again.
+    // First of all, and durable before anything else goes: slots that are deleted under an `open`
+    // that stands could be won again.
     if (!(await sealEpochDirectory(disk, directory))) return false;
   } catch (error) {
     // ENOTDIR: a foreign file with such a name.
@@ -142,7 +155,7 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
   };
 }
 
-/** One name, of the kind that we make: it becomes part of a path. */
+/** Only a name as `makeEpochDirectory` makes it: it becomes part of a path. */
 function epochDirectoryOf(value: unknown): string {
   const name = textOf(value);
   if (!directoryPattern.test(name)) throw new TypeError("not the name of an epoch");

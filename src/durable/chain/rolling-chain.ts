@@ -1,36 +1,33 @@
-// RollingChain: a chain of whole states that also forgets. Its numbers are won once and grow for ever; its old slots are deleted.
+// RollingChain: a chain of whole states that also forgets. Its numbers are won once and grow for
+// ever; its old slots are deleted.
 //
-// `epochs/<g>` is a plain chain and permanent; each of its records names a directory `<g>-<random>` with the slots of that epoch and a file `open`. That
-// file is made before the epoch is named and removed before any slot is. So whoever can open it knows that no slot was vacated before: a link that
-// succeeded earlier won a name that was never used. No win ever rests on a listing or on an absence; a stale one costs a lost race. (What is read, or refused, on a
-// share is as fresh as a listing is there.)
+// `epochs/<g>` is a plain chain and permanent. Each of its records names a directory `<g>-<random>`
+// with the slots of that epoch and a file `open`. That file is made before the epoch is named and
+// removed before any slot is. So a process that can open it knows that no slot was vacated before:
+// a link that succeeded earlier won a name that was never used. No win ever rests on a listing or
+// on an absence; a stale one costs a lost race. (What is read, or refused, on a share is as fresh
+// as a listing is there.)
 import { isDeepStrictEqual } from "node:util";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno, isUnwritable } from "../../ports/disk-error.ts";
 import { isKnownBoot } from "../../ports/host.ts";
-import { getRecord } from "../publish/record-file.ts";
-import { Chain, type ChainEntry } from "./chain.ts";
 import { ensureDirectory, syncNames } from "../publish/directory.ts";
-import {
-  epochKind,
-  findEpochOfDirectory,
-  findHighestSlot,
-  removeEpochDirectory,
-  slotBytesMax,
-  slotKind,
-} from "./epoch.ts";
-import type { Epoch, Slot, View } from "./epoch.ts";
 import { canLinkFrom, linkOnce } from "../publish/publish.ts";
-import { Slots } from "./slots.ts";
+import { getRecord } from "../publish/record-file.ts";
 import { discard, stage, type Staging } from "../publish/staging.ts";
+import { ChainEnd, damagedEpochs } from "./chain-end.ts";
+import { Chain, type ChainEntry } from "./chain.ts";
+import { EpochCollector } from "./epoch-collector.ts";
 import { EpochRollover, type SlotsPerEpoch, type EpochRolloverParts } from "./epoch-rollover.ts";
+import { epochKind, slotBytesMax, slotKind, type Epoch, type Slot, type View } from "./epoch.ts";
+import { Slots } from "./slots.ts";
 
 /** A race that is lost so often is no race any more. */
 const attemptsMax = 1000;
 /**
- * The winner of each number that this divides collects. By the numbers of the chain and not by those of a process: a process
- * that opens, appends once and closes has its share of the work, too.
+ * The winner of each number that this divides collects. By the numbers of the chain, not by those
+ * of a process: a process that opens, appends once and closes does its share of the work, too.
  */
 const numbersPerCollection = 64;
 
@@ -39,23 +36,32 @@ export interface RollingChainOptions<T> {
   readonly kind: RecordKind<T>;
   readonly initial: T;
   /**
-   * Whether the append `id` is part of this state or of its past. Asked only of the newest state, and only by an appender that slept while its whole epoch
-   * went by and was collected. Undefined when it can no longer be known.
+   * Whether the append `id` is part of this state or of its past. Asked only of the newest state,
+   * and only by an appender that slept while its whole epoch went by and was collected. Undefined
+   * when it can no longer be known.
    */
   readonly counts: (state: T, id: string) => boolean | Promise<boolean | undefined>;
-  /** Throws when what `made` has new over `before` could not be read back. For large states of which little changes; default: all of it is read back. */
+  /**
+   * Throws when what `made` has new over `before` could not be read back. For large states of which
+   * little changes; default: all of it is read back.
+   */
   readonly check?: ((made: T, before: T) => void) | undefined;
-  /** Default: 4096. Fewer when the state is so large that they would take more than 64 MB, unless it is a number. */
+  /**
+   * Default: 4096. Fewer when the state is so large that they would take more than 64 MB, unless it
+   * is a number.
+   */
   readonly slotsPerEpoch?: SlotsPerEpoch | undefined;
   /**
-   * Default true. False on a local disk when nobody who saw a number survives a power cut (locks): the first one to open it under another boot id then begins a
-   * new epoch, and the numbers jump. A network mount always syncs, because there the others live on; in an epoch that somebody there has begun, everybody does.
+   * Default true. False on a local disk when no process that saw a number survives a power cut
+   * (locks): the first process that opens the chain under another boot id then begins a new epoch,
+   * and the numbers jump. A network mount always syncs, because other machines live on; in an epoch
+   * that was begun there, all processes sync.
    */
   readonly sync?: boolean | undefined;
   readonly bootId: string;
   /**
-   * Whether what was won in an unsynced epoch may be given up because a slot of it is torn. False as
-   * long as a process that has won there is alive. Default: always.
+   * Whether what was won in an unsynced epoch may be given up because a slot of it is torn. False
+   * as long as a process that has won there is alive. Default: always.
    */
   readonly mayGiveUp?: (() => Promise<boolean>) | undefined;
 }
@@ -67,7 +73,10 @@ export interface RollingEntry<T> {
 }
 
 export interface AppendOptions {
-  /** Gives a new path for each attempt, asked for before `change`: the file that becomes the slot is made there, and stays as the slot's second name. */
+  /**
+   * Gives a new path for each attempt, asked for before `change`: the file that becomes the slot is
+   * made there, and stays as the slot's second name.
+   */
   readonly keepAs?: (() => string) | undefined;
   /** Durable when it is returned, also where the chain's slots are not. Default: as the chain. */
   readonly sync?: boolean | undefined;
@@ -89,33 +98,44 @@ export class RollingChain<T> {
   readonly #slotKind: RecordKind<Slot<T>>;
   readonly #epochs: Chain<Epoch<T>>;
   readonly #slots: Slots<T>;
-  readonly #succession: EpochRollover<T>;
-  #view: View<T> | undefined;
-  /** False for one who could not write when it opened the chain: it only reads, until it can. */
-  #isBegun = false;
+  readonly #rollover: EpochRollover<T>;
+  readonly #end: ChainEnd<T>;
+  readonly #collector: EpochCollector<T>;
   /** Up to here this process has seen the slots made durable. */
   #durable: { readonly epoch: number; readonly slot: number } = { epoch: 0, slot: 0 };
-  #collecting: Promise<void> | undefined;
 
   protected constructor(staging: Staging, directory: string, options: RollingChainOptions<T>) {
+    const { disk } = staging;
     this.staging = staging;
     this.#directory = directory;
     this.#options = options;
-    // Who does not know his boot cannot tell whether those who saw a number are still there.
-    this.#sync = options.sync !== false || staging.disk.volume.kind !== "local" || !isKnownBoot(options.bootId);
+    // Without a boot id a process cannot tell whether those that saw a number are still there.
+    this.#sync = options.sync !== false || disk.volume.kind !== "local" || !isKnownBoot(options.bootId);
     this.#slotKind = slotKind(options.kind);
-    this.#epochs = new Chain(staging, `${directory}/epochs`, epochKind(options.kind));
-    this.#slots = new Slots(staging.disk, directory, this.#slotKind, (epoch) => this.#mayGiveUp(epoch));
+    const epochs = new Chain(staging, `${directory}/epochs`, epochKind(options.kind));
+    const slots = new Slots(disk, directory, this.#slotKind, (epoch) => this.#mayGiveUp(epoch));
     const { bootId, slotsPerEpoch } = options;
-    const parts = { staging, directory, epochs: this.#epochs, slots: this.#slots, slotKind: this.#slotKind };
-    this.#succession = this.newSuccession({ ...parts, sync: this.#sync, bootId, slotsPerEpoch });
+    const parts = { staging, directory, epochs, slots, slotKind: this.#slotKind };
+    const rollover = this.newRollover({ ...parts, sync: this.#sync, bootId, slotsPerEpoch });
+    this.#epochs = epochs;
+    this.#slots = slots;
+    this.#rollover = rollover;
+    this.#end = new ChainEnd({ disk, directory, epochs, slots, rollover });
+    this.#collector = this.newCollector(epochs, directory);
   }
 
-  protected newSuccession(parts: EpochRolloverParts<T>): EpochRollover<T> {
+  protected newRollover(parts: EpochRolloverParts<T>): EpochRollover<T> {
     return new EpochRollover(parts);
   }
 
-  /** Makes the chain if there is none. One that is there can be read also where nothing can be written. */
+  protected newCollector(epochs: Chain<Epoch<T>>, directory: string): EpochCollector<T> {
+    return new EpochCollector(this.staging.disk, directory, epochs);
+  }
+
+  /**
+   * Makes the chain if there is none. An existing one can be read also where nothing can be
+   * written.
+   */
   static async open<T>(staging: Staging, directory: string, options: RollingChainOptions<T>): Promise<RollingChain<T>> {
     const { slotsPerEpoch = 1 } = options;
     if (typeof slotsPerEpoch === "number" && !(Number.isSafeInteger(slotsPerEpoch) && slotsPerEpoch >= 1))
@@ -124,25 +144,26 @@ export class RollingChain<T> {
     try {
       await chain.#begin();
     } catch (error) {
-      if (!isUnwritable(error) || !(await chain.#isThere())) throw error;
+      if (!isUnwritable(error) || !(await chain.#exists())) throw error;
     }
     return chain;
   }
 
   /**
-   * Makes the state that `change` derives from the newest one the next entry, or nothing when it returns undefined. `change` may be called several times, also
-   * with a state that turns out to be void, so it must have no effects. What is returned is won for good, whatever comes later.
+   * Makes the state that `change` derives from the newest one the next entry, or nothing when it
+   * returns undefined. `change` may be called several times, also with a state that turns out to be
+   * void, so it must have no effects. What is returned is won for good, whatever comes later.
    */
   async append(
     id: string,
     change: (newest: T, number: number) => T | undefined,
     { keepAs, sync = this.#sync }: AppendOptions = {},
   ): Promise<RollingEntry<T> | undefined> {
-    if (!this.#isBegun) await this.#begin();
+    if (!this.#end.canWrite) await this.#begin();
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      const view = this.#view ?? (await this.#enter());
+      const view = await this.#end.get();
       if (view.slot >= view.epoch.body.slots) {
-        await this.#roll(view);
+        await this.#end.rollOver(view);
         continue;
       }
       const number = view.epoch.body.from + view.slot + 1;
@@ -152,11 +173,11 @@ export class RollingChain<T> {
         if (await this.#isNewest(view)) return undefined;
         continue;
       }
-      // A new temp file each time: one that may have been linked must never be written again.
       this.#options.check?.(state, view.state);
       const isChecked = this.#options.check !== undefined;
       const bytes = encodeRecord(this.#slotKind, { id, number, state }, { isChecked, bytesMax: slotBytesMax });
       const isSynced = sync || view.epoch.body.synced;
+      // A new temp file each time: one that may have been linked must never be written again.
       const temp = await stage(this.staging, bytes, { sync: isSynced, path });
       let won = false;
       try {
@@ -166,40 +187,35 @@ export class RollingChain<T> {
         if (!won || keepAs === undefined) await discard(this.staging, temp);
       }
       if (!won) continue;
-      if (number % numbersPerCollection === 0) this.#collectInBackground();
+      if (number % numbersPerCollection === 0) this.#collector.collectInBackground();
       return { number, state };
     }
-    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times.`;
+    const message = `${this.#directory}: lost the race for the next number ${attemptsMax} times. Nothing was written: try again later.`;
     throw holdfastError("RESOURCE_BUSY", message, { path: this.#directory, blockedBy: [], worthWaiting: true });
   }
 
-  /** The newest state that can be seen, for those who act on it. Where slots are synced, it is durable. */
+  /** The newest state that can be seen, to be acted on. Where slots are synced, it is durable. */
   async read(): Promise<RollingEntry<T>> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      const view = await this.#advance(this.#view ?? (await this.#enter()));
-      this.#view = view;
+      const view = await this.#end.findAfter(await this.#end.get());
+      this.#end.known = view;
       if (view === undefined) continue;
       if (view.epoch.body.synced) await this.settleShown(view);
       const entry = { number: view.epoch.body.from + view.slot, state: view.state };
-      // After reading, not before: a slot that was linked late into a collected epoch looks like any other.
-      if (await this.#isOpenToRead(view)) return entry;
-      try {
-        await this.#leave(view);
-      } catch (error) {
-        // Nobody has named the next epoch, and this process cannot: so this is still the newest state.
-        if (this.#isBegun || !isUnwritable(error)) throw error;
-        return entry;
-      }
+      // After reading, not before: a slot that was linked late into a collected epoch looks like
+      // any other.
+      if ((await this.#isOpenToRead(view)) || !(await this.#end.leave(view))) return entry;
     }
-    throw this.#damaged('has lost its "open" file');
+    throw damagedEpochs(this.#directory, 'has lost its "open" file');
   }
 
   /**
-   * Whether the newest entry that this process knows is still there as it was. False: the directory was replaced, or put back to an older state, which nobody does who uses the chain. The next
-   * append would then follow a state that never was, and leave a gap behind it.
+   * Whether the newest entry that this process knows is still there as it was. False: the directory
+   * was replaced, or put back to an older state, which no process that uses the chain does. The
+   * next append would then follow a state that never was, and leave a gap behind it.
    */
   async isStanding(): Promise<boolean> {
-    const view = this.#view;
+    const view = this.#end.known;
     if (view === undefined) return true;
     const { epoch, slot, state } = view;
     try {
@@ -207,7 +223,7 @@ export class RollingChain<T> {
       const found = await getRecord(this.staging.disk, this.#slotKind, this.#slots.pathOf(view, slot));
       return isDeepStrictEqual(found.state, state);
     } catch (error) {
-      // A handle that tells nothing.
+      // A stale handle tells nothing.
       if (hasErrno(error, "ESTALE")) return true;
       if (!hasErrno(error, "ENOENT")) throw error;
       // Collected, if others have gone on since.
@@ -215,39 +231,17 @@ export class RollingChain<T> {
     }
   }
 
-  /** Deletes the slots of epochs that nobody can win in any more; returns how many epochs. Any number of collectors may run at once. */
+  /** Deletes the slots of epochs in which no process can win any more; returns how many epochs. */
   async collect(): Promise<number> {
-    const directories: { readonly name: string; readonly epoch: number }[] = [];
-    let highest = 0;
-    for (const name of await this.staging.disk.list(this.#directory)) {
-      const epoch = findEpochOfDirectory(name);
-      if (epoch !== undefined) directories.push({ name, epoch });
-      highest = Math.max(highest, epoch ?? 0);
-    }
-    // An epoch that is named has its directory: mostly there is nothing to collect, and then nothing else is asked.
-    if (!directories.some(({ epoch }) => isCollectable(epoch, highest))) return 0;
-    const newest = (await this.#epochs.last())?.number ?? 0;
-    let collected = 0;
-    for (const { name, epoch } of directories)
-      if (isCollectable(epoch, newest) && (await this.removeEpoch(`${this.#directory}/${name}`))) collected++;
-    return collected;
+    return await this.#collector.collect();
   }
 
-  /** Resolves when nothing is being collected in the background any more. To be called before what the chain lies in is closed. */
+  /**
+   * Resolves when nothing is being collected in the background. Called before what the chain lies
+   * in is closed.
+   */
   async settled(): Promise<void> {
-    await this.#collecting;
-  }
-
-  #collectInBackground(): void {
-    this.#collecting ??= this.collect().then(
-      () => (this.#collecting = undefined),
-      // What stands in the way is left to the next collector.
-      () => (this.#collecting = undefined),
-    );
-  }
-
-  protected async removeEpoch(directory: string): Promise<boolean> {
-    return await removeEpochDirectory(this.staging.disk, directory);
+    await this.#collector.settled();
   }
 
   /** Whether everything in this epoch still counts. Only "yes" proves anything. */
@@ -257,7 +251,10 @@ export class RollingChain<T> {
     return disk.volume.kind === "local" ? await disk.canOpen(path) : await canLinkFrom(this.staging, path);
   }
 
-  /** The same for one who only reads: who may write nothing on a share has no better answer than an open, which may be an old one. */
+  /**
+   * The same for a reader: a process that can write nothing on a share has no better answer than an
+   * open, which may be an old one.
+   */
   async #isOpenToRead(view: View<T>): Promise<boolean> {
     try {
       return await this.isOpen(view);
@@ -267,20 +264,23 @@ export class RollingChain<T> {
     }
   }
 
-  /** Sees to it that there is an epoch in which this process may win. */
+  /** Makes sure that there is an epoch in which this process may win. */
   async #begin(): Promise<void> {
     await ensureDirectory(this.staging.disk, `${this.#directory}/epochs`);
-    await this.#succession.begin(this.#options.initial);
-    this.#isBegun = true;
+    await this.#rollover.begin(this.#options.initial);
+    this.#end.canWrite = true;
   }
 
-  /** Also when a newer epoch is named: then another process has given it up, and the next look finds the newer one. */
+  /**
+   * Also when a newer epoch is named: then another process has given this one up, and the next look
+   * finds the newer one.
+   */
   async #mayGiveUp({ number }: ChainEntry<Epoch<T>>): Promise<boolean> {
     if (((await this.#epochs.last())?.number ?? 0) > number) return true;
     return (await this.#options.mayGiveUp?.()) ?? true;
   }
 
-  async #isThere(): Promise<boolean> {
+  async #exists(): Promise<boolean> {
     try {
       return (await this.#epochs.last()) !== undefined;
     } catch (error) {
@@ -290,8 +290,9 @@ export class RollingChain<T> {
   }
 
   /**
-   * The epoch that the slot is in, because somebody else may have named it without having come to his sync: also where slots are not synced, or its numbers would
-   * come back after a power cut. Then the slot.
+   * Makes the epoch of the slot durable, then the slot. The epoch also where slots are not synced:
+   * the process that named it may not have synced it yet, and its numbers would come back after a
+   * power cut.
    */
   protected async makeDurable(view: View<T>, sync: boolean): Promise<void> {
     await this.#epochs.makeDurable(view.epoch.number);
@@ -299,8 +300,9 @@ export class RollingChain<T> {
   }
 
   /**
-   * Whoever has won the slot may not have come to its sync yet, and what a power cut takes must not have been shown to anybody. Only on a local disk: the names of a share are
-   * durable when its server answers, and another client has no way to ask for more.
+   * Makes a slot durable before it is shown: its winner may not have synced it yet, and a power cut
+   * must not take what was shown. Only on a local disk: the names of a share are durable when its
+   * server answers, and another client has no way to ask for more.
    */
   protected async settleShown(view: View<T>): Promise<void> {
     if (this.staging.disk.volume.kind !== "local" || this.#isKnownDurable(view)) return;
@@ -318,28 +320,29 @@ export class RollingChain<T> {
     return epoch.number < this.#durable.epoch || (epoch.number === this.#durable.epoch && slot <= this.#durable.slot);
   }
 
-  /** Whether the slot of `next` is ours for good. */
+  /** Whether this append has won the slot of `next` for good. */
   async #win(next: View<T>, { temp, bytes, id, sync }: Attempt): Promise<boolean> {
     const path = this.#slots.pathOf(next, next.slot);
     let linked = false;
     try {
       linked = await linkOnce(this.staging.disk, temp, path, bytes, { mayRepeat: true });
       if (!linked) {
-        this.#view = await this.#overtakenAt(next);
+        this.#end.known = await this.#end.findAfterLosing(next);
         return false;
       }
       await this.makeDurable(next, sync);
       if (sync) this.#durable = { epoch: next.epoch.number, slot: next.slot };
       if (await this.isOpen(next)) {
-        this.#view = next;
+        this.#end.known = next;
         return true;
       }
     } catch (error) {
-      this.#view = undefined;
+      this.#end.known = undefined;
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw linked ? this.#inDoubt(id, path, error) : error;
     }
-    // In doubt: the epoch was full and collected while we slept. If our link came before, everybody after us built on it.
-    this.#view = undefined;
+    // In doubt: the epoch was full and collected while this process slept. If the link came before
+    // that, all later states build on it.
+    this.#end.known = undefined;
     let counts: boolean | undefined;
     try {
       counts = await this.#options.counts((await this.read()).state, id);
@@ -356,82 +359,13 @@ export class RollingChain<T> {
     return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
   }
 
-  /** The newest after the slot of `view` went to somebody else; the state of `view` never counted. Undefined when the epoch is gone. */
-  async #overtakenAt(view: View<T>): Promise<View<T> | undefined> {
-    if (this.staging.disk.volume.kind === "local") {
-      const before = { ...view, slot: view.slot - 1 };
-      const newest = await this.#advance(before);
-      return newest === before ? undefined : newest;
-    }
-    // From that slot on: a listing of a share may not have it yet.
-    const found = await this.#slots.at(view, view.slot);
-    return found === undefined ? undefined : await this.#advance(found);
-  }
-
-  /** A refusal is an answer that somebody acts on: it must rest on the newest state, and on one that counts. */
+  /** A refusal is acted on: it must rest on the newest state, and on one that counts. */
   async #isNewest(view: View<T>): Promise<boolean> {
-    const newest = await this.#advance(view);
+    const newest = await this.#end.findAfter(view);
     if (newest?.epoch.number === view.epoch.number && newest.slot === view.slot) {
       if (await this.isOpen(view)) return true;
-      await this.#leave(view);
-    } else this.#view = newest;
+      await this.#end.leave(view);
+    } else this.#end.known = newest;
     return false;
   }
-
-  /** Goes to the end of the chain as far as it can be seen; undefined when the epoch is gone. */
-  async #advance(view: View<T>): Promise<View<T> | undefined> {
-    const newest = await this.#slots.advance(view);
-    if (newest === undefined || newest.slot < view.epoch.body.slots) return newest;
-    // Full: the next epoch may have begun already.
-    const epoch = await this.#epochs.last();
-    if (epoch === undefined || epoch.number <= view.epoch.number) return newest;
-    if (this.#succession.isDue(epoch)) return undefined;
-    return await this.#advance({ epoch, slot: 0, state: epoch.body.base });
-  }
-
-  async #enter(): Promise<View<T>> {
-    for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      const epoch = await this.#epochs.last();
-      if (epoch !== undefined && this.#succession.isDue(epoch)) {
-        await this.#succession.succeed(epoch);
-        continue;
-      }
-      if (epoch === undefined) continue;
-      const view = await this.#slots.jump({ epoch, slot: 0, state: epoch.body.base });
-      if (view !== undefined) return (this.#view = view);
-      // Gone means collected, so a newer epoch exists, and the next look will find it.
-      const highest = await findHighestSlot(this.staging.disk, this.#slots.pathOf({ epoch }));
-      if (highest === undefined) continue;
-      try {
-        await this.#leave({ epoch });
-      } catch (error) {
-        if (this.#isBegun || !isUnwritable(error)) throw error;
-        return await this.#slots.highestReadable({ epoch, slot: highest, state: epoch.body.base });
-      }
-    }
-    throw this.#damaged("is missing");
-  }
-
-  /** The epoch is not open: collected long ago, or being succeeded by somebody who may be dead. */
-  async #leave({ epoch }: Pick<View<T>, "epoch">): Promise<void> {
-    this.#view = undefined;
-    if (!epoch.body.synced && (await this.#epochs.last())?.number === epoch.number)
-      await this.#succession.succeed(epoch);
-  }
-
-  async #roll(view: View<T>): Promise<void> {
-    const epoch = await this.#succession.name(view.epoch, view.state);
-    this.#view = epoch === undefined ? undefined : { epoch, slot: 0, state: epoch.body.base };
-  }
-
-  #damaged(what: string): Error {
-    const path = `${this.#directory}/epochs`;
-    const message = `${path}: the directory of the newest epoch ${what}. Restore it from a backup.`;
-    return holdfastError("CORRUPT", message, { path });
-  }
-}
-
-/** Two later epochs are named for ever, so this stays right however long the collector sleeps. */
-function isCollectable(epoch: number, newest: number): boolean {
-  return epoch + 2 <= newest;
 }

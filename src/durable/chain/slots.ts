@@ -1,4 +1,4 @@
-// Slots: what was won in the epochs of a rolling chain, found again by whoever comes later.
+// Slots: reads what was won in the epochs of a rolling chain.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { slotName } from "../../format/name.ts";
 import { isTorn, recordBytesMax, type RecordKind } from "../../format/record.ts";
@@ -24,26 +24,35 @@ export class Slots<T> {
     this.#mayGiveUp = mayGiveUp;
   }
 
-  /** Of the directory of an epoch, or of a slot in it. */
+  /** The path of an epoch's directory, or of a slot in it. */
   pathOf({ epoch }: Pick<View<T>, "epoch">, slot?: number): string {
     const directory = `${this.#directory}/${epoch.body.directory}`;
     return slot === undefined ? directory : `${directory}/${slotName(slot)}`;
   }
 
-  /** The end of this epoch as far as it can be seen, from `view` on; undefined when the epoch is gone. */
-  async advance(view: View<T>): Promise<View<T> | undefined> {
-    return this.#disk.volume.kind === "local" ? await this.#walk(view) : await this.jump(view);
+  /**
+   * The end of this epoch as far as it can be seen, from `view` on; undefined when the epoch is
+   * gone.
+   */
+  async findEnd(view: View<T>): Promise<View<T> | undefined> {
+    return this.#disk.volume.kind === "local" ? await this.#findEndByNames(view) : await this.findEndByListing(view);
   }
 
-  /** By a listing: on a network mount each name that was looked for in vain would be remembered as absent. */
-  async jump(view: View<T>): Promise<View<T> | undefined> {
+  /**
+   * By a listing: on a network mount each name that was looked for in vain would be remembered as
+   * absent.
+   */
+  async findEndByListing(view: View<T>): Promise<View<T> | undefined> {
     const slot = await findHighestSlot(this.#disk, this.pathOf(view));
     if (slot === undefined || slot <= view.slot) return slot === undefined ? undefined : view;
-    return await this.at(view, slot);
+    return await this.findAt(view, slot);
   }
 
-  /** By names alone, in growing steps and then in halves: slots have no gaps, a look costs no round trip here, and only the last one has to be read. */
-  async #walk(view: View<T>): Promise<View<T> | undefined> {
+  /**
+   * By names alone, in growing steps and then in halves: slots have no gaps, a look costs no round
+   * trip here, and only the last one has to be read.
+   */
+  async #findEndByNames(view: View<T>): Promise<View<T> | undefined> {
     const isThere = (slot: number): Promise<boolean> => this.#disk.canOpen(this.pathOf(view, slot));
     let highest = view.slot;
     let absent = view.epoch.body.slots + 1;
@@ -56,17 +65,17 @@ export class Slots<T> {
       if (await isThere(middle)) highest = middle;
       else absent = middle;
     }
-    return highest === view.slot ? view : await this.at(view, highest);
+    return highest === view.slot ? view : await this.findAt(view, highest);
   }
 
   /**
-   * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn where
-   * slots are not synced and the epoch may be given up. A machine that runs shows each slot whole, so the
-   * file system went away under the processes that had won, and came back without what was not on the
-   * disk yet: what they won counts no more. While one of them is alive, the slot was torn by another
-   * hand, and that is damage.
+   * Undefined when there is no such slot, or when the epoch is gone; also for one that is torn
+   * where slots are not synced and the epoch may be given up. A machine that runs shows each slot
+   * whole, so the file system went away under the processes that had won, and came back without
+   * what was not on the disk yet: what they won counts no more. While one of them is alive,
+   * something else tore the slot, and that is damage.
    */
-  async at(view: View<T>, slot: number): Promise<View<T> | undefined> {
+  async findAt(view: View<T>, slot: number): Promise<View<T> | undefined> {
     const path = this.pathOf(view, slot);
     const found = await findSlot(this.#disk, this.#kind, path).catch(async (error: unknown) => {
       const mayBeTorn = !view.epoch.body.synced && isHoldfastError(error, "CORRUPT");
@@ -87,7 +96,7 @@ export class Slots<T> {
   async highestReadable(view: View<T>): Promise<View<T>> {
     for (let slot = view.slot; slot > 0; slot--) {
       try {
-        const found = await this.at(view, slot);
+        const found = await this.findAt(view, slot);
         if (found !== undefined) return found;
       } catch (error) {
         // Torn by a power cut: an older state is only older.

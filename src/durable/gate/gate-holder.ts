@@ -1,12 +1,14 @@
-// Who has a gate: a note that its holder leaves in the lock file, for people. Nothing is decided by it.
+// The holder of a gate, for people: a note that it leaves in the lock file. Nothing is decided by
+// it.
 import type { BlockingLock } from "../../common.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
+import { holderInfo } from "../liveness/holder-record.ts";
 import { packageVersion } from "../../format/version.ts";
 import { isKnownBoot, type Host } from "../../ports/host.ts";
 import type { Ports } from "../../ports/ports.ts";
 
-/** Always all of them: a shorter note over a longer one would leave a mixture. */
+/** Always written in full: a shorter note over a longer one would leave a mixture. */
 const noteBytes = 512;
 /** More than any release has written there. */
 const fileBytesMax = 4096;
@@ -51,8 +53,8 @@ export function gateNote({ name, pid, startedAtMs, startMark, bootId, processSpa
 }
 
 /**
- * Who has the gate, as far as its lock file tells: undefined when it is free, when its holder is known to be
- * dead, and when the note cannot be read. Takes no lock and writes nothing.
+ * The holder of the gate, as far as its lock file tells: undefined when the gate is free, when its
+ * holder is known to be dead, and when the note cannot be read. Takes no lock and writes nothing.
  */
 export async function findGateHolder({ disk, host }: Ports, path: string): Promise<BlockingLock | undefined> {
   const noted = await readNote();
@@ -62,7 +64,7 @@ export async function findGateHolder({ disk, host }: Ports, path: string): Promi
   const isOfOurTable = bootId === host.bootId && isKnownBoot(bootId) && processSpace === host.processSpace;
   if (isOfOurTable && host.processState(pid, startMark) === "dead") return undefined;
   const startedAt = new Date(note.startedAtMs);
-  const holder = { id: "", host: note.host, pid, startedAt, lastSeenAt: since, version, state: "alive" } as const;
+  const holder = holderInfo(since, { host: note.host, pid, startedAt, version });
   return { path, mode: "exact", shared: false, holder, since };
 
   async function readNote(): Promise<{ note: GateHolder; since: Date } | undefined> {
@@ -72,13 +74,13 @@ export async function findGateHolder({ disk, host }: Ports, path: string): Promi
       // The last change of the file is the note itself, written when the lock was granted.
       return { note, since: new Date((await disk.stat(path)).mtimeMs) };
     } catch {
-      // Blank, foreign, of a newer release, or out of reach: then it does not tell.
+      // Blank, foreign, of a newer release, or unreadable: then the file does not tell.
       return undefined;
     }
   }
 }
 
-/** Whether that is this very process, as far as people can tell. */
+/** Whether that holder is this very process, as far as the note tells. */
 export function isThisProcess({ holder }: BlockingLock, { name, pid, startedAtMs }: Host): boolean {
   return holder.pid === pid && holder.host === name && holder.startedAt.getTime() === wholeMs(startedAtMs);
 }

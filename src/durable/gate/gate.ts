@@ -1,4 +1,5 @@
-// Gate: one at a time, among the callers of this process and then among all processes of this kernel. It opens by itself when its holder dies.
+// Gate: one holder at a time, first among the callers of this process, then among all processes of
+// this kernel. It opens by itself when its holder dies.
 import type { BlockingLock, Hold, Waiting } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
@@ -10,16 +11,19 @@ import { Fifo } from "../wait/fifo.ts";
 export interface GateOptions {
   /** The lock itself. Holdfast never deletes it. */
   readonly lockPath: string;
-  /** The lock that waiters take first, so that the holder can see that another process waits. Holdfast never deletes it. */
+  /**
+   * The lock that waiters take first, so that the holder can see that another process waits.
+   * Holdfast never deletes it.
+   */
   readonly turnstilePath: string;
 }
 
 export interface GateHold extends Hold {
-  /** Whether anybody waits, here or in another process: time to hand over. */
+  /** Whether a caller waits, in this or another process: time to hand over. */
   isContended(): Promise<boolean>;
   /**
-   * LOCK_LOST when the lock file was deleted or replaced since the grant: then another process may be
-   * inside. One look at the disk; what is to be acknowledged is acknowledged after it.
+   * LOCK_LOST when the lock file was deleted or replaced since the grant: then another process may
+   * be inside. One look at the disk; what is to be acknowledged is acknowledged after it.
    */
   assertHeld(): Promise<void>;
   /** Of the lock file. A process that is inside by a file that was deleted has another one. */
@@ -31,7 +35,7 @@ export class Gate implements AsyncDisposable {
   readonly #options: GateOptions;
   readonly #lock: OsLockFile;
   readonly #turnstile: OsLockFile;
-  readonly #turn = new Fifo();
+  readonly #fifo = new Fifo();
   readonly #closed = new AbortController();
   #drained: Promise<void> | undefined;
 
@@ -42,7 +46,10 @@ export class Gate implements AsyncDisposable {
     this.#turnstile = turnstile;
   }
 
-  /** UNSUPPORTED_DISK where there are no OS locks: there is no other way that would exclude those who have them. */
+  /**
+   * UNSUPPORTED_DISK where there are no OS locks: nothing else would exclude processes that use
+   * them.
+   */
   static async open(ports: Ports, options: GateOptions): Promise<Gate> {
     const lock = await ports.osLock.open(options.lockPath, { note: gateNote(ports.host) });
     try {
@@ -53,21 +60,24 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Undefined when somebody else has it. Never waits. */
+  /** Undefined when another caller or process has it. Never waits. */
   async tryAcquire(): Promise<GateHold | undefined> {
     this.#closed.signal.throwIfAborted();
-    if (!this.#turn.tryTake()) return undefined;
+    if (!this.#fifo.tryTake()) return undefined;
     try {
       if (await this.#lock.tryLock()) return this.#newHold();
     } catch (error) {
-      this.#turn.give();
+      this.#fifo.give();
       throw error;
     }
-    this.#turn.give();
+    this.#fifo.give();
     return undefined;
   }
 
-  /** Waits in line. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason; then it is out of the line. */
+  /**
+   * Waits in the queue. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason;
+   * the caller has then left the queue.
+   */
   async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
     checkTimeout(timeoutMs);
     signal?.throwIfAborted();
@@ -77,19 +87,20 @@ export class Gate implements AsyncDisposable {
       if (hold === undefined) throw await this.#timedOut(timeoutMs);
       return hold;
     }
-    const isFirst = this.#turn.tryTake();
+    const isFirst = this.#fifo.tryTake();
     const step = isFirst ? await this.#enterAtOnce() : "outside";
     if (step === "entered") return this.#newHold();
     const closed = this.#closed.signal;
     const late = Symbol("late");
     const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut: () => late });
     try {
-      // Whoever has the turn keeps it while he waits for other processes: to give it back would let those overtake him who came later.
-      if (!isFirst) await this.#turn.take(deadline.signal);
+      // A caller keeps its turn while it waits for other processes: giving it back would let later
+      // callers overtake.
+      if (!isFirst) await this.#fifo.take(deadline.signal);
       try {
         await this.#passTurnstile(step, deadline.signal);
       } catch (error) {
-        this.#turn.give();
+        this.#fifo.give();
         throw error;
       }
       return this.#newHold();
@@ -100,12 +111,15 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Who has it, as far as its lock file tells. For people. */
+  /** The holder, as far as its lock file tells. For people. */
   async findHolder(): Promise<BlockingLock | undefined> {
     return await findGateHolder(this.#ports, this.#options.lockPath);
   }
 
-  /** Nobody new comes in, who waits is sent away (CLOSED), and who is inside is waited for: closing under him would let another process in beside him. */
+  /**
+   * Refuses new callers, rejects those that wait (CLOSED), and waits for the holder: closing under
+   * it would let another process in beside it.
+   */
   async close(): Promise<void> {
     if (!this.#closed.signal.aborted)
       this.#closed.abort(holdfastError("CLOSED", `${this.#options.lockPath} was closed.`, {}));
@@ -113,7 +127,7 @@ export class Gate implements AsyncDisposable {
   }
 
   async #drain(): Promise<void> {
-    await this.#turn.take();
+    await this.#fifo.take();
     await this.#lock.close();
     await this.#turnstile.close();
   }
@@ -122,11 +136,15 @@ export class Gate implements AsyncDisposable {
     await this.close();
   }
 
-  /** The way of a wait, for when nobody is there to wait for: without timers and signals, which cost more than the locks. */
+  /**
+   * The same steps as a wait, for a gate that is free: without timers and signals, which cost more
+   * than the locks.
+   */
   async #enterAtOnce(): Promise<"entered" | "in the turnstile" | "outside"> {
     try {
       if (!(await this.#turnstile.tryLock())) return "outside";
-      // Stays in the turnstile: the holder may have seen us there, and hands over to whom he has seen.
+      // Stays in the turnstile: the holder may have seen this process there, and will hand over to
+      // it.
       if (!(await this.#lock.tryLock())) return "in the turnstile";
       await this.#turnstile.unlock();
       return "entered";
@@ -134,13 +152,16 @@ export class Gate implements AsyncDisposable {
       try {
         await this.#turnstile.unlock();
       } finally {
-        this.#turn.give();
+        this.#fifo.give();
       }
       throw error;
     }
   }
 
-  /** Whoever stands in the turnstile is next: a holder that takes the gate again and again cannot overtake it. */
+  /**
+   * The process in the turnstile is next: a holder that takes the gate again and again cannot
+   * overtake it.
+   */
   async #passTurnstile(step: "in the turnstile" | "outside", signal: AbortSignal): Promise<void> {
     if (step === "outside") await this.#turnstile.lock({ signal });
     try {
@@ -157,7 +178,8 @@ export class Gate implements AsyncDisposable {
     let asking: Promise<boolean> | undefined;
     const isContended = async (): Promise<boolean> => {
       if (!held) return false;
-      // One for all who ask at the same time: a second one would meet the first in the turnstile and take it for somebody else.
+      // One question for all callers of this moment: a second one would meet the first in the
+      // turnstile and take it for another process.
       asking ??= this.#isContended().finally(() => (asking = undefined));
       return await asking;
     };
@@ -169,7 +191,7 @@ export class Gate implements AsyncDisposable {
       try {
         await this.#lock.unlock();
       } finally {
-        this.#turn.give();
+        this.#fifo.give();
       }
     };
     const assertHeld = async (): Promise<void> => {
@@ -179,7 +201,8 @@ export class Gate implements AsyncDisposable {
       throw error;
     };
     return {
-      // The OS never takes this lock from a living process. Made when it is asked for, which is seldom.
+      // The OS never takes this lock from a living process. Made when it is asked for, which is
+      // seldom.
       get signal() {
         return (lost ??= new AbortController()).signal;
       },
@@ -193,7 +216,7 @@ export class Gate implements AsyncDisposable {
   }
 
   async #isContended(): Promise<boolean> {
-    if (this.#turn.waiting > 0) return true;
+    if (this.#fifo.waiting > 0) return true;
     if (!(await this.#turnstile.tryLock())) return true;
     await this.#turnstile.unlock();
     return false;
@@ -201,7 +224,7 @@ export class Gate implements AsyncDisposable {
 
   #lost(why: string): Error {
     const path = this.#options.lockPath;
-    const message = `${path} is no longer held, because ${why}: another process may be inside.`;
+    const message = `${path} is no longer held, because ${why}: another process may be inside. Acquire it again before you write.`;
     return holdfastError("LOCK_LOST", message, { path });
   }
 
@@ -210,7 +233,7 @@ export class Gate implements AsyncDisposable {
     const waitedMs = Math.max(0, timeoutMs);
     const blocking = await this.findHolder();
     if (blocking === undefined) {
-      const message = `${path} is held, and its file does not tell by whom; waited ${waitedMs} ms (option timeoutMs).`;
+      const message = `${path} is held, and its file does not name the holder; waited ${waitedMs} ms (option timeoutMs).`;
       return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy: [] });
     }
     const { pid, host } = blocking.holder;

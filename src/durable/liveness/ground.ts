@@ -1,4 +1,5 @@
-// Ground: the holders of one place and their temp directories; who joins it, who is alive in it, and what is swept after the dead.
+// Ground: the holders of one place and their temp directories. It says which processes have joined,
+// which are alive, and sweeps what the dead ones left.
 import type { HolderInfo, OpenOptions } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { objectOf, textOf } from "../../format/decoding.ts";
@@ -6,16 +7,15 @@ import { isId } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { ensureDirectory, removeDirectory } from "../publish/directory.ts";
+import { checkMount } from "../mount/mount-check.ts";
+import { ensureDirectory } from "../publish/directory.ts";
+import { checkExpectedStore, decideRecord, findDecision, findRecord } from "../publish/record-file.ts";
+import type { Staging } from "../publish/staging.ts";
+import { DeadHolderCleanup } from "./dead-holder-cleanup.ts";
 import { GroundLayout, holderKind, type HolderRecord } from "./holder-record.ts";
 import { HolderSession, type HolderSessionOptions } from "./holder-session.ts";
-import { decideRecord, findDecision, findRecord, mustBeMeant } from "../publish/record-file.ts";
-import { DeadHolderCleanup } from "./dead-holder-cleanup.ts";
-import { withProbe } from "./server-age.ts";
-import type { Staging } from "../publish/staging.ts";
-import { isConfirmed } from "./suspicion.ts";
-import { checkMount } from "../mount/mount-check.ts";
 import { LivenessJudge, type HolderState } from "./liveness-judge.ts";
+import { withServerClock } from "./server-age.ts";
 
 /** As far as timers reach. */
 const leaseMsMax = 2 ** 31 - 1;
@@ -37,11 +37,11 @@ export class Ground implements AsyncDisposable {
   readonly layout: GroundLayout;
   /** Of the ground itself; put if absent, never changed. */
   readonly id: string;
-  readonly witness: LivenessJudge;
-  readonly #remains: DeadHolderCleanup;
+  readonly judge: LivenessJudge;
+  readonly #cleanup: DeadHolderCleanup;
   readonly #options: HolderSessionOptions;
-  /** Undefined for one who only looks, until it needs one. */
-  #life: HolderSession | undefined;
+  /** Undefined for a process that only reads, until it writes something. */
+  #session: HolderSession | undefined;
   #joining: Promise<HolderSession> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -49,134 +49,118 @@ export class Ground implements AsyncDisposable {
     ports: Ports,
     layout: GroundLayout,
     id: string,
-    life: HolderSession | undefined,
+    session: HolderSession | undefined,
     options: HolderSessionOptions,
   ) {
     this.ports = ports;
     this.layout = layout;
     this.id = id;
-    this.witness = new LivenessJudge(ports, layout);
-    this.#remains = this.newRemains();
-    this.#life = life;
+    this.judge = new LivenessJudge(ports, layout);
+    this.#cleanup = this.newCleanup();
+    this.#session = session;
     this.#options = options;
   }
 
-  protected newRemains(): DeadHolderCleanup {
+  protected newCleanup(): DeadHolderCleanup {
     return new DeadHolderCleanup(this.ports, this.layout);
   }
 
-  /** Joins the ground in `directory`, making it if it is not there. NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses writes, before anything is written. */
+  /**
+   * Joins the ground in `directory`, making it if it is not there. Before anything is written:
+   * NEWER_FORMAT, and UNSUPPORTED_DISK for a mount that loses writes.
+   */
   static async open(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
-    const options = checkLife(wanted);
+    const options = sessionOptionsOf(wanted);
     checkMount(ports, directory);
     const layout = new GroundLayout(directory);
-    // Before anything is written: a newer format is refused here.
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
-    mustBeMeant({ what: "ground", path: directory, found: known }, wanted);
+    checkExpectedStore({ what: "ground", path: directory, found: known }, wanted);
     if (known === undefined) await makeDirectories(ports, layout);
-    const life = await HolderSession.begin(ports, layout, options).catch(async (error: unknown) => {
-      // A backup may have left out what was empty.
+    const session = await HolderSession.begin(ports, layout, options).catch(async (error: unknown) => {
+      // A backup may have left out empty directories.
       if (known === undefined || !hasErrno(error, "ENOENT")) throw error;
       await makeDirectories(ports, layout);
       return await HolderSession.begin(ports, layout, options);
     });
     try {
       const { id } =
-        known ?? (await decideRecord(life.staging, groundKind, layout.groundRecord, { id: life.holder.id }));
-      return new this(ports, layout, id, life, options);
+        known ?? (await decideRecord(session.staging, groundKind, layout.groundRecord, { id: session.holder.id }));
+      return new this(ports, layout, id, session, options);
     } catch (error) {
-      await life.end();
+      await session.end();
       throw error;
     }
   }
 
   /**
-   * The ground in `directory` for one who only looks, and may be allowed no more: nothing is written, and nobody learns of it. It joins when a life is asked for, as whatever writes
-   * here does; then that fails, if it has to. Where no ground was ever made, its id is empty.
+   * The ground in `directory` for a process that reads, and perhaps may do no more. Nothing is
+   * written. It joins when a session is asked for, as every write does; if joining fails, that
+   * write fails. Where no ground was ever made, the id is empty.
    */
-  static async look(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
-    const options = checkLife(wanted);
+  static async openUnjoined(ports: Ports, directory: string, wanted: GroundOptions = {}): Promise<Ground> {
+    const options = sessionOptionsOf(wanted);
     const layout = new GroundLayout(directory);
     const known = await findDecision(ports.disk, groundKind, layout.groundRecord);
     return new this(ports, layout, known?.id ?? "", undefined, options);
   }
 
-  /** The life that this process has here now. When the last one is over (after a sleep, say), a new one begins: what was held in the old one is lost. */
-  async life(): Promise<HolderSession> {
+  /**
+   * The session of this process. When the last one is over, after a sleep for example, a new one
+   * begins: what was held in the old one is lost.
+   */
+  async session(): Promise<HolderSession> {
     if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.layout.directory} was closed.`, {});
-    if (this.#life?.isOver === false) {
-      this.#life.watchForDeath();
-      return this.#life;
+    if (this.#session?.isOver === false) {
+      this.#session.watchForDeath();
+      return this.#session;
     }
-    // One for all who ask at the same time.
-    this.#joining ??= this.#begin().finally(() => (this.#joining = undefined));
+    // One for all callers of this moment.
+    this.#joining ??= this.#beginSession().finally(() => (this.#joining = undefined));
     return await this.#joining;
   }
 
-  /** Where this process writes what nobody may see yet. */
+  /** Where this process writes files that no other process may see yet. */
   get staging(): Staging {
     const { disk, random } = this.ports;
-    const directory = async (): Promise<string> => (await this.life()).temp;
-    return { disk, random, directory, onSwept: (path) => this.#life?.sweptAt(path) };
+    const directory = async (): Promise<string> => (await this.session()).temp;
+    return { disk, random, directory, onSwept: (path) => this.#session?.reportSwept(path) };
   }
 
-  /** Everybody who counts here, each looked at once. */
-  async look(): Promise<KnownHolder[]> {
+  /** Every holder that has joined, each observed once. */
+  async judgeHolders(): Promise<KnownHolder[]> {
     const known: KnownHolder[] = [];
     for (const holder of await this.#holders())
-      known.push({ holder, state: holder.id === this.#ownId ? "alive" : await this.witness.look(holder) });
+      known.push({ holder, state: holder.id === this.#ownId ? "alive" : await this.judge.observe(holder) });
     return known;
   }
 
   async holders(): Promise<HolderInfo[]> {
     const infos: HolderInfo[] = [];
-    for (const { holder, state } of await this.look()) infos.push(await this.#describe(holder, state));
+    for (const { holder, state } of await this.judgeHolders()) infos.push(await this.#describe(holder, state));
     return infos;
   }
 
-  /** One look at one holder. "dead" also for one that has ended: it will never act again. With `once`, for somebody who cannot watch it for a lease. */
+  /**
+   * One observation of one holder. "dead" also for one that has ended: it will never act again.
+   * `once` is for a caller that cannot watch it for a lease.
+   */
   async stateOf(id: string, { once = false }: { readonly once?: boolean } = {}): Promise<HolderState> {
-    if (id === this.#ownId) return this.#life?.isOver === false ? "alive" : "dead";
+    if (id === this.#ownId) return this.#session?.isOver === false ? "alive" : "dead";
     const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
     if (holder === undefined) {
-      this.witness.forget(id);
+      this.judge.forget(id);
       return "dead";
     }
-    return once
-      ? await withProbe(this.staging, (probe) => this.#lookOnce(holder, probe))
-      : await this.witness.look(holder);
+    if (!once) return await this.judge.observe(holder);
+    return await withServerClock(this.staging, (clock) => this.judge.observeOnce(holder, clock));
   }
 
-  /** The shortest lease of those of `owned` whose holders were looked at, and `leaseMs`. */
+  /** The shortest lease of those of `owned` whose holders were observed, and `leaseMs`. */
   shortestLeaseMs(owned: readonly { readonly holder: string }[], leaseMs: number): number {
-    return Math.min(leaseMs, ...owned.map(({ holder }) => this.witness.findLeaseMs(holder) ?? leaseMs));
+    return Math.min(leaseMs, ...owned.map(({ holder }) => this.judge.findLeaseMs(holder) ?? leaseMs));
   }
 
-  async #deadOf(holders: readonly HolderRecord[]): Promise<HolderRecord[]> {
-    // On a local disk a death is proven by the kernel. On a share also those count whom nobody has watched for a lease: who opens, works and closes never does,
-    // and what was left would be there for ever.
-    if (this.ports.disk.volume.kind === "local")
-      return await this.#deadBy(holders, (holder) => this.witness.look(holder));
-    return await withProbe(this.staging, (probe) => this.#deadBy(holders, (holder) => this.#lookOnce(holder, probe)));
-  }
-
-  async #deadBy(
-    holders: readonly HolderRecord[],
-    look: (holder: HolderRecord) => Promise<HolderState>,
-  ): Promise<HolderRecord[]> {
-    const dead: HolderRecord[] = [];
-    for (const holder of holders) if ((await look(holder)) === "dead") dead.push(holder);
-    return dead;
-  }
-
-  /** By somebody who cannot watch for a lease. Who has seen some of the silence himself needs no suspicion on the disk, and no second look to confirm it. */
-  async #lookOnce(holder: HolderRecord, probe: string): Promise<HolderState> {
-    const state = await this.witness.lookOnce(holder, probe);
-    if (state === "dead" || !(await this.witness.looksOld(holder, probe))) return state;
-    return (await isConfirmed(this, holder, this.witness.beatOf(holder), probe)) ? "dead" : state;
-  }
-
-  /** A holder as people want to know it, also when it is dead; undefined when it has ended and left nothing. */
+  /** A holder for people, also a dead one; undefined when it has ended and left nothing. */
   async findHolder(id: string): Promise<HolderInfo | undefined> {
     const { disk } = this.ports;
     const holder = await findRecord(disk, holderKind, this.layout.record(id));
@@ -186,87 +170,122 @@ export class Ground implements AsyncDisposable {
   }
 
   async #describe(holder: HolderRecord, state: HolderState): Promise<HolderInfo> {
-    const { id, host, pid, version } = holder;
-    const lastSeenAt = new Date(await this.witness.lastSeenMs(holder));
-    return { id, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt };
+    const { id, name, host, pid, version } = holder;
+    const named = name === "" ? {} : { name };
+    const lastSeenAt = new Date(await this.judge.lastSeenMs(holder));
+    return { id, ...named, host, pid, version, state, startedAt: new Date(holder.startedAtMs), lastSeenAt };
   }
 
-  /** Removes what the dead have left; returns whom it found dead. Any number of processes may do it at once. */
+  /**
+   * Removes what dead holders have left; returns those that it found dead. Any number of processes
+   * may do it at once.
+   */
   async sweep(): Promise<HolderRecord[]> {
-    const own = (this.#life ?? (await this.life())).holder;
+    const own = (this.#session ?? (await this.session())).holder;
     const others = (await this.#holders()).filter(({ id }) => id !== own.id);
     const dead = others.length === 0 ? [] : await this.#deadOf(others);
     for (const holder of dead) {
-      await this.#remains.declareDead(holder);
-      this.witness.forget(holder.id);
+      await this.#cleanup.declareDead(holder);
+      this.judge.forget(holder.id);
     }
-    await this.#remains.remove(this.staging, own, dead);
+    await this.#cleanup.sweep(this.staging, own, dead);
     return dead;
   }
 
+  /**
+   * True when that holder is dead, was declared dead, and its temp directory is gone: it can publish
+   * nothing that it has staged, whenever it wakes. Declares and removes what is left to do. False
+   * while it is or may be alive, and while something in its directory cannot be removed. `id` must be
+   * of a holder that had joined.
+   */
   async settle(id: string): Promise<boolean> {
-    if (id === this.#ownId && this.#life?.isOver === false) return false;
-    if ((await this.stateOf(id)) !== "dead") return false;
+    if (id === this.#ownId && this.#session?.isOver === false) return false;
     const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
-    if (holder !== undefined) await this.#remains.bury(holder);
-    return await removeDirectory(this.ports.disk, this.layout.temp(id));
+    if (holder !== undefined) {
+      if ((await this.judge.observe(holder)) !== "dead") return false;
+      await this.#cleanup.declareDead(holder);
+    }
+    this.judge.forget(id);
+    return await this.#cleanup.settle(id);
+  }
+
+  async #deadOf(holders: readonly HolderRecord[]): Promise<HolderRecord[]> {
+    // On a local disk the kernel proves a death. On a share one observation has to do: a process
+    // that opens, works and closes never watches for a lease, and what the dead left would be there
+    // for ever.
+    if (this.ports.disk.volume.kind === "local")
+      return await filterDead(holders, (holder) => this.judge.observe(holder));
+    return await withServerClock(this.staging, (clock) =>
+      filterDead(holders, (holder) => this.judge.observeOnce(holder, clock)),
+    );
   }
 
   async close(): Promise<void> {
-    // Whoever asks again waits for the end; why it failed was told to the first.
+    // A second caller waits for the end; only the first is told why it failed.
     if (this.#closing !== undefined) return await this.#closing.catch(() => undefined);
     await (this.#closing = this.#close());
   }
 
   async #close(): Promise<void> {
-    // Whoever asked for that life is told why it could not begin; the one before it is still to be ended.
+    // The caller of that session is told why it could not begin; the session before it still has to
+    // end.
     await this.#joining?.catch(() => undefined);
-    await this.#life?.end();
+    await this.#session?.end();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  async #begin(): Promise<HolderSession> {
-    const before = this.#life;
-    // Before anything is written, as at an opening.
+  async #beginSession(): Promise<HolderSession> {
+    const before = this.#session;
+    // Before anything is written, as in `open`.
     if (before === undefined) checkMount(this.ports, this.layout.directory);
-    const life = await HolderSession.begin(this.ports, this.layout, this.#options);
-    this.#life = life;
-    if (before === undefined) return life;
+    const session = await HolderSession.begin(this.ports, this.layout, this.#options);
+    this.#session = session;
+    if (before === undefined) return session;
     await before.abandon();
-    // Nobody knows better that it is over; else every night in which a laptop sleeps would leave something. Whatever stands in the way: then others find it.
-    await this.#remains.bury(before.holder).catch(() => undefined);
-    return life;
+    // This process knows best that the session is over; otherwise a laptop would leave files each
+    // night that it sleeps. If they cannot be removed now, other processes find them.
+    await this.#cleanup.declareDeadAndRemove(before.holder).catch(() => undefined);
+    return session;
   }
 
   get #ownId(): string | undefined {
-    return this.#life?.holder.id;
+    return this.#session?.holder.id;
   }
 
   async #holders(): Promise<HolderRecord[]> {
     const holders: HolderRecord[] = [];
     for (const name of await this.ports.disk.list(this.layout.holders)) {
       const id = name.replace(/\.json$/, "");
-      // Foreign files are none of our business.
+      // Foreign files are left alone.
       if (id === name || !isId(id)) continue;
       const holder = await findRecord(this.ports.disk, holderKind, this.layout.record(id));
       // Ended or declared dead since the listing.
       if (holder === undefined) continue;
-      if (holder.id !== id) throw this.#copied(holder.id, this.layout.record(id));
+      if (holder.id !== id) throw copied(holder.id, this.layout.record(id));
       holders.push(holder);
     }
     return holders;
   }
-
-  #copied(id: string, path: string): Error {
-    const message = `${path} says that it is of the holder ${id}: it was copied or renamed. Move it away.`;
-    return holdfastError("CORRUPT", message, { path });
-  }
 }
 
-function checkLife({ leaseMs = 30_000, name = "" }: GroundOptions): HolderSessionOptions {
+async function filterDead(
+  holders: readonly HolderRecord[],
+  observe: (holder: HolderRecord) => Promise<HolderState>,
+): Promise<HolderRecord[]> {
+  const dead: HolderRecord[] = [];
+  for (const holder of holders) if ((await observe(holder)) === "dead") dead.push(holder);
+  return dead;
+}
+
+function copied(id: string, path: string): Error {
+  const message = `${path} says that it is of the holder ${id}: it was copied or renamed. Move it away.`;
+  return holdfastError("CORRUPT", message, { path });
+}
+
+function sessionOptionsOf({ leaseMs = 30_000, name = "" }: GroundOptions): HolderSessionOptions {
   if (!(leaseMs >= 1 && leaseMs <= leaseMsMax))
     throw new RangeError(`leaseMs must be a number from 1 to ${leaseMsMax}, not ${leaseMs}.`);
   return { leaseMs: Math.round(leaseMs), name };

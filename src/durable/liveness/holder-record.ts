@@ -1,4 +1,5 @@
-// The record by which a holder is known to others, and where everything that belongs to it lies.
+// The record of a holder, and the names of all files that belong to it.
+import type { HolderInfo } from "../../common.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 
@@ -15,9 +16,9 @@ export interface HolderRecord {
   /** Silent for so long, it counts as dead. */
   readonly leaseMs: number;
   readonly bootId: string;
-  /** Whether it saw its disk as a local one: then its kernel is the only one that did. */
+  /** Whether its disk was local to it: then no other kernel had that disk. */
   readonly isLocal: boolean;
-  /** Which file its heartbeat is, as its own kernel sees it; empty when it could not lock it. */
+  /** Of its heartbeat file, as its own kernel sees it; empty when it could not lock the file. */
   readonly beatIdentity: string;
 }
 
@@ -54,22 +55,30 @@ export class GroundLayout {
     this.groundRecord = `${directory}/ground.json`;
   }
 
-  /** Made last when a holder begins: from then on it counts. */
+  /** Made last when a session begins: from then on the holder counts. */
   record(id: string): string {
     return `${this.holders}/${id}.json`;
   }
-  /** What `record` becomes when the holder is judged dead: by a rename, so that it is final for everybody. */
+  /**
+   * What `record` becomes when the holder is judged dead: by a rename, so that it is final for all
+   * processes.
+   */
   deathRecord(id: string): string {
     return `${this.holders}/${id}.dead`;
   }
   beat(id: string): string {
     return `${this.holders}/${id}.beat`;
   }
-  /** The beat of one who looked dead to somebody, as he saw it. */
+  /** A copy of the beat of a holder that looked dead, made by the process to which it did. */
   suspicion(id: string): string {
     return `${this.holders}/${id}.suspect`;
   }
   temp(id: string): string {
     return `${this.temps}/${id}`;
   }
+}
+
+/** A holder of which only some facts are known. An unknown text is empty, and an unknown time is `since`. */
+export function holderInfo(since: Date, known: Partial<HolderInfo>): HolderInfo {
+  return { id: "", host: "", pid: 0, startedAt: since, lastSeenAt: since, version: "", state: "alive", ...known };
 }

@@ -1,14 +1,15 @@
-// Whether a mount can be trusted at all, asked by everything that opens something there.
+// Whether a mount can be trusted at all. Asked before anything is opened there.
 import { holdfastError } from "../../errors.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { findMountRisks } from "./mount-risks.ts";
 
-/** What this process was warned of: once is enough, however many things it opens. */
+/** The risks that this process was warned of: once is enough, however many things it opens. */
 const warnedOf = new Set<string>();
 
 /**
- * UNSUPPORTED_DISK where `directory` is mounted in a way that loses writes. What only weakens something is said once, to the person who runs this process: the options are
- * no secret, but nobody looks at them before something is lost.
+ * UNSUPPORTED_DISK where `directory` is mounted in a way that loses writes. A risk that only
+ * weakens a promise is a warning, once per process: the mount options are visible, but are looked
+ * at only after something was lost.
  */
 export function checkMount({ disk, host }: Pick<Ports, "disk" | "host">, directory: string): void {
   const { type } = disk.volume;

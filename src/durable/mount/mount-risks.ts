@@ -1,4 +1,5 @@
-// Which options of a mount take away something that Holdfast rests on, by type of file system. Pure: what the kernel shows of a mount is all that it goes by.
+// Which mount options take away something that Holdfast rests on, by type of file system. Pure: it
+// goes only by what the kernel shows of a mount.
 import type { Volume } from "../../ports/disk.ts";
 
 /** What one option of a mount, or the lack of one, means. */
@@ -7,7 +8,10 @@ export interface MountRisk {
   readonly option: string;
   /** As it was found: "It is mounted with nocto." */
   readonly finding: string;
-  /** "bad": writes can be lost or won twice, so nothing is opened there. "limited": something holds less than it seems to, or takes longer. */
+  /**
+   * "bad": writes can be lost or won twice, so nothing is opened there. "limited": something holds
+   * less than it seems to, or takes longer.
+   */
   readonly verdict: "limited" | "bad";
   readonly meaning: string;
   readonly remedy: string;
@@ -44,8 +48,9 @@ const locksStayHere =
 const cacheAnswers =
   "Reads and opens are answered from this machine's memory although another machine has changed the file, and a writer that goes by an old answer overwrites what was acknowledged.";
 
-// Only what the kernel shows counts as in force: NFS 4 ignores `nolock` and does not show it. `soft` is no risk on SMB, where it is the default and
-// what was measured; `noac` and `actimeo=0` only cost speed.
+// Only what the kernel shows counts as in force: NFS 4 ignores `nolock` and does not show it.
+// `soft` is no risk on SMB, where it is the default and what was measured; `noac` and `actimeo=0`
+// only cost speed.
 const risks: readonly Risk[] = [
   {
     types: nfs,
@@ -98,7 +103,7 @@ const risks: readonly Risk[] = [
     option: /^local_lock=flock$/,
     verdict: "limited",
     meaning:
-      "flock(2) locks stay on this machine: Holdfast uses others, but scripts with flock(1) exclude nobody elsewhere.",
+      "flock(2) locks stay on this machine: Holdfast uses others, but scripts with flock(1) exclude no program elsewhere.",
     remedy: "Mount without it, on every machine.",
   },
   {
@@ -154,7 +159,7 @@ function findRisk(type: string, option: string): Consequence | undefined {
   return { verdict, meaning, remedy };
 }
 
-// The default of NFS for directories; beyond it somebody has asked for more.
+// The default of NFS for directories. A longer time was asked for.
 const attributeCacheSecondsMax = 60;
 
 function findLongCache(type: string, option: string): Consequence | undefined {

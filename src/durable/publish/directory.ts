@@ -9,30 +9,35 @@ export function parentOf(path: string): string {
 }
 
 /**
- * Makes the names in a directory durable. UNSUPPORTED_DISK where the file system has no such thing: then nothing could be acknowledged there in good
- * conscience.
+ * Makes the names in a directory durable. UNSUPPORTED_DISK where the file system cannot: nothing
+ * could be acknowledged there.
  */
 export async function syncNames(disk: Disk, path: string): Promise<void> {
   try {
     await disk.syncDirectory(path);
   } catch (error) {
     if (!hasErrno(error, "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) throw error;
-    const message = `${path}: this file system cannot make the names in a directory durable, so a power cut could take what was acknowledged.`;
+    const message = `${path}: this file system cannot make the names in a directory durable, so a power cut could take what was acknowledged. Use another file system.`;
     throw holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["directory sync"] }, error);
   }
 }
 
-/** Makes `path` and what is missing above it, durable when it resolves. Somebody else making it at the same time is fine. */
+/**
+ * Makes `path` and what is missing above it; durable when it resolves. Another process may make it
+ * at the same time.
+ */
 export async function ensureDirectory(disk: Disk, path: string): Promise<void> {
   try {
     await makeDirectory(disk, path);
   } catch (error) {
     if (!hasErrno(error, "ENOENT") || parentOf(path) === path) throw error;
     await ensureDirectory(disk, parentOf(path));
-    // Once more, and not until it works: a symbolic link that leads nowhere is there and is not there, however often it is asked.
+    // Once more, and not until it works: a symbolic link that leads nowhere exists for mkdir and is
+    // missing for all else.
     await makeDirectory(disk, path);
   }
-  // Also when another has made it, whose sync may still be to come: a directory that we build on must be durable by our own hand.
+  // Also when another process has made it: its sync may still be to come, and what is built on a
+  // directory must not be durable before it is.
   await syncNames(disk, parentOf(path));
 }
 
@@ -53,8 +58,10 @@ export async function isLink(disk: Disk, path: string): Promise<boolean> {
 }
 
 /**
- * The names in a directory that is about to be emptied; ENOTDIR for a symbolic link, behind which everything is somebody else's. What remains: whoever may write to the directory above
- * can put a link in the place of the directory between this look and the listing, or between the listing and an unlink. Node has no calls that go by an open directory.
+ * The names in a directory that is about to be emptied; ENOTDIR for a symbolic link, because
+ * nothing behind it belongs to this directory. One gap remains: a process that may write to the
+ * directory above can put a link in the place of the directory between this look and the listing,
+ * or between the listing and an unlink. Node has no calls that go by an open directory.
  */
 async function listToRemove(disk: Disk, path: string): Promise<string[]> {
   if (await isLink(disk, path)) throw diskError("ENOTDIR", "list", path);
@@ -64,8 +71,9 @@ async function listToRemove(disk: Disk, path: string): Promise<string[]> {
 const roundsMax = 3;
 
 /**
- * Removes a directory of files that is nobody's any more. True when it is gone; false when somebody keeps adding to it, or a file in it cannot be
- * removed now: the next sweep will find it again. False also for a symbolic link, which is left as it is.
+ * Removes a directory of files whose holder is gone. True when the directory is gone; false when
+ * another process keeps adding to it, or when a file in it cannot be removed now: the next sweep
+ * finds it again. False also for a symbolic link, which is left as it is.
  */
 export async function removeDirectory(disk: Disk, path: string): Promise<boolean> {
   for (let round = 0; round < roundsMax; round++) {
@@ -75,7 +83,8 @@ export async function removeDirectory(disk: Disk, path: string): Promise<boolean
       return true;
     } catch (error) {
       if (hasErrno(error, "ENOENT")) return true;
-      // EISDIR, ENOTDIR: something that we did not make. It is none of our business, and must not keep a sweep from going on. ESTALE does not say that it is gone.
+      // EISDIR, ENOTDIR: Holdfast did not make that. It is left alone and must not stop a sweep.
+      // ESTALE does not say that it is gone.
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST", "EBUSY", "EPERM", "EACCES", "EISDIR", "ENOTDIR", "ESTALE"))
         throw error;
     }
@@ -83,7 +92,10 @@ export async function removeDirectory(disk: Disk, path: string): Promise<boolean
   return false;
 }
 
-/** A name that is used once: to ask again cannot hit anything of another process. When it resolves, the name is gone. */
+/**
+ * For a name that is used once, so that a repeated request cannot hit a file of another process.
+ * When it resolves, the name is gone.
+ */
 export async function unlinkIfThere(disk: Disk, path: string): Promise<void> {
   try {
     await retryOutage(disk, parentOf(path), () => disk.unlink(path));
@@ -93,7 +105,8 @@ export async function unlinkIfThere(disk: Disk, path: string): Promise<void> {
 }
 
 /**
- * Removes a directory and all that is in it, or a file, or a symbolic link, and never what a link leads to. What cannot be removed now stays; so does what somebody keeps adding
+ * Removes a directory and all that is in it, or a file, or a symbolic link, and never what a link
+ * leads to. What cannot be removed now stays; so does a directory that another process keeps adding
  * to.
  */
 export async function removeTree(disk: Disk, path: string): Promise<void> {
@@ -102,7 +115,8 @@ export async function removeTree(disk: Disk, path: string): Promise<void> {
     return;
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ESTALE")) return;
-    // What a directory answers to unlink: EISDIR on Linux, EPERM elsewhere. The others also come from a directory that nothing may be removed from.
+    // An unlink of a directory answers EISDIR on Linux and EPERM elsewhere. The other codes also
+    // come from a directory that nothing may be removed from.
     if (!hasErrno(error, "EISDIR", "EPERM", "EACCES", "EBUSY")) throw error;
   }
   try {

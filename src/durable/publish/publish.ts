@@ -4,9 +4,11 @@ import { hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { retryOutage } from "./retry-outage.ts";
 import { parentOf, syncNames } from "./directory.ts";
-import { discard, mustStand, newTemp, stage, type Staging } from "./staging.ts";
+import { discard, assertNotSwept, newTemp, stage, type Staging } from "./staging.ts";
 
-/** How often an operation whose outcome is unknown is asked for again before the caller is told so. */
+/**
+ * How often an operation whose outcome is unknown is asked for again before the caller is told so.
+ */
 const triesMax = 3;
 
 export interface PublishOptions {
@@ -15,10 +17,12 @@ export interface PublishOptions {
 }
 
 /**
- * Makes `target` with exactly these bytes if nothing has that name: of many callers one gets true. `bytes` must contain an id of the caller's own, because
- * after a lost reply the content is the only witness. OUTCOME_UNKNOWN when even that cannot be read, or when nothing is there and somebody may have taken it away
- * already; `isPermanent` says that nobody does, and lets it ask again.
- * A crash leaves the whole file or none, and perhaps a temp file. Costs: create, write, sync, link, sync directory, unlink.
+ * Makes `target` with exactly these bytes if nothing has that name: of many callers one gets true.
+ * `bytes` must contain an id of the caller's own: after a lost reply only the content tells which
+ * caller won. OUTCOME_UNKNOWN when even that cannot be read, or when nothing is there and another
+ * process may have removed it already. `isPermanent` says that no process does, so that the link
+ * may be repeated. A crash leaves the whole file or none, and perhaps a temp file. Costs: create,
+ * write, sync, link, sync directory, unlink.
  */
 export async function putIfAbsent(
   staging: Staging,
@@ -28,21 +32,44 @@ export async function putIfAbsent(
 ): Promise<boolean> {
   const temp = await stage(staging, bytes, { sync });
   try {
-    const won = await linkOnce(staging.disk, temp, target, bytes, { mayRepeat: isPermanent });
-    // After the link and before the answer: a name that a power cut takes back was never acknowledged.
-    if (won && sync) await syncParent(staging.disk, target);
-    return won;
-  } catch (error) {
-    // What had that name was removed before it could be read, and it may have been ours.
-    throw hasErrno(error, "ESTALE") ? outcomeUnknown(target, error) : error;
+    const syncing = sync && ((directory: string) => syncNames(staging.disk, directory));
+    return await putStaged(staging.disk, temp, target, bytes, { sync: syncing, isPermanent });
   } finally {
     await discard(staging, temp);
   }
 }
 
+export interface PutStagedOptions {
+  /** Makes the names in a directory durable; false for what need not survive a power cut. */
+  readonly sync: false | ((directory: string) => Promise<void>);
+  readonly isPermanent: boolean;
+  /** Whether `proof` is only the beginning of the file. */
+  readonly isPrefix?: boolean | undefined;
+}
+
+/** As `putIfAbsent`, for a file that was staged before: `proof` is its content, or its beginning. */
+export async function putStaged(
+  disk: Disk,
+  temp: string,
+  target: string,
+  proof: Uint8Array,
+  { sync, isPermanent, isPrefix }: PutStagedOptions,
+): Promise<boolean> {
+  try {
+    const won = await linkOnce(disk, temp, target, proof, { mayRepeat: isPermanent, isPrefix });
+    // After the link and before the answer: a name that a power cut takes back was never acknowledged.
+    if (won && sync !== false) await syncParent(target, sync);
+    return won;
+  } catch (error) {
+    // What had that name was removed before it could be read, and it may have been this file.
+    throw hasErrno(error, "ESTALE") ? outcomeUnknown(target, error) : error;
+  }
+}
+
 /**
- * Makes `target` these bytes, whatever was there, in one step: readers see the old file or the new one. Concurrent callers overwrite each other; that is
- * what locks are for. OUTCOME_UNKNOWN as above. Costs: create, write, sync, rename, sync directory.
+ * Makes `target` these bytes in one step, whatever was there: readers see the old file or the new
+ * one. Concurrent callers overwrite each other; that is what locks are for. OUTCOME_UNKNOWN as
+ * above. Costs: create, write, sync, rename, sync directory.
  */
 export async function replace(
   staging: Staging,
@@ -52,23 +79,30 @@ export async function replace(
 ): Promise<void> {
   const temp = await stage(staging, bytes, { sync });
   try {
-    // Gone because it became the target, perhaps replaced since, or because it was swept: the content tells, or nothing does.
-    if (!(await renameOnce(staging.disk, temp, target)) && !(await carries(staging.disk, target, bytes, true)))
+    // The source is gone because it became the target, which may have been replaced since, or
+    // because it was swept. Only the content can tell.
+    if (
+      !(await renameOnce(staging.disk, temp, target)) &&
+      !(await carries(staging.disk, target, bytes, { inDoubt: true }))
+    )
       throw outcomeUnknown(target, undefined);
   } catch (error) {
     await discard(staging, temp);
     throw error;
   }
-  if (sync) await syncParent(staging.disk, target);
+  if (sync) await syncParent(target, (directory) => syncNames(staging.disk, directory));
 }
 
-/** True when `target` is this very file now; false when it is somebody else's. The one place that says what a failed link means. */
+/**
+ * True when `target` is this very file now; false when it is another one. The one place that says what a failed link
+ * means. `bytes` is the content of the file, or with `isPrefix` the beginning that no other file has.
+ */
 export async function linkOnce(
   disk: Disk,
   temp: string,
   target: string,
   bytes: Uint8Array,
-  { mayRepeat }: { readonly mayRepeat: boolean },
+  { mayRepeat, isPrefix = false }: { readonly mayRepeat: boolean; readonly isPrefix?: boolean | undefined },
 ): Promise<boolean> {
   let inDoubt = false;
   for (let tries = 1; ; tries++) {
@@ -81,37 +115,45 @@ export async function linkOnce(
       inDoubt ||= unknown;
       // "No" to this request says nothing about an earlier one that was never answered.
       if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
-      // A repeated request fails although the first one was done. Content decides: link counts and inode numbers are answered from caches.
-      if (await carries(disk, target, bytes, inDoubt)) return true;
+      // A repeated request fails although the first one was done. Content decides: link counts and
+      // inode numbers are answered from caches.
+      if (await carries(disk, target, bytes, { inDoubt, isPrefix })) return true;
       if (hasErrno(error, "EEXIST")) return false;
       if (hasErrno(error, "ENOENT")) throw error;
-      // Not there, perhaps because it was there and somebody has taken it away already: then another link would make it twice.
+      // Not there, perhaps because another process has removed it already: then another link would
+      // make it twice.
       if (!mayRepeat) throw outcomeUnknown(target, error);
-      // A name that stays: the same link again is safe even if the first request is still on its way. Stale handles are looked up anew.
+      // A name that stays: the same link again is safe even if the first request is still on its
+      // way. Stale handles are looked up anew.
       if (tries >= triesMax) throw hasErrno(error, "ESTALE") ? error : outcomeUnknown(target, error);
     }
   }
 }
 
 /**
- * Whether `path` is there, as the server of a share knows: a second name for it can be made only if it is. An open may be answered by a client that has it open
- * already, though another machine has removed it. LOCK_LOST when our own directory is gone, which says nothing about `path`.
+ * Whether `path` is there, as the server of a share knows: a second name for it can be made only if
+ * it is. An open may be answered by a client that has it open already, though another machine has
+ * removed it. LOCK_LOST when the staging directory is gone, which says nothing about `path`.
  */
 export async function canLinkFrom(staging: Staging, path: string): Promise<boolean> {
   const { disk } = staging;
   const directory = await staging.directory();
   const temp = newTemp(staging, directory);
   try {
-    // By the directory of `path`: a client that remembers a file which has no name any more looks it up anew.
+    // By the directory of `path`: a client that remembers a file which has no name any more looks
+    // it up anew.
     await retryOutage(disk, parentOf(path), () => disk.link(path, temp));
   } catch (error) {
-    // A name of ours alone: it can only have been made by this very request, whose first answer was lost.
+    // The name is random: it can only have been made by this very request, whose first answer was
+    // lost.
     if (!hasErrno(error, "EEXIST")) {
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
-      // The same is answered when we were taken for dead and our own directory was swept. Asked after the link and of that very directory: its name is never made again, so if it
-      // is there now it was there then.
-      await mustStand(staging, directory);
-      // It is not known whether `path` is there, and a wrong "gone" would end what another holds.
+      // The same answer comes when this process was taken for dead and its directory was swept.
+      // Asked after the link, of that very directory: its name is never made again, so if it is
+      // there now it was there then.
+      await assertNotSwept(staging, directory);
+      // It is not known whether `path` is there, and a wrong "gone" would end what another process
+      // holds.
       if (hasErrno(error, "ESTALE")) throw error;
       return false;
     }
@@ -121,9 +163,11 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
 }
 
 /**
- * Whether `path`, which this machine may have seen before, is there now: on a share another machine may have removed it. Its directory is opened first, or a client that remembers it goes
- * on to act on the file itself, and a file that has another name elsewhere can be linked from for as long as that one stands. Not for a name that this machine may have looked for
- * before it was there: absence is remembered too.
+ * Whether `path`, which this machine may have seen before, is there now: on a share another machine
+ * may have removed it. Its directory is opened first. Otherwise a client that remembers the file
+ * acts on the file itself, which can be linked from for as long as it has another name anywhere.
+ * Not for a name that this machine may have looked for before it was made: absence is remembered
+ * too.
  */
 export async function isStillThere(staging: Staging, path: string): Promise<boolean> {
   const { disk } = staging;
@@ -132,8 +176,8 @@ export async function isStillThere(staging: Staging, path: string): Promise<bool
 }
 
 /**
- * Renames `from` to `to`. False when `from` is gone, by an earlier request of ours or by another
- * process: then `to` has to tell, or it does not matter. The one place that says what a failed
+ * Renames `from` to `to`. False when `from` is gone, moved by an earlier request of this call or by
+ * another process: then `to` tells, or it does not matter. The one place that says what a failed
  * rename means. As long as its source is there, a rename has not happened and may be asked for
  * again, so `from` must be a name that is never made again, or `to` must be in a directory that is
  * gone before it is. ENOENT when `from` is there and the directory of `to` is not. OUTCOME_UNKNOWN
@@ -149,21 +193,28 @@ export async function renameOnce(disk: Disk, from: string, to: string): Promise<
       inDoubt ||= isOutcomeUnknown(error);
       // "No" to this request says nothing about an earlier one that was never answered.
       if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw inDoubt ? outcomeUnknown(to, error) : error;
-      // The source first: once it is gone nothing moves any more, and whatever is to be looked at next stays as it is.
+      // The source first: once it is gone nothing moves any more, so what is looked at next stays
+      // as it is.
       if (!(await isThere(disk, from))) return false;
       if (hasErrno(error, "ENOENT") && !(await isThere(disk, parentOf(to)))) throw error;
-      // Both are there: the client had remembered that one was not, and has looked again.
+      // Both are there: the client had remembered an absence, and has looked again.
       if (tries >= triesMax) throw outcomeUnknown(to, error);
     }
   }
 }
 
-/** Moves `from` to `to`, a name that no other process ever makes: true when it is there now, false when another process has moved or removed `from`. Fails as `renameOnce` does. */
+/**
+ * Moves `from` to `to`, a name that no other process ever makes: true when it is there now, false
+ * when another process has moved or removed `from`. Fails as `renameOnce` does.
+ */
 export async function moveOnce(disk: Disk, from: string, to: string): Promise<boolean> {
   return (await renameOnce(disk, from, to)) || (await isThere(disk, to));
 }
 
-/** As the file system itself knows. OUTCOME_UNKNOWN where it cannot be looked: the client of a share may have asked twice, so also "no" may be said of what was done. */
+/**
+ * As the file system itself knows. OUTCOME_UNKNOWN when the look fails: the client of a share may
+ * have asked twice, so "no" may be the answer to a change that was made.
+ */
 async function isThere(disk: Disk, path: string): Promise<boolean> {
   try {
     await disk.look(path);
@@ -174,23 +225,40 @@ async function isThere(disk: Disk, path: string): Promise<boolean> {
   }
 }
 
-async function carries(disk: Disk, target: string, bytes: Uint8Array, inDoubt: boolean): Promise<boolean> {
+async function carries(
+  disk: Disk,
+  target: string,
+  bytes: Uint8Array,
+  { inDoubt, isPrefix = false }: { readonly inDoubt: boolean; readonly isPrefix?: boolean },
+): Promise<boolean> {
   try {
-    return Buffer.compare(await disk.readFile(target, bytes.length), bytes) === 0;
+    const found = isPrefix ? await readStart(disk, target, bytes.length) : await disk.readFile(target, bytes.length);
+    return Buffer.compare(found, bytes) === 0;
   } catch (error) {
-    // Absent, or longer than ours: not ours.
+    // Absent, or longer than `bytes`: another file.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
-    // What was there when it was opened was removed before it could be read. Whether that can have been ours, the caller finds out.
+    // The file was removed between the open and the read. The caller knows whether it can have been
+    // this one.
     if (!inDoubt && hasErrno(error, "ESTALE")) throw error;
-    // The client of a share may have asked twice, and then the name is taken because we took it: who cannot look does not know.
+    // The client of a share may have asked twice, so the name may have been taken by this very
+    // request.
     const mayBeOurs = inDoubt || disk.volume.kind !== "local" || isOutcomeUnknown(error);
     throw mayBeOurs ? outcomeUnknown(target, error) : error;
   }
 }
 
-async function syncParent(disk: Disk, target: string): Promise<void> {
+async function readStart(disk: Disk, path: string, length: number): Promise<Uint8Array> {
+  const file = await disk.open(path, "read");
   try {
-    await syncNames(disk, parentOf(target));
+    return await file.read(0, length);
+  } finally {
+    await file.close();
+  }
+}
+
+async function syncParent(target: string, sync: (directory: string) => Promise<void>): Promise<void> {
+  try {
+    await sync(parentOf(target));
   } catch (error) {
     throw isHoldfastError(error, "UNSUPPORTED_DISK") ? error : outcomeUnknown(target, error);
   }

@@ -1,4 +1,4 @@
-// One small record under a fixed name: decided once by whoever comes first, and read by everybody after.
+// One small record under a fixed name: the first process decides it, all later ones read it.
 import type { OpenOptions } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
@@ -18,7 +18,7 @@ async function readWhole(disk: Disk, kind: RecordKind<unknown>, path: string): P
     return await disk.readFile(path, recordBytesMax);
   } catch (error) {
     if (!hasErrno(error, "EFBIG")) throw error;
-    const message = `${path} is no valid ${kind.kind} record: it has over ${recordBytesMax} bytes. Restore it from a backup, or move it away.`;
+    const message = `${path} is not a valid ${kind.kind} record: it has over ${recordBytesMax} bytes. Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path }, error);
   }
 }
@@ -41,7 +41,7 @@ export interface Opened {
 }
 
 /** Before anything is made. NOT_A_STORE, WRONG_STORE. */
-export function mustBeMeant({ what, path, found }: Opened, { create = true, id }: OpenOptions): void {
+export function checkExpectedStore({ what, path, found }: Opened, { create = true, id }: OpenOptions): void {
   if (typeof create !== "boolean") throw new TypeError("create must be true or false.");
   if (id !== undefined && typeof id !== "string") throw new TypeError("id must be a string.");
   if (found === undefined) {
@@ -54,14 +54,20 @@ export function mustBeMeant({ what, path, found }: Opened, { create = true, id }
   throw holdfastError("WRONG_STORE", message, { path, expected: id, found: found.id });
 }
 
-/** A decision that was made before, if any. Durable when it is returned: its author may not have come to his sync, and what is built on it must not outlive it. */
+/**
+ * A decision that was made before, if any. Durable when it is returned: its author may not have
+ * synced it yet, and what is built on it must not outlive it.
+ */
 export async function findDecision<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
   const found = await findRecord(disk, kind, path);
   if (found !== undefined) await syncNames(disk, parentOf(path));
   return found;
 }
 
-/** The record that holds from now on: `proposal`, which must carry an id of its own, or what somebody else has put there before. */
+/**
+ * The record that holds from now on: `proposal`, which must carry an id of its own, or what another
+ * process has put there before.
+ */
 export async function decideRecord<T>(staging: Staging, kind: RecordKind<T>, path: string, proposal: T): Promise<T> {
   if (await putIfAbsent(staging, path, encodeRecord(kind, proposal), { isPermanent: true })) return proposal;
   const decided = await getRecord(staging.disk, kind, path);

@@ -1,13 +1,19 @@
-// Waiting for something to change: a hint wakes at once, a poll with jitter in any case. Hints are never the truth, so whoever is woken looks again.
-import type { Deadline } from "./deadline.ts";
+// Waiting for a change on the disk: a hint wakes at once, a poll with jitter in any case. A hint is
+// never the truth, so the waiter looks again after each.
 import type { Ports } from "../../ports/ports.ts";
+import { Sleeper } from "../../ports/sleeper.ts";
+import type { Deadline } from "./deadline.ts";
 
-/** A local disk sends hints, so its polls are only for what comes without: a holder that was killed. */
+/**
+ * A local disk sends hints, so its polls are only for what comes without one: a holder that was
+ * killed.
+ */
 const localPollMs = { first: 60, max: 250 };
 const networkPollMs = { first: 20, max: 250 };
 const growth = 1.5;
 /** Polls of many waiters must not fall together. */
 const jitter = 0.3;
+
 export class ChangeWaiter {
   readonly #ports: Pick<Ports, "clock" | "random" | "watch">;
   readonly #maxMs: number;
@@ -20,11 +26,14 @@ export class ChangeWaiter {
     this.#maxMs = max;
   }
 
-  /** Resolves when `isOver` says so, or when it is time to look closer. `isOver` is asked after the watch of `path` has begun, and after each hint: nothing slips through. */
+  /**
+   * Resolves when `isOver` says so, or when it is time to look closer. `isOver` is asked after the
+   * watch of `path` has begun and after each hint, so no change goes unnoticed.
+   */
   async wait(path: string, isOver: () => Promise<boolean>, deadline: Deadline): Promise<"over" | "poll"> {
     const { clock, watch } = this.#ports;
     deadline.throwIfOver();
-    const sleeper = new Sleeper();
+    const sleeper = new Sleeper(clock);
     const stopWatching = watch.start(path, sleeper.wake);
     const stopWaiting = deadline.onOver(sleeper.wake);
     let isTime = false;
@@ -34,6 +43,7 @@ export class ChangeWaiter {
         if (await isOver()) return "over";
         deadline.throwIfOver();
         if (isTime) return "poll";
+        // One alarm for the whole wait: hints do not put off the poll.
         stopAlarm ??= clock.alarm(this.#nextPauseMs(), () => {
           isTime = true;
           sleeper.wake();
@@ -52,21 +62,5 @@ export class ChangeWaiter {
     const pauseMs = this.#pollMs * (1 - jitter / 2 + jitter * this.#ports.random.fraction());
     this.#pollMs = Math.min(this.#maxMs, this.#pollMs * growth);
     return pauseMs;
-  }
-}
-
-/** A call that comes while nobody sleeps ends the next sleep. */
-class Sleeper {
-  #isWoken = false;
-  #end: (() => void) | undefined;
-
-  readonly wake = (): void => {
-    this.#isWoken = true;
-    this.#end?.();
-  };
-
-  async sleep(): Promise<void> {
-    if (!this.#isWoken) await new Promise<void>((resolve) => (this.#end = resolve));
-    this.#isWoken = false;
   }
 }

@@ -1,7 +1,7 @@
-// How long somebody waits: until his time is up, his signal aborts, or what he waits for is closed.
-import { setMaxListeners } from "node:events";
+// How long a caller waits: until the time is up, its signal aborts, or what it waits for is closed.
 import type { Waiting } from "../../common.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { onAbort } from "./on-abort.ts";
 
 export interface DeadlineOptions extends Waiting {
   readonly closed?: AbortSignal | undefined;
@@ -10,25 +10,27 @@ export interface DeadlineOptions extends Waiting {
 }
 
 export class Deadline {
-  readonly #sources: readonly AbortSignal[];
   readonly #actions = new Set<() => void>();
-  readonly #stopAlarm: (() => void) | undefined;
+  /**
+   * Listeners that are taken back, not `AbortSignal.any`: that leaves something behind in each
+   * long-lived signal.
+   */
+  readonly #stops: (() => void)[] = [];
   #over: { readonly reason: unknown } | undefined;
   #signal: AbortController | undefined;
 
   constructor(clock: Clock, { timeoutMs = Infinity, signal, closed, timedOut }: DeadlineOptions) {
-    // By listeners that are taken back, and not by `AbortSignal.any`: that leaves something behind in each long-lived signal.
-    this.#sources = [closed, signal].filter((each) => each !== undefined);
-    for (const source of this.#sources) {
-      if (source.aborted) this.#end(source.reason);
-      // Many may wait under one signal, and each takes its listener back: no leak to warn of.
-      setMaxListeners(0, source);
-      source.addEventListener("abort", this.#pass, { once: true });
+    for (const source of [closed, signal]) {
+      if (source?.aborted) this.#end(source.reason);
+      else if (source !== undefined) this.#stops.push(onAbort(source, () => this.#end(source.reason)));
     }
-    if (timeoutMs < Infinity) this.#stopAlarm = clock.alarm(timeoutMs, () => this.#end(timedOut()));
+    if (timeoutMs < Infinity) this.#stops.push(clock.alarm(timeoutMs, () => this.#end(timedOut())));
   }
 
-  /** Made when somebody asks for it: most waits are between callers of one process, and it costs more than they do. */
+  /**
+   * Made on demand: most waits are between callers of one process, and a signal costs more than
+   * such a wait.
+   */
   get signal(): AbortSignal {
     this.#signal ??= new AbortController();
     if (this.#over !== undefined && !this.#signal.signal.aborted) this.#signal.abort(this.#over.reason);
@@ -44,19 +46,19 @@ export class Deadline {
     if (this.#over !== undefined) throw this.#over.reason;
   }
 
-  /** Calls `action` when it is over, unless the returned function is called before. To be asked for while it is not over. */
+  /**
+   * Calls `action` when the wait is over, unless the returned function is called before. For a wait
+   * that is not over yet.
+   */
   onOver(action: () => void): () => void {
     this.#actions.add(action);
     return () => this.#actions.delete(action);
   }
 
-  /** The wait ended before. */
+  /** The wait ended before its time. */
   cancel(): void {
-    this.#stopAlarm?.();
-    for (const source of this.#sources) source.removeEventListener("abort", this.#pass);
+    for (const stop of this.#stops) stop();
   }
-
-  readonly #pass = (event: Event): void => this.#end((event.target as AbortSignal).reason);
 
   #end(reason: unknown): void {
     if (this.#over !== undefined) return;
@@ -64,6 +66,14 @@ export class Deadline {
     this.#signal?.abort(reason);
     for (const action of this.#actions) action();
   }
+}
+
+/**
+ * How much is left of a wait of several steps that began at `startMs` of the monotonic clock; never
+ * less than 0. Without `timeoutMs` nothing is.
+ */
+export function leftMsOf(clock: Clock, { startMs, timeoutMs = 0 }: Waiting & { readonly startMs: number }): number {
+  return Math.max(0, timeoutMs - (clock.monotonicMs() - startMs));
 }
 
 /** A number of milliseconds, or Infinity. RangeError. */

@@ -1,48 +1,51 @@
-// Whose turn it is among the callers of one process: first come, first served.
+// One at a time among the callers of one process: first come, first served.
+import { onAbort } from "./on-abort.ts";
 
-interface Waiting {
+interface Waiter {
   readonly enter: () => void;
 }
 
 export class Fifo {
-  #taken = false;
-  readonly #waiting: Waiting[] = [];
+  #isTaken = false;
+  readonly #waiters: Waiter[] = [];
 
-  /** How many stand in line. */
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waiters.length;
   }
 
   tryTake(): boolean {
-    if (this.#taken) return false;
-    this.#taken = true;
+    if (this.#isTaken) return false;
+    this.#isTaken = true;
     return true;
   }
 
-  /** Waits for its turn, or rejects with the signal's reason and is out of the line. */
+  /**
+   * Resolves when it is the caller's turn. Rejects with the signal's reason; the caller has then
+   * left the queue.
+   */
   async take(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     if (this.tryTake()) return;
     await new Promise<void>((resolve, reject) => {
-      const waiting: Waiting = {
+      const leave = (): void => {
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+        reject(signal?.reason);
+      };
+      const stopListening = signal && onAbort(signal, leave);
+      const waiter: Waiter = {
         enter: () => {
-          signal?.removeEventListener("abort", leave);
+          stopListening?.();
           resolve();
         },
       };
-      const leave = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-        reject(signal?.reason as Error);
-      };
-      this.#waiting.push(waiting);
-      signal?.addEventListener("abort", leave, { once: true });
+      this.#waiters.push(waiter);
     });
   }
 
-  /** Hands over to the next in line, if there is one. */
+  /** Hands over to the next in the queue, if there is one. */
   give(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#taken = false;
+    const next = this.#waiters.shift();
+    if (next === undefined) this.#isTaken = false;
     else next.enter();
   }
 }

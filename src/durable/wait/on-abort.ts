@@ -1,5 +1,6 @@
-// What is to be done when a signal aborts, for many who wait under one signal. Node looks through all listeners of a signal
-// for each one that is added, so fifty thousand waits under one signal took seconds; here they are one listener.
+// What happens when a signal aborts, for many waits under one signal. Node looks through all
+// listeners of a signal for each one that is added, so fifty thousand waits under one signal took
+// seconds; here they share one listener.
 
 interface Waits {
   readonly actions: Set<() => void>;
@@ -8,7 +9,10 @@ interface Waits {
 
 const waitsOf = new WeakMap<AbortSignal, Waits>();
 
-/** Calls `action` when `signal` aborts, unless the returned function is called before. For a signal that is not aborted yet. */
+/**
+ * Calls `action` when `signal` aborts, unless the returned function is called before. For a signal
+ * that is not aborted yet.
+ */
 export function onAbort(signal: AbortSignal, action: () => void): () => void {
   const waits = waitsOf.get(signal) ?? listenTo(signal);
   waits.actions.add(action);
@@ -24,11 +28,14 @@ function listenTo(signal: AbortSignal): Waits {
     waitsOf.delete(signal);
     for (const action of actions) action();
   };
-  const stopListening = (): void => {
-    signal.removeEventListener("abort", passOn);
-    waitsOf.delete(signal);
+  const waits: Waits = {
+    actions,
+    stopListening: () => {
+      signal.removeEventListener("abort", passOn);
+      // A wait that is ended twice must not hide waits that came since.
+      if (waitsOf.get(signal) === waits) waitsOf.delete(signal);
+    },
   };
-  const waits = { actions, stopListening };
   waitsOf.set(signal, waits);
   signal.addEventListener("abort", passOn, { once: true });
   return waits;

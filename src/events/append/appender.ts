@@ -1,28 +1,40 @@
-// Appending: callers queue, and whoever holds the gate writes for all of them: catch up, judge in order, one write, one sync, publish, answer.
-import type { BlockingLock } from "../../common.ts";
+// An append, from the call to its answer. Calls queue, and the holder of the gate writes for all:
+//
+//   queue     the call waits for its batch                                   call-queue.ts
+//   gate      one process writes at a time; a call waits for its timeout     gate-wait.ts
+//   catch up  the view reads up to the published tip                         log/read/view.ts
+//   judge     every call of the batch, in order: known ids, then condition   judge.ts, pending.ts
+//   begin     a write session, if a call was accepted; if the tip has
+//             moved, all calls are judged again                              log/publish/
+//   write     the lines of all accepted calls: one write, one sync           log/publish/
+//   publish   the new tip: now the lines count                               log/publish/
+//   answer    all calls; the last one of a turn when the gate is free        batch.ts
+//
+// Refused calls reach the disk at no point. A refusal that rests on a call of the same batch is
+// told only after the publish, and judged again if the batch fails.
 import { onAbort } from "../../durable/wait/on-abort.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { StoreHold, StoreLock } from "../../locks/store/store-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { Appended } from "../model/event-store.ts";
-import type { EventReader } from "../log/read/event-reader.ts";
-import { TenureLost, type Publisher, type Tenure } from "../log/publish/publisher.ts";
 import { isSameTip } from "../log/format/tip.ts";
+import { WriteSessionLost, type Publisher, type WriteSession } from "../log/publish/publisher.ts";
+import type { EventReader } from "../log/read/event-reader.ts";
 import type { LogView } from "../log/read/view.ts";
+import type { Appended } from "../model/event-store.ts";
 import { answer, encode, failed, hasAccepted, isAccepted, withIds, type Judged, type JudgedCall } from "./batch.ts";
-import type { AppendRequest, Call } from "./call.ts";
+import { CallQueue, type AppendRequest, type Call } from "./call-queue.ts";
+import { GateWait } from "./gate-wait.ts";
 import { Judge, type Verdict } from "./judge.ts";
-import { nobodyWaits, GateDeadline } from "./gate-deadline.ts";
 
-/** How long the gate is kept while others wait for it: a hand-over costs more than a batch. */
+/**
+ * How long the gate is kept while other processes wait for it: a hand-over costs more than a batch.
+ */
 const quantumMs = 20;
-const turnsToComeAgain = 16;
-const batchCallsMax = 1024;
-const batchBytesMax = 4 * 1024 * 1024;
-/** A disk that hangs must not eat the memory too. */
+const microtasksToComeAgain = 16;
+/** A disk that hangs must not also fill the memory. */
 const queueMax = 100_000;
-/** Whoever loses so often is not unlucky. */
-const tenuresLostMax = 100;
+/** A writer that loses so often has another problem than bad luck. */
+const sessionsLostMax = 100;
 
 export interface AppenderParts {
   readonly ports: Ports;
@@ -34,28 +46,30 @@ export interface AppenderParts {
 
 export class Appender {
   readonly #parts: AppenderParts;
-  /** In the order in which they are judged. A set, because any of them may be called off. */
-  #queue = new Set<Call>();
-  /** What has been decided and is not told yet. */
+  readonly #queue = new CallQueue();
+  readonly #gateWait: GateWait;
+  /** Decided, and not told yet. */
   readonly #answers: JudgedCall[] = [];
   #flushing: Promise<void> | undefined;
-  #tenuresLost = 0;
+  #sessionsLost = 0;
   #hasGate = false;
   /** The last batch was not published. */
   #hasFailed = false;
-  /** While the gate is waited for. */
-  #patience: GateDeadline | undefined;
 
   constructor(parts: AppenderParts) {
     this.#parts = parts;
+    this.#gateWait = new GateWait(parts.ports.clock, parts.lock, this.#queue);
   }
 
-  /** Others wait for us: what can wait should. */
+  /** Other processes wait for this one: background work should pause. */
   get hasGate(): boolean {
     return this.#hasGate;
   }
 
-  /** Resolves when it is durable. Once its batch is formed it is no longer cancelled: then the outcome is told. */
+  /**
+   * Resolves when the events are durable. Once its batch is formed, a call cannot be cancelled any
+   * more.
+   */
   append(request: AppendRequest): Promise<Appended> {
     request.signal?.throwIfAborted();
     if (this.#queue.size >= queueMax)
@@ -67,110 +81,71 @@ export class Appender {
     let stopListening: (() => void) | undefined;
     const answered = new Promise<Appended>((resolve, reject) => {
       const { content, heads, payload, condition, retag, timeoutMs, signal } = request;
-      // One by one: copying with a spread was a fifteenth of the cost of an append.
+      // Field by field: a spread was a fifteenth of the cost of an append.
       const call: Call = { content, heads, payload, condition, retag, timeoutMs, signal, deadlineMs, resolve, reject };
       this.#queue.add(call);
-      this.#patience?.expect(deadlineMs);
+      this.#gateWait.expect(deadlineMs);
       if (signal !== undefined)
         stopListening = onAbort(signal, () => {
-          if (this.#queue.delete(call)) reject(signal.reason);
+          if (this.#queue.cancel(call)) reject(signal.reason);
         });
       this.#flushing ??= this.#flush();
     });
     return stopListening === undefined ? answered : answered.finally(stopListening);
   }
 
-  /** Resolves when all that was queued is answered. */
+  /** Resolves when all queued calls are answered. */
   async drained(): Promise<void> {
     while (this.#flushing !== undefined) await this.#flushing;
   }
 
   async #flush(): Promise<void> {
-    // Callers of this very moment join the first batch.
+    // Calls made in this same turn of the event loop join the first batch.
     await Promise.resolve();
     while (this.#queue.size > 0) {
       try {
-        const hold = await this.#enter();
+        const hold = await this.#gateWait.enter();
         if (hold !== undefined) await this.#workUnder(hold);
       } catch (error) {
-        // Nothing of these was written; who comes later tries again.
-        const calls = [...this.#queue];
-        this.#queue.clear();
-        for (const call of calls) call.reject(withIds(error, call));
+        // None of these calls was written. Later calls try again.
+        for (const call of this.#queue.takeAll()) call.reject(withIds(error, call));
       }
     }
     this.#flushing = undefined;
   }
 
-  /** The gate; undefined when nobody wants it any more. Each caller waits only as long as he said. */
-  async #enter(): Promise<StoreHold | undefined> {
-    const { lock, ports } = this.#parts;
-    // Who has no time to wait has one try all the same.
-    const hasHurry = [...this.#queue].some(({ timeoutMs }) => timeoutMs <= 0);
-    const atOnce = hasHurry ? await lock.tryAcquire() : undefined;
-    if (atOnce !== undefined) return atOnce;
-    const patience = new GateDeadline(ports.clock, () => this.#dismissLate(patience));
-    this.#patience = patience;
-    for (const { deadlineMs } of this.#queue) patience.expect(deadlineMs);
-    try {
-      return await lock.acquire({ timeoutMs: Infinity, signal: patience.signal });
-    } catch (error) {
-      if (error === nobodyWaits) return undefined;
-      throw error;
-    } finally {
-      patience.end();
-      this.#patience = undefined;
-    }
-  }
-
-  #dismissLate(patience: GateDeadline): number {
-    const nowMs = this.#parts.ports.clock.monotonicMs();
-    let next = Infinity;
-    const late: Call[] = [];
-    for (const call of this.#queue) {
-      if (call.deadlineMs > nowMs) next = Math.min(next, call.deadlineMs);
-      else if (this.#queue.delete(call)) late.push(call);
-    }
-    if (late.length > 0) void this.#rejectLate(late);
-    if (this.#queue.size === 0) patience.giveUp();
-    return next;
-  }
-
-  async #rejectLate(late: readonly Call[]): Promise<void> {
-    const { lock } = this.#parts;
-    // Not between machines: a server that does not answer would make those wait who wait for no longer.
-    const holder = lock.gate === "os" ? await lock.findHolder() : undefined;
-    for (const call of late) call.reject(this.#timedOut(call, holder));
-  }
-
   /**
-   * As long as the gate is kept, one call stays without its answer, and it is answered when the gate is free. A process
-   * whose only caller goes on to compute for seconds then keeps no other process out. A process with several callers keeps
-   * the gate for its quantum all the same: those that were answered come again, and a hand-over for each batch would cost
-   * a third of what such a crowd gets done.
+   * A turn with the gate: batch after batch, until the queue is empty or another process has waited
+   * for a quantum.
+   *
+   * One call stays unanswered until the gate is free: if the only caller of a process computes for
+   * seconds after its answer, it keeps no other process out. A process with several callers keeps
+   * the gate for its quantum: the callers that were answered come again, and a hand-over for each
+   * batch would cost a third of the throughput.
    */
   async #workUnder(hold: StoreHold): Promise<void> {
     this.#hasGate = true;
     const { clock } = this.#parts.ports;
     const handOverMs = clock.monotonicMs() + quantumMs;
     const mayGoOn = async (): Promise<boolean> => clock.monotonicMs() < handOverMs || !(await hold.isContended());
-    let tenure: Tenure | undefined;
+    let session: WriteSession | undefined;
     try {
       do {
-        tenure = await this.#writeBatch(hold, tenure, this.#nextBatch());
-        if (tenure?.isFull) {
-          await tenure.close();
-          tenure = undefined;
+        session = await this.#writeBatch(hold, session, this.#queue.takeBatch());
+        if (session?.isFull) {
+          await session.close();
+          session = undefined;
         }
         this.#giveAnswers(this.#answers.length - 1);
         if (this.#queue.size === 0) await this.#letComeAgain();
-        // Another may be inside: come in again by the lock file that is there now.
+        // The lock file was deleted, and another writer may be inside: enter again by the new lock
+        // file.
         if (this.#hasFailed && hold.signal.aborted) break;
       } while (this.#queue.size > 0 && (await mayGoOn()));
     } finally {
       try {
-        // In this order: no call to the disk is under way when the next one comes in.
-        await tenure?.close();
+        // In this order: no disk call is under way when the next writer enters.
+        await session?.close();
         this.#hasGate = false;
         await hold.release();
       } finally {
@@ -183,52 +158,46 @@ export class Appender {
     this.#answers.splice(0, Math.max(0, count)).forEach(answer);
   }
 
-  /** A caller that was just answered may have its next call ready a few turns of the queue of promises from now. */
+  /** A caller that was just answered may queue its next call a few microtasks from now. */
   async #letComeAgain(): Promise<void> {
-    for (let turn = 0; turn < turnsToComeAgain; turn++) await Promise.resolve();
+    for (let turn = 0; turn < microtasksToComeAgain; turn++) await Promise.resolve();
   }
 
-  #nextBatch(): Call[] {
-    let bytes = 0;
-    const batch: Call[] = [];
-    for (const call of this.#queue) {
-      bytes += call.content.length;
-      if (batch.length >= batchCallsMax || (batch.length > 0 && bytes > batchBytesMax)) break;
-      batch.push(call);
-      this.#queue.delete(call);
-      // Whoever comes after it is judged by the new tags, so they have to be there.
-      if (call.retag !== undefined) break;
-    }
-    return batch;
-  }
-
-  /** Answers all of `batch`, or puts back into the queue what has to be judged again. The tenure to go on with, if any. */
-  async #writeBatch(hold: StoreHold, tenure: Tenure | undefined, batch: readonly Call[]): Promise<Tenure | undefined> {
+  /**
+   * Answers all of `batch`, or puts calls back that are to be judged again. Returns the session, if
+   * it may go on.
+   */
+  async #writeBatch(
+    hold: StoreHold,
+    begun: WriteSession | undefined,
+    batch: readonly Call[],
+  ): Promise<WriteSession | undefined> {
     const { publisher, view } = this.#parts;
-    let current = tenure;
+    let session = begun;
     this.#hasFailed = false;
     try {
-      // Also of this very tenure: what began a segment was not taken over without reading it.
-      await view.advance(current === undefined ? await publisher.tip() : current.published);
+      // Also in a session: the view has not read the header of a segment that the session began.
+      await view.advance(session === undefined ? await publisher.tip() : session.published);
       let judged = await this.#judge(batch);
       if (hasAccepted(judged)) {
-        current ??= await publisher.begin(hold);
-        // A dead writer has left something, or another was faster than our look. Not by where the view is now: a reader of this process may have moved it since.
-        if (!isSameTip(judged.at, current.published)) {
-          await view.advance(current.published);
+        session ??= await publisher.begin(hold);
+        // A dead writer left lines, or another writer published since. Not by `view.tip`: a reader
+        // of this process may have moved it.
+        if (!isSameTip(judged.at, session.published)) {
+          await view.advance(session.published);
           judged = await this.#judge(batch);
         }
       }
-      if (current === undefined || !hasAccepted(judged)) this.#answers.push(...judged.calls);
-      else if (!(await this.#publish(current, judged))) return undefined;
-      return current;
+      if (session === undefined || !hasAccepted(judged)) this.#answers.push(...judged.calls);
+      else if (!(await this.#publish(session, judged))) return undefined;
+      return session;
     } catch (error) {
-      await current?.close();
+      await session?.close();
       if (this.#mayEnterAgain(hold, error)) {
-        this.#queue = new Set([...batch, ...this.#queue]);
+        this.#queue.putBack(batch);
         return undefined;
       }
-      // Whatever it was, nothing of this batch was written.
+      // Whatever failed, nothing of this batch was written.
       for (const call of batch) this.#answers.push(failed(call, withIds(error, call)));
       return undefined;
     }
@@ -237,7 +206,7 @@ export class Appender {
   /** The lock file was deleted before anything was written. */
   #mayEnterAgain(hold: StoreHold, error: unknown): boolean {
     if (this.#parts.lock.gate !== "os" || !isHoldfastError(error, "LOCK_LOST") || !hold.signal.aborted) return false;
-    this.#hasFailed = ++this.#tenuresLost < tenuresLostMax;
+    this.#hasFailed = ++this.#sessionsLost < sessionsLostMax;
     return this.#hasFailed;
   }
 
@@ -251,38 +220,39 @@ export class Appender {
       try {
         calls.push({ call, verdict: judge.tryJudge(call) ?? (await judge.judge(call)) });
       } catch (error) {
-        // What cannot be judged concerns nobody but its caller.
+        // A call that cannot be judged fails alone.
         calls.push(failed(call, error));
       }
     return { at, time, calls };
   }
 
-  /** Writes what was accepted, and answers. False when the tenure is over. */
-  async #publish(tenure: Tenure, { time, calls }: Judged): Promise<boolean> {
+  /** Writes the accepted calls, publishes them, and answers. False when the session is over. */
+  async #publish(session: WriteSession, { time, calls }: Judged): Promise<boolean> {
     const accepted = calls.filter(isAccepted).map(({ call }) => call);
-    const from = tenure.end;
+    const from = session.end;
     const { bytes, lines, next } = encode(from, accepted, time);
     const isLast = this.#queue.size === 0;
     try {
-      await tenure.publish(bytes, next, isLast, () => this.#queue.size === 0);
+      await session.publish(bytes, next, isLast, () => this.#queue.size === 0);
     } catch (error) {
       this.#hasFailed = true;
-      await tenure.close();
+      await session.close();
       this.#answerAfter(error, calls);
       return false;
     }
-    this.#tenuresLost = 0;
+    this.#sessionsLost = 0;
     for (const { retag } of accepted) if (retag !== undefined) this.#parts.view.retags.add(retag);
     this.#parts.view.addOwn(from, next, lines);
     this.#answers.push(...calls);
-    // Whoever has come meanwhile needs another: this one has said that it is done, and somebody else may write there now.
-    if (isLast) await tenure.close();
+    // Calls queued meanwhile need another session: after a last publish, another writer may write
+    // at this offset.
+    if (isLast) await session.close();
     return !isLast;
   }
 
-  /** The batch failed. Whoever was answered by what it would have written is judged again. */
+  /** After a failed publish: calls that rest on the failed lines are judged again. */
   #answerAfter(error: unknown, calls: readonly JudgedCall[]): void {
-    const mayRepeat = error instanceof TenureLost && ++this.#tenuresLost < tenuresLostMax;
+    const mayRepeat = error instanceof WriteSessionLost && ++this.#sessionsLost < sessionsLostMax;
     const again: Call[] = [];
     for (const judged of calls) {
       const { call, verdict } = judged;
@@ -290,12 +260,12 @@ export class Appender {
         if (mayRepeat) again.push(call);
         else
           this.#answers.push(
-            failed(call, error instanceof TenureLost ? this.#alwaysLost(error) : withIds(error, call)),
+            failed(call, error instanceof WriteSessionLost ? this.#alwaysLost(error) : withIds(error, call)),
           );
       } else if (this.restsOnBatch(verdict)) again.push(call);
       else this.#answers.push(judged);
     }
-    this.#queue = new Set([...again, ...this.#queue]);
+    this.#queue.putBack(again);
   }
 
   protected restsOnBatch({ needsBatch }: Exclude<Verdict, { kind: "accepted" }>): boolean {
@@ -304,18 +274,7 @@ export class Appender {
 
   #alwaysLost(cause: unknown): Error {
     const { path } = this.#parts.lock;
-    const message = `${path}: another writer took over ${tenuresLostMax} times in a row. Nothing was written.`;
+    const message = `${path}: another writer took over ${sessionsLostMax} times in a row. Nothing was written.`;
     return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);
-  }
-
-  #timedOut({ timeoutMs }: Call, blocking: BlockingLock | undefined): Error {
-    const { path } = this.#parts.lock;
-    const by =
-      blocking === undefined
-        ? "another writer"
-        : `process ${blocking.holder.pid} on ${blocking.holder.host}, since ${blocking.since.toISOString()}`;
-    const message = `${path} is held by ${by}; waited ${timeoutMs} ms (options lockTimeoutMs of the store, timeoutMs of the call). Nothing was written.`;
-    const blockedBy = blocking === undefined ? [] : [blocking];
-    return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: timeoutMs, blockedBy });
   }
 }

@@ -1,10 +1,10 @@
-// One batch: its calls with what was judged of them, its lines, and its answers.
+// A batch: its calls with their verdicts, its lines, and its answers.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import type { IndexedLine } from "../index/indexed-line.ts";
-import { keysOf } from "../index/key-hash.ts";
+import type { IndexedLine } from "../index/keys/indexed-line.ts";
+import { keysOf } from "../index/keys/key-hash.ts";
 import { encodeLine, tipAfter } from "../log/format/line.ts";
 import type { Tip } from "../log/format/tip.ts";
-import type { Call } from "./call.ts";
+import type { Call } from "./call-queue.ts";
 import type { Verdict } from "./judge.ts";
 
 export interface JudgedCall {
@@ -13,9 +13,9 @@ export interface JudgedCall {
 }
 
 export interface Judged {
-  /** The end of the log that they were judged against. */
+  /** The tip that they were judged against. */
   readonly at: Tip;
-  /** Of all events that this batch writes. */
+  /** The time of all events in this batch. */
   readonly time: string;
   readonly calls: readonly JudgedCall[];
 }
@@ -33,7 +33,7 @@ export function answer({ call, verdict }: JudgedCall): void {
   else call.resolve(verdict.appended);
 }
 
-/** Told like a refusal: nothing of this call was written, or it is not known. */
+/** An error is told like a refusal: nothing of this call was written, or the outcome is unknown. */
 export function failed(call: Call, error: unknown): JudgedCall {
   return { call, verdict: { kind: "refused", error, needsBatch: false } };
 }
@@ -59,7 +59,9 @@ export function encode(from: Tip, calls: readonly Call[], time: string): Encoded
   return { bytes: Buffer.from(text), lines, next };
 }
 
-/** So that the caller can append the very same events again, which is safe. */
+/**
+ * Adds the ids to OUTCOME_UNKNOWN: the caller can safely append the same events again with them.
+ */
 export function withIds(error: unknown, { heads }: Call): unknown {
   if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) return error;
   const ids = heads.map(({ id }) => id);

@@ -1,20 +1,24 @@
-// Judging a batch: each call in the order of the queue, against what is published and against those that were accepted before it.
+// Judges a batch: each call in the order of the queue, against the published events and the calls
+// accepted before it.
 import { isDeepStrictEqual } from "node:util";
 import type { SequencedEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Appended } from "../model/event-store.ts";
 import type { EventReader, StoredEvent } from "../log/read/event-reader.ts";
-import type { EventBody, EventHead } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "../model/stored-event.ts";
 import type { LogView } from "../log/read/view.ts";
-import type { Call } from "./call.ts";
+import type { Call } from "./call-queue.ts";
 import { PendingEvents } from "./pending.ts";
 
-/** Enough to decide again; a caller who wants all of them reads. */
+/** Enough for a new decision; a caller that wants all conflicts reads them. */
 const conflictsMax = 100;
 
 export type Verdict =
   | { readonly kind: "accepted"; readonly appended: Appended }
-  /** `needsBatch`: it rests on what the batch has not written yet, so it is told when the batch is durable, and judged again when it fails. */
+  /**
+   * `needsBatch`: it rests on a call of this batch. It is told when the batch is durable, and
+   * judged again if that fails.
+   */
   | { readonly kind: "repeated"; readonly appended: Appended; readonly needsBatch: boolean }
   | { readonly kind: "refused"; readonly error: unknown; readonly needsBatch: boolean };
 
@@ -26,7 +30,10 @@ export class Judge {
   readonly #head: number;
   #position: number;
 
-  /** The view must be at the end of the log, and stay there until the batch is written. */
+  /**
+   * The view must be at the published tip, and no other writer may publish until the batch is
+   * written.
+   */
   constructor(view: LogView, reader: EventReader, time: string) {
     this.#view = view;
     this.#reader = reader;
@@ -35,7 +42,10 @@ export class Judge {
     this.#position = this.#head;
   }
 
-  /** Undefined when it takes a look at the disk: then `judge` does it. So most calls of a batch are judged without a promise. */
+  /**
+   * Undefined when the answer may need a read: then `judge` gives it. Most calls are judged here,
+   * without a promise.
+   */
   tryJudge(call: Call): Verdict | undefined {
     const { heads, condition } = call;
     if (heads.some(({ given }) => given === true)) return undefined;
@@ -47,7 +57,7 @@ export class Judge {
   }
 
   async judge(call: Call): Promise<Verdict> {
-    // Before the condition: a call that is made again after a lost answer would be refused because of itself.
+    // Before the condition: a call that is repeated after a lost answer would conflict with itself.
     const known = await this.#findKnown(call);
     if (known !== undefined) return known;
     const conflicts = await this.#conflictsOf(call);
@@ -71,7 +81,7 @@ export class Judge {
     return { kind: "accepted", appended: { first, last: this.#position, repeated: false } };
   }
 
-  /** What is to be said of a call whose ids are there already; undefined when none is. */
+  /** The verdict on a call with ids that exist already; undefined when none does. */
   async #findKnown({ heads, payload }: Call): Promise<Verdict | undefined> {
     const found: StoredEvent[] = [];
     for (const [index, head] of heads.entries()) {
@@ -123,12 +133,14 @@ function isEqual(event: StoredEvent, head: EventHead, payload: string): boolean 
   );
 }
 
-/** What has no metadata is read with empty ones, and can be appended again as it was read. */
+/**
+ * An event without metadata reads as one with empty metadata, and may be appended again like that.
+ */
 function comparable(body: EventBody): unknown {
   return { metadata: {}, ...body };
 }
 
-/** Both without duplicates. */
+/** Neither has duplicates. */
 function isSameSet(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((each) => other.includes(each));
 }

@@ -1,5 +1,6 @@
-// The events of a batch that are accepted and not yet written: the calls after them are judged as if they were there.
-import type { EventBody, EventHead } from "../log/format/line.ts";
+// The accepted events of a batch, not written yet: later calls are judged as if they were
+// published.
+import type { EventBody, EventHead } from "../model/stored-event.ts";
 import type { StoredEvent } from "../log/read/event-reader.ts";
 import { matchesItem, type Items } from "../model/query.ts";
 
@@ -24,13 +25,13 @@ export class PendingEvents {
     return this.#byId.get(id);
   }
 
-  /** Whether one matches; mostly none does, and then nothing is made to find out. */
+  /** Whether any matches. Mostly none does, and then nothing was allocated. */
   hasMatching(items: Items): boolean {
     if (this.#events.length === 0) return false;
     return items.some((item) => this.#candidates(item).some(({ head }) => matchesItem(item, head)));
   }
 
-  /** Those that match, in order; all of them are after whatever a caller can have seen. */
+  /** The matching events, in order. All of them come after anything that a caller can have seen. */
   matching(items: Items): StoredEvent[] {
     if (this.#events.length === 0) return [];
     const found = new Set<StoredEvent>();
@@ -39,7 +40,10 @@ export class PendingEvents {
     return [...found].sort((one, other) => one.position - other.position);
   }
 
-  /** The shortest of the lists that all matches must be in. By type only where there is no tag: those lists are long, and several would have to be joined. */
+  /**
+   * The shortest list that has all matches. By type only without a tag: lists of types are long,
+   * and several need a union.
+   */
   #candidates({ types, tags }: Items[number]): readonly StoredEvent[] {
     if (tags.length === 0)
       return types.length === 0 ? this.#events : types.flatMap((type) => this.#byType.get(type) ?? []);
@@ -52,7 +56,7 @@ export class PendingEvents {
   }
 }
 
-/** As a reader would get it. Its body is parsed only when somebody asks: mostly nobody does. */
+/** An event as a reader gets it. Its body is parsed on demand, which is rare. */
 class PendingEvent implements StoredEvent {
   readonly position: number;
   readonly time: string;

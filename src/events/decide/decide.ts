@@ -1,19 +1,25 @@
-// Decide: read what a decision rests on, decide, and append under the condition that nothing of it has changed; again if it
-// has, until its time is up.
+// Decide: reads the events that a decision rests on, decides, and appends on the condition that no
+// such event came since. After a conflict it tries again, until its time is up.
 import type { Cancel, NewEvent } from "../../common.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { AppendCondition, Appended, EventStore } from "../model/event-store.ts";
-import { accessOf } from "../log-access.ts";
+import { accessOf } from "../log/log-access.ts";
 import type { Models, StatesOf } from "./model.ts";
 import { DecisionRetry } from "./retry.ts";
 import { StatesReader } from "./states.ts";
 
-/** Events to append (none: nothing is written), or events and a result for the caller. Throw to refuse. */
+/**
+ * Events to append (none: nothing is written), or events and a result for the caller. Throw to
+ * refuse.
+ */
 export type Decision<E extends NewEvent, R = unknown> =
   E | readonly E[] | { readonly events: readonly E[]; readonly result: R };
 
-/** E as it stands in a decision's `return`: `const D` keeps literal types, and makes the lists in `data` readonly on the way. */
+/**
+ * E as a decision returns it: `const D` keeps literal types, and makes the lists in `data`
+ * readonly.
+ */
 export type Written<E extends NewEvent> = E extends unknown
   ? Omit<E, "data"> & { data: ReadonlyData<E["data"]> }
   : never;
@@ -34,19 +40,20 @@ export interface Decided<R> {
 
 export interface DecideOptions extends Cancel {
   /**
-   * How long it is tried again after a conflict, with a short pause by chance. Default 10_000; 0: one attempt. Decisions of
-   * this process that are in each other's way stand in line; that time is not counted, and is as long again at most.
+   * How long to try again after conflicts, with a short random pause before each attempt. Default
+   * 10_000; 0: one attempt. Decisions of this process that conflict queue up. The time in the queue
+   * does not count.
    */
   timeoutMs?: number | undefined;
-  /** How often it is tried again at most. Default: as often as the time allows. */
+  /** How many attempts after the first. Default: as many as the time allows. */
   retries?: number | undefined;
 }
 
 /**
- * One read for all models, one condition from all of them, again on conflict.
- * What the decision throws is passed on untouched, and nothing is written. It is tried again for `timeoutMs`, default
- * 10_000; APPEND_CONDITION_FAILED when the last attempt has met a conflict too. The decision may run several times: it
- * only decides, and has no effect of its own. It may change the states that it gets.
+ * One read for all models, one condition from all of them, and again after a conflict. What the
+ * decision throws is passed on untouched, and nothing is written. APPEND_CONDITION_FAILED when the
+ * last attempt within `timeoutMs` met a conflict, too. The decision may run several times, so it
+ * has no effects of its own. It may change the states that it gets.
  */
 export async function decide<
   E extends NewEvent,
@@ -61,9 +68,9 @@ export async function decide<
   if (!(retries >= 0)) throw new RangeError(`retries must be 0 or more, not ${retries}.`);
   checkTimeout(timeoutMs);
   const reader = new StatesReader(store, models);
-  const perseverance = new DecisionRetry(accessOf(store), reader.query, { timeoutMs, retries, signal });
+  const retry = new DecisionRetry(accessOf(store), reader.query, { timeoutMs, retries, signal });
   try {
-    await perseverance.begin();
+    await retry.begin();
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted();
       const { states, head } = await reader.read({ signal });
@@ -75,15 +82,15 @@ export async function decide<
         return { result, appended, attempts: attempt };
       } catch (error) {
         if (!isHoldfastError(error, "APPEND_CONDITION_FAILED")) throw error;
-        await perseverance.waitAfter(error);
+        await retry.waitAfter(error);
       }
     }
   } finally {
-    perseverance.end();
+    retry.end();
   }
 }
 
-/** Without models a decision rests on nothing, and nothing can be in its way. */
+/** Without models a decision rests on no event, so it has no condition. */
 function conditionOf<E extends NewEvent>(
   { query }: StatesReader,
   after: number,
@@ -91,18 +98,23 @@ function conditionOf<E extends NewEvent>(
   return query === undefined ? undefined : { failIfEventsMatch: query, after };
 }
 
-/** TypeError for what is no decision: a forgotten `return` must not look like the decision to write nothing. */
+/**
+ * TypeError for any other value: a forgotten `return` must not look like a decision to write
+ * nothing.
+ */
 function partsOf<E extends NewEvent, R>(
   decision: Decision<E, R>,
 ): { readonly events: readonly E[]; readonly result: R } {
-  // By `ResultOf`, the result of a decision that names none is undefined.
+  // `ResultOf` is undefined for a decision without a result.
   const nothing = undefined as R;
   if (isList(decision)) return { events: decision, result: nothing };
   if (typeof decision === "object" && decision !== null) {
     if ("type" in decision) return { events: [decision], result: nothing };
     if (isList(decision.events)) return { events: decision.events, result: decision.result };
   }
-  throw new TypeError("A decision gives an event, a list of events or { events, result }; to write nothing, give [].");
+  throw new TypeError(
+    "A decision returns an event, a list of events or { events, result }. To write nothing, return [].",
+  );
 }
 
 function isList<E>(value: E | readonly E[]): value is readonly E[] {

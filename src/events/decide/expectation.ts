@@ -1,7 +1,7 @@
-// Expectations of a test: what of two things is compared, and how a difference is told to people.
+// Expectations of given-when-then tests: what is compared, and how a difference is shown.
 import { inspect, isDeepStrictEqual } from "node:util";
 
-/** What a test says of an event: not when it happened, nor under which id. */
+/** What a test compares of an event: neither its time nor its id. */
 export interface Facts {
   readonly type: string;
   readonly data: unknown;
@@ -13,14 +13,17 @@ export function factsOf(event: {
   readonly data: unknown;
   readonly tags?: readonly string[] | undefined;
 }): Facts {
-  // As a log would give it back: an event is JSON, and its tags are a set.
+  // As a log gives it back: an event is JSON, and its tags are a set.
   const data: unknown = event.data === undefined ? undefined : JSON.parse(JSON.stringify(event.data));
   return { type: event.type, data, tags: [...new Set(event.tags)].sort() };
 }
 
-/** What a refusal must be: a pattern of its message, its class, or a question that is answered with true. */
+/**
+ * What a refusal must be: a pattern of its message, its class, or a function that returns true for
+ * it.
+ */
 export type Refusal = RegExp | ErrorClass | ((error: unknown) => boolean);
-// oxlint-disable-next-line typescript/no-explicit-any -- an error class takes whatever its author wants
+// oxlint-disable-next-line typescript/no-explicit-any -- an error class may take any arguments
 type ErrorClass = abstract new (...parameters: any[]) => Error;
 
 export function refusalFits(expected: Refusal, error: unknown): boolean {
@@ -35,7 +38,7 @@ function isErrorClass(expected: ErrorClass | ((error: unknown) => boolean)): exp
 export function checkEqual(what: string, actual: unknown, expected: unknown): void {
   if (isDeepStrictEqual(actual, expected)) return;
   const error = unexpected(`${what}\n${differenceOf(shown(expected), shown(actual))}`);
-  // Test runners that know these two show a difference of their own.
+  // Test runners that know these fields show the difference their own way.
   throw Object.assign(error, { actual, expected });
 }
 
@@ -53,7 +56,10 @@ export function told(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : shown(error);
 }
 
-/** Line by line: what both begin and end with once, and between them what was expected (-) and what was there (+). */
+/**
+ * By lines: the common beginning and end once, and between them what was expected (-) and what was
+ * found (+).
+ */
 function differenceOf(expected: string, actual: string): string {
   const [before, after] = [expected.split("\n"), actual.split("\n")];
   const same = before.findIndex((line, index) => line !== after[index]);

@@ -1,29 +1,37 @@
-// Given, when, then: tests of decisions in a few lines, in memory, with any test runner.
+// Given, when, then: tests of decisions in a few lines, with any test runner.
 import type { NewEvent } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
 import type { Decided } from "./decide.ts";
 import { checkEqual, factsOf, refusalFits, shown, told, unexpected, type Facts, type Refusal } from "./expectation.ts";
 
 export interface Given<E extends NewEvent> {
-  /** Runs at once. It may do anything with the store: decide, append, let two deciders race. */
+  /**
+   * Runs `act` at once. It may do anything with the store: decide, append, let two decisions race.
+   */
   when<R>(act: (store: EventStore<E>) => R | Promise<R>): Outcome<E, R>;
 }
 
-/** What came of it. Each check is a promise that must be awaited, and on which further ones can be chained: `.thenEvents([…]).thenResult(7)`. */
+/**
+ * The outcome. Each check is a promise that must be awaited. Checks can be chained:
+ * `.thenEvents([…]).thenResult(7)`.
+ */
 export interface Outcome<E extends NewEvent, R> {
-  /** It appended exactly these, in this order. Compared by type, data and tags; tags are a set. */
+  /**
+   * Exactly these events were appended, in this order. Compared by type, data and tags; tags are a
+   * set.
+   */
   thenEvents(expected: readonly E[]): Checked<E, R>;
-  /** It went well and appended nothing. */
+  /** `act` succeeded, and nothing was appended. */
   thenNothing(): Checked<E, R>;
-  /** The result of the decision; of a function that returns something else than `decide` does, what it returned. */
+  /** The result of the decision; or what `act` returned, if that is not a result of `decide`. */
   thenResult(expected: ResultIn<R>): Checked<E, R>;
-  /** It threw, and appended nothing. */
+  /** `act` threw, and nothing was appended. */
   thenRefuses(expected?: Refusal): Checked<E, R>;
 }
 export type Checked<E extends NewEvent, R> = Promise<void> & Outcome<E, R>;
 export type ResultIn<R> = R extends Decided<infer Result> ? Result : R;
 
-/** What has happened before, on a store that is empty. */
+/** Appends `events` to the empty `store` before `when`. */
 export function givenOn<E extends NewEvent>(events: readonly E[], store: EventStore<E>): Given<E> {
   return { when: (act) => outcomeOf(run(store, events, act)) };
 }
@@ -87,7 +95,7 @@ function outcomeOf<E extends NewEvent, R>(
             `Expected a refusal that fits ${shown(expected)}, but it was: ${told(ended.error)}`,
             ended.error,
           );
-        checkEqual("It refused, but not before it had appended something.", appended, []);
+        checkEqual("It refused, but it had appended something before.", appended, []);
       }),
   };
 }

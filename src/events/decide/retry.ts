@@ -1,51 +1,52 @@
-// How long a decision is tried again after a conflict, and what it waits for in between.
+// How long a decision tries again after conflicts, and what it waits for before each attempt.
 import type { Cancel } from "../../common.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import type { Query } from "../model/query.ts";
-import { lineKeysOf, lineOf, type DecisionQueue } from "./local-queue.ts";
+import { queueKeysOf, queueOf, type DecisionQueue } from "./decision-queue.ts";
 
 /**
- * Short, and no longer for one that has lost often: the gate of the log lets processes in one after the other, so whoever comes
- * back at once has its turn. A pause that grew kept those waiting who had waited longest, until their time was up.
+ * Short, and not longer after many conflicts. The gate of the log lets processes in one after the
+ * other, so a process that comes back at once has its turn. With growing pauses the processes that
+ * had lost most often waited longest, until their time was up.
  */
 const pauseMsMax = 20;
 
-export interface PerseveranceOptions extends Cancel {
+export interface RetryOptions extends Cancel {
   readonly timeoutMs: number;
   readonly retries: number;
 }
 
 export class DecisionRetry {
   readonly #access: LogAccess;
-  readonly #line: DecisionQueue;
+  readonly #queue: DecisionQueue;
   readonly #keys: readonly string[];
-  readonly #options: PerseveranceOptions;
+  readonly #options: RetryOptions;
   #untilMs: number;
   #retries = 0;
   #leave: (() => void) | undefined;
 
-  constructor(access: LogAccess, query: Query | undefined, options: PerseveranceOptions) {
+  constructor(access: LogAccess, query: Query | undefined, options: RetryOptions) {
     this.#access = access;
-    this.#line = lineOf(access);
-    this.#keys = query === undefined ? [] : lineKeysOf(query);
+    this.#queue = queueOf(access);
+    this.#keys = query === undefined ? [] : queueKeysOf(query);
     this.#options = options;
     this.#untilMs = access.ports.clock.monotonicMs() + options.timeoutMs;
   }
 
-  /** Waits for those that stand in line already: they would be in the way, and this one in theirs. */
+  /** Waits for decisions in the queue that this one would conflict with. */
   async begin(): Promise<void> {
-    if (this.#line.isBusy(this.#keys)) await this.#standInLine();
+    if (this.#queue.isBusy(this.#keys)) await this.#enterQueue();
   }
 
-  /** Resolves when it is to be tried again. Throws `conflict` when that was for the last time. */
+  /** Resolves when it is time for the next attempt. Throws `conflict` when there is none. */
   async waitAfter(conflict: unknown): Promise<void> {
     const { clock, random } = this.#access.ports;
     const { retries, signal } = this.#options;
     const leftMs = this.#untilMs - clock.monotonicMs();
     if (leftMs <= 0 || ++this.#retries > retries) throw conflict;
-    // Then the others of this process wait, and a pause is only for those of other processes: by chance, so that those who
-    // have met in one conflict do not meet in the next.
-    if (this.#leave === undefined) await this.#standInLine();
+    // In the queue, this decision meets no other of its process. The pause is for those of other
+    // processes, and random, so that two that met once do not meet again.
+    if (this.#leave === undefined) await this.#enterQueue();
     else await clock.sleep(Math.min(leftMs, random.fraction() * pauseMsMax), { signal });
   }
 
@@ -53,10 +54,10 @@ export class DecisionRetry {
     this.#leave?.();
   }
 
-  async #standInLine(): Promise<void> {
+  async #enterQueue(): Promise<void> {
     const { clock } = this.#access.ports;
     const sinceMs = clock.monotonicMs();
-    this.#leave = await this.#line.enter(this.#keys, this.#options);
+    this.#leave = await this.#queue.enter(this.#keys, this.#options);
     this.#untilMs += clock.monotonicMs() - sinceMs;
   }
 }

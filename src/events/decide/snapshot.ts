@@ -1,5 +1,6 @@
-// Snapshots: the state of a model at a position, kept beside the log so that a long history need not be read from its beginning. Never the truth: each can be deleted
-// at any time, and one that does not fit the log, the query or the version to the letter counts as absent.
+// Snapshots: the state of a model at a position, kept beside the log so that a long history need
+// not be read again. A snapshot never changes an answer: it can be deleted at any time, and one
+// that does not fit the log, the query or the version exactly counts as absent.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { ensureDirectory } from "../../durable/publish/directory.ts";
@@ -7,22 +8,28 @@ import { replace } from "../../durable/publish/publish.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Items, type Query } from "../model/query.ts";
-import { survivesJson } from "./state-copy.ts";
+import { survivesJson } from "../model/state.ts";
 
 const everyDefault = 500;
 
 export interface SnapshotDefinition {
-  /** Of the model; a directory below `snapshots/` of the log. Two models never share one. */
+  /**
+   * The name of the model, and of its directory in `snapshots/` of the log. Two models never share
+   * one.
+   */
   readonly name: string;
-  /** Raise it whenever `apply`, `initial` or an upcast changes: a state that other code has folded is not this model's. Default 1. */
+  /**
+   * Raise it when `apply`, `initial` or an upcast changes: a state that other code has folded must
+   * not be used. Default 1.
+   */
   readonly version?: number | undefined;
   /** How many events of the model are folded before the state is kept again. Default 500. */
   readonly every?: number | undefined;
 }
 
-/** TypeError, RangeError, INVALID_NAME; and TypeError for a state that would not come back from JSON as it was. */
+/** TypeError, also for a state that JSON would change; RangeError; INVALID_NAME. */
 export function checkSnapshot({ name, version = 1, every = everyDefault }: SnapshotDefinition, initial: unknown): void {
   fileNameOf(name);
   if (!Number.isSafeInteger(version) || version < 0)
@@ -37,19 +44,25 @@ export interface KeptState {
   readonly position: number;
 }
 
-/** Whose state it is. In full in the record too: a file that was renamed or copied is not believed because of its name. */
+/**
+ * The model that the state belongs to. Also in the record: a file that was renamed or copied is not
+ * trusted for its name.
+ */
 interface Owner {
   readonly name: string;
   readonly version: number;
-  /** In one order of words, so that the same query written in another is the same. */
+  /** Sorted, so that the same query in another order is equal. */
   readonly query: Items;
 }
 
 interface SnapshotBody extends KeptState {
   readonly of: unknown;
-  /** Of the line with this position. A log that was restored from a backup, or another log, has another one there. */
+  /** Of the line at this position. A log that was restored from a backup has another one there. */
   readonly checksum: string;
-  /** Of the tags that were added later. More of them may let the query find more in the past. */
+  /**
+   * Of all tags that were added to older events. With more tags the query may find more in the
+   * past.
+   */
   readonly tagChecksum: string;
 }
 
@@ -85,7 +98,7 @@ export class Snapshot {
     this.#every = every;
   }
 
-  /** The newest one that is true of this log up to `head`. */
+  /** The snapshot, if it fits this log up to `head`. */
   async find({
     head,
     tagChecksum,
@@ -109,7 +122,10 @@ export class Snapshot {
     return foldedEvents >= this.#every;
   }
 
-  /** Keeps it if that is possible. Two who do so at once overwrite each other: an older state is as true as a newer one. */
+  /**
+   * Keeps the state if possible. Two processes may overwrite each other: an older state is as true
+   * as a newer one.
+   */
   async keep({ state, position }: KeptState, tagChecksum: string): Promise<void> {
     if (this.#access.mayForget || !survivesJson(state)) return;
     const { disk } = this.#access.ports;
@@ -118,10 +134,11 @@ export class Snapshot {
       if (checksum === undefined) return;
       const bytes = encodeRecord(snapshotKind, { of: this.#of, checksum, tagChecksum, position, state });
       await ensureDirectory(disk, this.#directory);
-      // Not synced: what a power cut takes is built again, and what it tears is found out by its checksum.
+      // Not synced: a power cut costs only a longer read, and a torn file fails its checksum.
       await replace(this.#access.ground.staging, this.#path, bytes, { sync: false });
     } catch {
-      // Too large, disk full, no permission: the next decision reads more, and decides the same.
+      // Too large, disk full, no permission: the next decision reads more events, and decides the
+      // same.
     }
   }
 
@@ -130,7 +147,7 @@ export class Snapshot {
       const bytes = await this.#access.ports.disk.readFile(this.#path, recordBytesMax);
       return decodeRecord(snapshotKind, bytes, this.#path);
     } catch {
-      // Absent, torn, foreign, of a newer release, or not readable now: the log itself has everything, and its failures are told.
+      // Absent, torn, foreign, of a newer release, or unreadable: the log has everything.
       return undefined;
     }
   }

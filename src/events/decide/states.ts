@@ -1,14 +1,14 @@
-// The states of a decision's models at one head: found by one read for all of them, and carried on from attempt to attempt.
+// Reads the states of a decision's models at one head: one read for all models, and only the new
+// events for the next attempt.
 import type { Cancel } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
-import { mustBeState } from "../model/folded.ts";
-import { accessOf, type LogAccess } from "../log-access.ts";
+import { mustBeState, findCopy } from "../model/state.ts";
+import { accessOf, type LogAccess } from "../log/log-access.ts";
 import { itemsOf, matches, type Items, type Query, type QueryItem } from "../model/query.ts";
 import type { DecisionModel, Models } from "./model.ts";
 import { Snapshot } from "./snapshot.ts";
-import { findCopy } from "./state-copy.ts";
 
-/** One model on its way to the head. */
+/** One model, folded up to a position. */
 interface Folding {
   readonly name: string;
   readonly model: DecisionModel<unknown>;
@@ -17,11 +17,11 @@ interface Folding {
   state: unknown;
   /** Everything up to here is in the state. */
   position: number;
-  /** Since the snapshot, or since the beginning. */
+  /** Events since the snapshot, or since the start. */
   folded: number;
 }
 
-/** Where the next attempt can go on; `tagChecksum` says what it was read under. */
+/** Where the next attempt can go on, if the added tags are still those of `tagChecksum`. */
 interface Reached {
   readonly states: ReadonlyMap<string, unknown>;
   readonly position: number;
@@ -53,16 +53,21 @@ export class StatesReader {
     }));
   }
 
-  /** All that the models rest on; undefined when there are none. */
+  /** The events that the models rest on; undefined without models. */
   get query(): Query | undefined {
     return this.#foldings.length === 0 ? undefined : unionOf(this.#foldings);
   }
 
-  /** The states as of now. After the first call it reads only what has come since, unless tags were added meanwhile or a state cannot be copied. */
+  /**
+   * The states at the present head. A later call reads only new events, unless tags were added or a
+   * state cannot be copied.
+   */
   async read({ signal }: Cancel): Promise<ReadStates> {
-    // Before the events: an event that comes while we read is beyond it, and a conflict. Also right when nothing matches.
+    // Before the events: an event that comes during the read is beyond this head, and so a
+    // conflict.
     const head = await this.#store.head();
-    // Before the events as well: if tags come while we read, the next look differs from this one, and nothing goes on from what was read.
+    // Before the events, too: if tags are added during the read, the next checksum differs, and the
+    // states are read anew.
     const tagChecksum = await this.#access.tagChecksum();
     await this.#begin(head, tagChecksum);
     await this.#foldUpTo(head, signal);
@@ -82,14 +87,17 @@ export class StatesReader {
     }
     for (const folding of this.#foldings) {
       const kept = await folding.snapshot?.find({ head, tagChecksum });
-      // A copy: what an `apply` adds to it in place would otherwise be there at the beginning of the next decision.
+      // A copy: an `apply` may change its state in place.
       folding.state = kept === undefined ? structuredClone(folding.model.initial) : kept.state;
       folding.position = kept?.position ?? 0;
       folding.folded = 0;
     }
   }
 
-  /** One read; with snapshots one more for each position that one of them has, so that what a model has folded is not read again for its sake. */
+  /**
+   * One read from each position that a model stands at, so that no model reads again what its
+   * snapshot has.
+   */
   async #foldUpTo(head: number, signal: AbortSignal | undefined): Promise<void> {
     const starts = [...new Set(this.#foldings.map(({ position }) => position))].sort((one, other) => one - other);
     for (const [index, after] of starts.entries()) {
@@ -109,7 +117,7 @@ export class StatesReader {
 
   async #keep(tagChecksum: string): Promise<void> {
     const due = this.#foldings.filter(({ snapshot, folded }) => snapshot?.isDue(folded));
-    // Tags that came while we read are in some of these states and not in others.
+    // Tags that were added during the read are in some of these states and not in others.
     if (due.length === 0 || (await this.#access.tagChecksum()) !== tagChecksum) return;
     for (const folding of due) {
       await folding.snapshot?.keep(folding, tagChecksum);
@@ -117,14 +125,14 @@ export class StatesReader {
     }
   }
 
-  /** Before the decision sees the states, which it may change as it likes. */
+  /** Copies, before the decision gets the states: it may change them. */
   #remember(position: number, tagChecksum: string): void {
     this.#reached = undefined;
     if (tagChecksum === undefined) return;
     const states = new Map<string, unknown>();
     for (const { name, state } of this.#foldings) {
       const copy = findCopy(state);
-      // All or none: this one has to be folded from the beginning again.
+      // All or none: without a copy this state must be folded from the start again.
       if (copy === undefined) return;
       states.set(name, copy.state);
     }

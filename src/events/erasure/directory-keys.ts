@@ -1,4 +1,5 @@
-// Subject keys in a directory: one small file per subject, decided once between all processes, and replaced by a tombstone when the subject is forgotten.
+// Subject keys in a directory: one small file for each subject, decided once between all processes,
+// and replaced by a tombstone when the subject is forgotten.
 import { createHash } from "node:crypto";
 import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { linkOnce, replace } from "../../durable/publish/publish.ts";
@@ -10,11 +11,13 @@ import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { SubjectKeys } from "../model/subject-keys.ts";
-import { forgotten } from "./forgotten.ts";
-import { checkSubject } from "./personal.ts";
+import type { SubjectKeys } from "../model/event-store.ts";
+import { forgotten, checkSubject } from "./personal.ts";
 
-/** The subject by its hash, so that a file that was renamed is found out. A key, or when it was forgotten. */
+/**
+ * The subject by its hash, so that a renamed file is noticed; and the key, or when it was
+ * forgotten.
+ */
 interface KeyRecord {
   readonly subject: string;
   readonly key?: string;
@@ -32,10 +35,10 @@ const keyKind: RecordKind<KeyRecord> = {
 };
 
 const keyBytes = 32;
-/** Only the user that the processes run as. */
+/** Only for the user that the processes run as. */
 const mode = 0o600;
 const triesMax = 3;
-/** What is remembered to be durable; beyond that, all of it is forgotten and made sure of again. */
+/** Keys known to be durable; beyond that the list is cleared, and a sync makes sure again. */
 const durableMax = 100_000;
 
 export class DirectorySubjectKeys implements SubjectKeys {
@@ -50,7 +53,7 @@ export class DirectorySubjectKeys implements SubjectKeys {
 
   /** Makes the directory if it is not there. INVALID_PATH inside a log. */
   static async open(ports: Pick<Ports, "disk" | "random" | "clock">, directory: string): Promise<DirectorySubjectKeys> {
-    // As it is written before anything is made, and as it is when links are followed.
+    // As given, before anything is made; and again with links followed.
     await checkOutsideLogs(ports.disk, directory);
     await ensureDirectory(ports.disk, `${directory}/temp`);
     const keys = new DirectorySubjectKeys(ports, await ports.disk.realPath(directory));
@@ -63,7 +66,10 @@ export class DirectorySubjectKeys implements SubjectKeys {
     return record?.key === undefined ? undefined : Buffer.from(record.key, "base64");
   }
 
-  /** That which is there, too. EVENT_INVALID for a subject that was forgotten. A crash leaves the key of all or none, and perhaps a temp file, which `forget` removes. */
+  /**
+   * Also returns a key that is there. EVENT_INVALID for a subject that was forgotten. A crash
+   * leaves a whole key or none, and perhaps a temp file, which `forget` removes.
+   */
   async create(subject: string): Promise<Uint8Array> {
     checkSubject(subject);
     const hash = hashOf(subject);
@@ -75,20 +81,21 @@ export class DirectorySubjectKeys implements SubjectKeys {
         return Buffer.from(known.key, "base64");
       }
       if (tries > triesMax) throw this.#unseen(hash);
-      // Again, because a log may have been made around the keys since.
+      // Checked again: a log may have been made around the keys since they were opened.
       await checkOutsideLogs(this.#ports.disk, this.#directory);
       try {
         await this.#propose(hash);
       } catch (error) {
-        // Forgotten at the same time, and with it what we were about to publish.
+        // A `forget` at the same time has removed the temp directory.
         if (!hasErrno(error, "ENOENT")) throw error;
       }
     }
   }
 
   /**
-   * Durable when it resolves, and final: there is never another key for this subject. Every read that begins after it, in any process, finds the key gone. The bytes are not
-   * overwritten: on flash and on copying file systems that would prove nothing.
+   * Durable when it resolves, and final: this subject never gets another key. Every read that
+   * begins after it, in any process, finds the key gone. The bytes are not overwritten: on flash
+   * and on copy-on-write file systems that would prove nothing.
    */
   async forget(subject: string): Promise<void> {
     checkSubject(subject);
@@ -97,10 +104,10 @@ export class DirectorySubjectKeys implements SubjectKeys {
     if ((await this.#find(hash))?.forgottenAt === undefined) {
       const tombstone = { subject: hash, forgottenAt: new Date(clock.wallMs()).toISOString() };
       const staging = { disk, random, directory: async () => `${this.#directory}/temp` };
-      // In place of the key, in one step: at no time is the name free for a new one.
+      // One rename over the key: at no time is the name free for a new key.
       await replace(staging, this.#pathOf(hash), encodeRecord(keyKind, tombstone));
     } else await syncNames(disk, this.#directory);
-    // After the tombstone: from now on nothing that is still being made can become the key.
+    // After the tombstone: no temp file can become the key any more.
     await this.#removeTemps(hash);
   }
 
@@ -108,11 +115,14 @@ export class DirectorySubjectKeys implements SubjectKeys {
     const path = this.#pathOf(hash);
     const record = await findRecord(this.#ports.disk, keyKind, path);
     if (record === undefined || record.subject === hash) return record;
-    const message = `${path} is the key of another subject: it was renamed or copied. Restore it from a backup, or move it away.`;
+    const message = `${path} holds the key of another subject: the file was renamed or copied. Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path });
   }
 
-  /** Puts a new key there unless there is one. The temp file is in a directory of its subject, so that `forget` finds what a crash has left of it. */
+  /**
+   * Makes a key unless there is one. The temp file lies in a directory of its subject, so that
+   * `forget` finds what a crash has left.
+   */
   async #propose(hash: string): Promise<void> {
     const { disk, random } = this.#ports;
     const directory = this.#tempsOf(hash);
@@ -122,16 +132,19 @@ export class DirectorySubjectKeys implements SubjectKeys {
     await disk.mkdir(directory).catch(unlessThere);
     try {
       await disk.createFile(temp, bytes, { sync: true, mode });
-      // A name that stays: whoever loses finds the winner's.
+      // The name stays: a process that loses the race finds the winner's key.
       await linkOnce(disk, temp, this.#pathOf(hash), bytes, { mayRepeat: true });
     } finally {
-      // What cannot be removed now is removed when the subject is forgotten. Others may still be using the directory.
-      await disk.unlink(temp).catch(() => undefined);
+      // `forget` removes what cannot be removed now. Another process may still use the directory.
+      await unlinkIfThere(disk, temp).catch(() => undefined);
       await disk.rmdir(directory).catch(() => undefined);
     }
   }
 
-  /** Also a key that another has put there, who may not have come to his sync: what is encrypted with it must not outlive it. */
+  /**
+   * Also for a key of another process, which may have died before its sync: no encrypted data may
+   * outlive its key.
+   */
   async #makeDurable(hash: string): Promise<void> {
     if (this.#durable.has(hash)) return;
     await syncNames(this.#ports.disk, this.#directory);
@@ -151,10 +164,10 @@ export class DirectorySubjectKeys implements SubjectKeys {
     await syncNames(disk, parentOf(directory));
   }
 
-  /** Won or lost each time, and still not there. */
+  /** The key cannot be found after several tries. */
   #unseen(hash: string): Error {
     const path = this.#pathOf(hash);
-    return holdfastError("IO_ERROR", `${path} was made, and is not to be seen. Try again.`, { path });
+    return holdfastError("IO_ERROR", `${path} was made, but cannot be found. Try again.`, { path });
   }
 
   #pathOf(hash: string): string {
@@ -166,7 +179,7 @@ export class DirectorySubjectKeys implements SubjectKeys {
   }
 }
 
-/** Names of files: the same on every file system, and for any subject. */
+/** A file name for any subject, on every file system. */
 function hashOf(subject: string): string {
   return createHash("sha256").update(subject).digest("hex");
 }
@@ -175,11 +188,14 @@ function unlessThere(error: unknown): void {
   if (!hasErrno(error, "EEXIST")) throw error;
 }
 
-/** Keys inside the log would be in each of its copies and backups, and `forget` would forget nothing. INVALID_PATH. */
+/**
+ * INVALID_PATH inside a log: every copy and backup of the log would have its keys, and `forget`
+ * would be of no use.
+ */
 async function checkOutsideLogs(disk: Disk, path: string): Promise<void> {
   for (let directory = path; ; directory = parentOf(directory)) {
     if ((await disk.canOpen(`${directory}/log.json`)) && (await disk.canOpen(`${directory}/segments`))) {
-      const message = `The keys cannot be in ${path}: that is inside the log ${directory}, so every copy of the log would have its keys. Choose a directory outside of it.`;
+      const message = `The keys cannot be in ${path}: it is inside the log ${directory}, so every copy of the log would have its keys. Choose a directory outside of the log.`;
       throw holdfastError("INVALID_PATH", message, { path });
     }
     if (parentOf(directory) === directory) return;

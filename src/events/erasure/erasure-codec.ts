@@ -1,16 +1,30 @@
-// The codec that knows keys: personal values are sealed before they are stored, and opened for readers as long as the key of their subject is there.
+// The codec with keys: it seals personal values before they are stored, and opens them for readers
+// while the key is there.
 import type { NewEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
-import type { DecodedBody, EventCodec, StoredBody } from "../model/codec.ts";
-import type { EventHead } from "../log/format/line.ts";
+import { plainCodec, unreadable, type DecodedBody, type EventCodec, type StoredBody } from "../model/codec.ts";
+import type { EventHead } from "../model/stored-event.ts";
 import { jsonOf, invalid } from "../model/new-event.ts";
-import type { SubjectKeys } from "../model/subject-keys.ts";
-import { unreadable } from "../model/unreadable.ts";
+import { SchemaCodec } from "../model/schema-codec.ts";
+import type { EventStoreOptions, SubjectKeys } from "../model/event-store.ts";
 import { KeyDemand } from "./key-demand.ts";
 import { takeMarks, type Marks } from "./marks.ts";
 import { openTree, sealTree, subjectsIn, type SubjectKeyMap } from "./sealed-body.ts";
 
-export class ErasureCodec implements EventCodec {
+/**
+ * The codec that the options of a store ask for. TypeError, RangeError for schemas that cannot be
+ * used.
+ */
+export function createCodec<E extends NewEvent>({
+  schemas,
+  keys,
+}: Pick<EventStoreOptions<E>, "schemas" | "keys">): EventCodec {
+  const codec = schemas === undefined ? plainCodec : new SchemaCodec(schemas);
+  // Keys outside, schemas inside: schemas see clear text.
+  return keys === undefined ? codec : new ErasureCodec(codec, keys);
+}
+
+class ErasureCodec implements EventCodec {
   readonly #inner: EventCodec;
   readonly #keys: SubjectKeys;
   readonly #demand: KeyDemand;
@@ -27,7 +41,8 @@ export class ErasureCodec implements EventCodec {
     const data = takeMarks(event.data, ["data"], marks);
     const metadata = takeMarks(event.metadata, ["metadata"], marks) as NewEvent["metadata"];
     if (marks.size === 0) return this.#inner.encode(event, id);
-    // Not the event itself: what came sealed with it would be sealed twice.
+    // Without `version` and `sealed` of the event: a body that is sealed already would be sealed
+    // twice.
     return this.#seal({ type, id }, this.#inner.encode({ type, data, metadata }, id), marks);
   }
 
@@ -50,9 +65,10 @@ export class ErasureCodec implements EventCodec {
       ...rest,
       sealed: true as const,
     };
-    // A schema that has moved it would have it stored in clear elsewhere.
+    // A mark that was not found: the schema has moved the value, and it would be stored in clear
+    // elsewhere.
     const missing = [...marks.values()].map(
-      ({ path }) => `the personal value at ${path.join(".")} is not there any more`,
+      ({ path }) => `the personal value at ${path.join(".")} is missing after validation`,
     );
     if (missing.length === 0) return sealed as StoredBody;
     throw invalid(place.type, [
@@ -68,7 +84,7 @@ export class ErasureCodec implements EventCodec {
         await Promise.all(subjects.map(async (subject) => [subject, await this.#demand.get(subject)] as const)),
       );
     } catch (error) {
-      // The keys do not know whose they are.
+      // The keys do not know the type of the event.
       throw isHoldfastError(error, "EVENT_INVALID") ? invalid(type, error.issues, error) : error;
     }
   }
@@ -76,7 +92,7 @@ export class ErasureCodec implements EventCodec {
   async #open(head: Pick<EventHead, "type" | "id">, body: StoredBody): Promise<DecodedBody> {
     const { data, metadata, sealed: _, ...rest } = body;
     const keys = new Map<string, Uint8Array>();
-    // Each time anew: what is forgotten is forgotten for every read that begins after it.
+    // At each read: a key that was forgotten is gone for every read that begins after that.
     for (const subject of checked(head, () => subjectsIn([data, metadata]))) {
       const key = await this.#keys.find(subject);
       if (key !== undefined) keys.set(subject, key);
@@ -92,7 +108,7 @@ function checked<T>(head: Pick<EventHead, "type" | "id">, work: () => T): T {
   try {
     return work();
   } catch (cause) {
-    const issue = "a personal value in it was altered, or made for another event (an id or a type that was changed)";
+    const issue = "a personal value in it was altered, or was made for another event (its id or type was changed)";
     throw unreadable(head, [issue], cause);
   }
 }

@@ -1,12 +1,13 @@
-// Keys for what is being appended: each subject is asked for once by all who need it at the time, and few at once, because one append may have thousands.
-import type { SubjectKeys } from "../model/subject-keys.ts";
+// Keys for appends. Appends that need the same subject at the same time share one request, and few
+// requests run at once, because one append may have thousands of subjects.
+import type { SubjectKeys } from "../model/event-store.ts";
 import { DirectorySubjectKeys } from "./directory-keys.ts";
 
 const atOnceMax = 16;
 
 export class KeyDemand {
   readonly #keys: SubjectKeys;
-  readonly #asked = new Map<string, Promise<Uint8Array>>();
+  readonly #requests = new Map<string, Promise<Uint8Array>>();
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
@@ -14,21 +15,21 @@ export class KeyDemand {
     this.#keys = keys;
   }
 
-  /** The key to encrypt with: that which is there, or a new one. */
+  /** The key to encrypt with: the existing one, or a new one. */
   async get(subject: string): Promise<Uint8Array> {
-    const asked = this.#asked.get(subject) ?? this.#ask(subject);
-    this.#asked.set(subject, asked);
-    return await asked;
+    const request = this.#requests.get(subject) ?? this.#request(subject);
+    this.#requests.set(subject, request);
+    return await request;
   }
 
-  async #ask(subject: string): Promise<Uint8Array> {
+  async #request(subject: string): Promise<Uint8Array> {
     if (this.#running >= atOnceMax) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#running++;
     try {
       return await this.#findOrCreate(subject);
     } finally {
-      // Nothing is kept: what was forgotten meanwhile must not be used again.
-      this.#asked.delete(subject);
+      // No key is kept: one that was forgotten meanwhile must not be used again.
+      this.#requests.delete(subject);
       const next = this.#waiting.shift();
       if (next === undefined) this.#running--;
       else next();
@@ -36,7 +37,8 @@ export class KeyDemand {
   }
 
   async #findOrCreate(subject: string): Promise<Uint8Array> {
-    // What `find` sees in a directory may still be gone after a power cut, and an event that was encrypted with it would not. `create` is sure of that, also of one that is there.
+    // A key that `find` sees in a directory may not be durable: a power cut could take it, and keep
+    // the event that was encrypted with it. `create` makes it durable, also an existing one.
     if (this.#keys instanceof DirectorySubjectKeys) return await this.#keys.create(subject);
     return (await this.#keys.find(subject)) ?? (await this.#keys.create(subject));
   }

@@ -1,30 +1,37 @@
-// Finding the personal values in what a user appends: for those who check it they are taken out of their marks, and where they were is remembered.
+// Finds the personal values in an event: takes them out of their marks for validators, and
+// remembers where they stood.
 import { isDeepStrictEqual } from "node:util";
 import { PersonalValue } from "./personal.ts";
 
 export interface Mark {
   readonly path: readonly string[];
   readonly subject: string;
-  /** Whether a list is on the way to it: then its path says where it stands only as long as nobody reorders that list. */
+  /**
+   * Whether its path goes through a list: then the path is right only while no validator reorders
+   * that list.
+   */
   readonly isInList: boolean;
-  /** In a list: what was marked. Undefined also for what JSON does not have. */
+  /** In a list: the marked value as JSON. Undefined also for a value that JSON cannot carry. */
   readonly json: string | undefined;
 }
 
-/** Where each personal value stands, by `placeKey`, and whose it is. */
+/** By `placeKey`. */
 export type Marks = Map<string, Mark>;
 
-/** Deeper than anybody nests. What lies deeper is left as it is: a circle is refused when it is serialised, and so is a mark. */
+/** What lies deeper is left as it is: serialising refuses a circular reference, and a mark. */
 const depthMax = 200;
 
 export function placeKey(path: readonly string[]): string {
   return JSON.stringify(path);
 }
 
-/** The same value with everything in clear; the very same when nothing in it is marked. Looks into plain objects and lists only: a mark elsewhere refuses to be serialised. */
+/**
+ * The value with all marked values in clear; the same object when nothing in it is marked. Looks
+ * into plain objects and lists only: a mark elsewhere refuses to be serialised.
+ */
 export function takeMarks(value: unknown, path: readonly string[], marks: Marks, isInList = false): unknown {
   if (value instanceof PersonalValue) {
-    // As text, and now: a validator may work on the very object.
+    // As text, and now: a validator may change the object.
     const json = isInList ? findJson(value.value) : undefined;
     marks.set(placeKey(path), { path, subject: value.subject, isInList, json });
     return value.value;
@@ -40,8 +47,9 @@ export function takeMarks(value: unknown, path: readonly string[], marks: Marks,
 }
 
 /**
- * Whether `found`, at the path of the mark, is what was marked. A field keeps its name, so what stands there is the same value, changed at most. In a list that was
- * sorted or filtered it may be the next one: sealed in the place of a value that is now in clear, or under the key of somebody else.
+ * Whether `found`, at the path of the mark, is the marked value. A field keeps its name, so the
+ * value there is the same one, perhaps changed. In a list that was sorted or filtered it may be
+ * another one: that would be sealed under the wrong key, and the marked one stored in clear.
  */
 export function isMarked({ isInList, json }: Mark, found: unknown): boolean {
   return !isInList || (json !== undefined && isDeepStrictEqual(found, JSON.parse(json)));
@@ -51,7 +59,7 @@ function findJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {
-    // Told, with the reason, when the event as a whole is serialised.
+    // Serialising the whole event reports it, with the reason.
     return undefined;
   }
 }

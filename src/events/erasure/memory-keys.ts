@@ -1,8 +1,7 @@
-// Subject keys that live as long as the process, for tests.
+// Subject keys in memory, for tests.
 import type { Random } from "../../ports/random.ts";
-import type { SubjectKeys } from "../model/subject-keys.ts";
-import { forgotten } from "./forgotten.ts";
-import { checkSubject } from "./personal.ts";
+import type { SubjectKeys } from "../model/event-store.ts";
+import { forgotten, checkSubject } from "./personal.ts";
 
 export class MemorySubjectKeys implements SubjectKeys {
   readonly #random: Random;

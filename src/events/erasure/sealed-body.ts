@@ -1,6 +1,7 @@
-// The JSON of an event whose personal values are sealed: `{"$personal": …}` stands where such a value was, and keys of the user's own that look like it get one more `$`.
+// The stored JSON of an event with personal values: `{"$personal": …}` stands in the place of each.
+// Keys of the user that look like this one get one more `$`.
 import { objectOf, textOf } from "../../format/decoding.ts";
-import { erased } from "./erased.ts";
+import { erased } from "./personal.ts";
 import { isMarked, placeKey, type Marks } from "./marks.ts";
 import { keyIdOf, seal, unseal, type SealedValue, type ValuePlace } from "./sealed-value.ts";
 
@@ -11,7 +12,10 @@ const escaped = /^\$\$+personal$/;
 export type SubjectKeyMap = ReadonlyMap<string, Uint8Array>;
 type EventPlace = Pick<ValuePlace, "type" | "id">;
 
-/** `json` has nothing but JSON in it. Removes from `marks` what it has found; what is left was not there, and then the result must not be stored. */
+/**
+ * `json` is plain JSON. Removes the marks that it finds from `marks`. If any are left, their values
+ * were not found, and the result must not be stored.
+ */
 export function sealTree(
   json: unknown,
   place: EventPlace,
@@ -22,14 +26,14 @@ export function sealTree(
   const found = marks.get(placeKey(path));
   if (found !== undefined && isMarked(found, json)) {
     const key = keys.get(found.subject);
-    if (key === undefined) throw new Error(`No key was got for ${found.subject}.`);
+    if (key === undefined) throw new Error(`There is no key for ${found.subject}.`);
     marks.delete(placeKey(path));
     return { [mark]: seal(key, found.subject, { ...place, path }, JSON.stringify(json)) };
   }
   return mapTree(json, (each, key) => sealTree(each, place, [...path, key], marks, keys), escapeKey);
 }
 
-/** The subjects whose keys it takes to open it. */
+/** The subjects whose keys are needed to open it. */
 export function subjectsIn(json: unknown, subjects: Set<string> = new Set()): Set<string> {
   const sealed = findSealed(json);
   if (sealed !== undefined) subjects.add(sealed.subject);
@@ -37,7 +41,10 @@ export function subjectsIn(json: unknown, subjects: Set<string> = new Set()): Se
   return subjects;
 }
 
-/** With what the keys open, and `Erased` for the rest. Throws for what was altered. */
+/**
+ * Opens the values for which there is a key, and puts `Erased` for the others. Throws for a value
+ * that was altered.
+ */
 export function openTree(json: unknown, place: EventPlace, path: readonly string[], keys: SubjectKeyMap): unknown {
   const sealed = findSealed(json);
   if (sealed === undefined)
@@ -61,7 +68,7 @@ function unescapeKey(key: string): string {
   return escaped.test(key) ? key.slice(1) : key;
 }
 
-/** A copy with each part replaced; what has no parts is what it is. */
+/** A copy with each field or item replaced; a value without parts as it is. */
 function mapTree(
   json: unknown,
   map: (each: unknown, key: string) => unknown,

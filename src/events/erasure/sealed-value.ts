@@ -1,17 +1,23 @@
-// Encryption of one value with the key of its subject: AES-256-GCM, bound to the one place in the one event that it was made for.
+// Encrypts one value with the key of its subject: AES-256-GCM, bound to one place in one event.
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 
 /** As it is stored. Bytes are in base64. */
 export interface SealedValue {
   readonly subject: string;
-  /** Which key it was: with another one of the same subject it cannot be read, and whose key is lost is as erased as whose key was forgotten. */
+  /**
+   * Tells which key it was. A value whose key was lost and replaced by another one is as erased as
+   * a forgotten one.
+   */
   readonly key: string;
   readonly iv: string;
   readonly tag: string;
   readonly text: string;
 }
 
-/** Where a value stands. Bound to it, so that nobody can move a value he cannot read to where it would be shown to him. */
+/**
+ * Where a value stands. The encryption is bound to it: a sealed value cannot be moved to a place
+ * that a reader may see.
+ */
 export interface ValuePlace {
   readonly type: string;
   readonly id: string;
@@ -23,8 +29,9 @@ const algorithm = "aes-256-gcm";
 
 export function seal(key: Uint8Array, subject: string, place: ValuePlace, clear: string): SealedValue {
   const context = contextOf(subject, place);
-  // Not random, but of the place and the content: an event that is appended again under its id must be equal to what is stored. Two values never share it, because no place of
-  // an event is used twice, and equal values in two places look different.
+  // From the place and the content, and not random: an event that is appended again under its id
+  // must be equal to the stored one. Two different values never share an iv, because no place of an
+  // event is used twice.
   const iv = createHmac("sha256", derive(key, "iv"))
     .update(context)
     .update("\0")
@@ -42,22 +49,28 @@ export function seal(key: Uint8Array, subject: string, place: ValuePlace, clear:
   };
 }
 
-/** Throws when it was altered, or made for another place. The key must be that which it names. */
+/**
+ * Throws for a value that was altered or made for another place. `key` must be the one that the
+ * value names.
+ */
 export function unseal(key: Uint8Array, { subject, iv, tag, text }: SealedValue, place: ValuePlace): string {
   const decipher = createDecipheriv(algorithm, derive(key, "encrypt"), Buffer.from(iv, "base64"), {
-    // Node would take a tag of 4 bytes, too, which can be guessed.
+    // By default Node accepts a tag of 4 bytes, which can be guessed.
     authTagLength: 16,
   });
   decipher.setAAD(Buffer.from(contextOf(subject, place))).setAuthTag(Buffer.from(tag, "base64"));
   return Buffer.concat([decipher.update(text, "base64"), decipher.final()]).toString("utf8");
 }
 
-/** Tells keys apart and says nothing about them. */
+/** Tells keys apart, and reveals nothing about them. */
 export function keyIdOf(key: Uint8Array): string {
   return derive(key, "id").subarray(0, 8).toString("hex");
 }
 
-/** One key for each use: what is learned of one says nothing of the other. RangeError for a key that is too short. */
+/**
+ * One key for each use, so that one use reveals nothing about another. RangeError for a key that is
+ * too short.
+ */
 function derive(key: Uint8Array, use: string): Buffer {
   if (!(key instanceof Uint8Array) || key.length < keyBytesMin)
     throw new RangeError(`The key of a subject has at least ${keyBytesMin} bytes.`);

@@ -1,29 +1,33 @@
-// A consumer: one of all processes that use its name hands the events of a log to a handler, and what it has done outlives it.
+// A consumer: one of all processes that use its name hands the events of a log to a handler, and a
+// checkpoint says how far it has come.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import { fileNameOf } from "../../format/name.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
+import { Loop, ProgressWaiters, type LoopSignals } from "../../part/loop.ts";
+import type { Checkpoint } from "../../part/progress/checkpoint.ts";
+import type { Checkpoints } from "../../part/progress/checkpoints.ts";
+import { waitUntilProcessed } from "../../part/progress/wait-until-processed.ts";
+import { underLease, type WorkOutcome } from "../../part/under-lease.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import type { ConsumerOptions, EventConsumer, EventStore } from "../model/event-store.ts";
-import type { LogAccess } from "../log-access.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
-import { ProgressWaiters } from "./progress-waiters.ts";
-import type { Checkpoint } from "./checkpoint.ts";
-import { Checkpoints } from "./checkpoints.ts";
-import { followingOf, type Following } from "./following.ts";
-import { Loop, type Failure, type LoopSignals } from "./loop.ts";
-import { waitUntilProcessed } from "./progress.ts";
-import { underLease, workThrough, type EventSource, type Outcome } from "./work-through.ts";
+import { workOn, type LogWork } from "./log-work.ts";
+import { workThrough, type EventSource } from "./work-through.ts";
 
 const batchMax = 100_000;
 
-export type Handler = (events: readonly SequencedEvent[]) => Promise<void>;
+type Handler = (events: readonly SequencedEvent[]) => Promise<void>;
 
 /**
- * The handler sees each matching event in order, at least once: again after a crash, at most the batch that was in hand; and one that slept past its lease may
- * still be in its batch while the next process has begun with it. What must happen once is done under the event's id.
+ * The handler gets each matching event in order, at least once. After a crash it gets the batch in
+ * hand again. The handler of a process that slept past its lease may still be at work while the
+ * next process has begun with the same batch. What must happen once is done under the event's id.
  *
- * When the handler throws, the batch is not checkpointed, the lease is released (another process of that name tries it next, if there is one) and `done` rejects with that
- * very error. It is not tried again by itself: an event that can never be handled would otherwise be tried for ever, and only the caller knows whether
- * to wait, to skip it or to stop. Calling `consume` again goes on with the same batch.
+ * When the handler throws, the batch is not checkpointed, the lease is released, and `done` rejects
+ * with that very error. Another process of that name tries the batch next, if there is one. This
+ * one does not try again by itself: an event that can never be handled would be tried for ever, and
+ * only the caller knows whether to wait, to skip it or to stop. Calling `consume` again goes on
+ * with the same batch.
  */
 export function consume<E extends NewEvent, const Q extends Query<E["type"]>>(
   store: Pick<EventStore<E>, "read" | "head">,
@@ -33,22 +37,22 @@ export function consume<E extends NewEvent, const Q extends Query<E["type"]>>(
   handler: (events: readonly SequencedEvent<Matching<E, Q>>[]) => Promise<void>,
   options: ConsumerOptions = {},
 ): EventConsumer {
-  // Sound because only events that match are ever handed over.
+  // Sound because the handler gets only events that match.
   return new LogConsumer(store, access, name, query, handler as Handler, options);
 }
 
 class LogConsumer implements EventConsumer {
   readonly name: string;
-  /** What it is locked by, and where its checkpoint is in the log's directory. */
+  /** The name of the lease, and the directory of the checkpoints in that of the log. */
   readonly #lease: string;
   readonly #source: EventSource;
   readonly #access: LogAccess;
   readonly #query: Query;
   readonly #handler: Handler;
   readonly #batch: number;
-  readonly #following: Following;
+  readonly #work: LogWork;
   readonly #checkpoints: Promise<Checkpoints>;
-  readonly #audience = new ProgressWaiters();
+  readonly #waiters = new ProgressWaiters();
   readonly #loop: Loop;
 
   constructor(
@@ -72,14 +76,15 @@ class LogConsumer implements EventConsumer {
     this.#query = query;
     this.#handler = handler;
     this.#batch = batch;
-    this.#following = followingOf(access);
-    // At once, and not when its turn comes: "head" means now.
+    this.#work = workOn(access);
+    // Now, and not when the lease is there: "head" means the head at this call.
     this.#checkpoints = this.#open(from);
-    // Told by whoever waits for it: the loop, `position`.
+    // The failure is told by the loop and by `position`, which wait for it.
     this.#checkpoints.catch(() => undefined);
-    const { clock } = access.ports;
-    const tell = (failure: Failure): Promise<boolean> => this.#audience.tell(failure);
-    this.#loop = new Loop({ following: this.#following, clock, signal, tell }, (signals) => this.#run(signals));
+    this.#loop = new Loop(this.#work.loops, (signals) => this.#run(signals), {
+      signal,
+      tell: (failure) => this.#waiters.tell(failure),
+    });
   }
 
   get done(): Promise<void> {
@@ -99,13 +104,14 @@ class LogConsumer implements EventConsumer {
   }
 
   async waitUntilProcessed(position: number, options: Cancel = {}): Promise<void> {
-    const progress = {
-      following: this.#following,
-      access: this.#access,
+    const { loops, sequence } = this.#work;
+    const work = {
+      loops,
+      sequence,
       findCheckpoint: () => this.#checkpoint(),
       findFailure: () => this.#loop.failure,
     };
-    await this.#audience.listen(() => waitUntilProcessed(position, progress, options));
+    await this.#waiters.listen(() => waitUntilProcessed(position, work, options));
   }
 
   async #checkpoint(): Promise<Checkpoint> {
@@ -115,13 +121,7 @@ class LogConsumer implements EventConsumer {
   async #open(from: number | "head"): Promise<Checkpoints> {
     const begin = from === "head" ? await this.#access.headBeforeAppends() : from;
     await this.#access.opened();
-    const { ground, directory } = this.#access;
-    const checkpoints = await Checkpoints.open(ground.staging, `${directory}/${this.#lease}`, {
-      ground: ground.id,
-      bootId: ground.ports.host.bootId,
-      findChecksum: (position) => this.#access.findChecksum(position),
-      onSaved: () => this.#following.progressed(),
-    });
+    const checkpoints = await this.#work.openCheckpoints(`${this.#access.directory}/${this.#lease}`);
     await checkpoints.begin(begin);
     return checkpoints;
   }
@@ -129,26 +129,26 @@ class LogConsumer implements EventConsumer {
   async #run(signals: LoopSignals): Promise<void> {
     const checkpoints = await this.#checkpoints;
     try {
-      await underLease(this.#following, this.#lease, signals, (hold) => this.#consume(checkpoints, hold, signals));
+      await underLease(this.#work.leases, this.#lease, signals, (hold) => this.#consume(checkpoints, hold, signals));
     } finally {
       await checkpoints.settled();
     }
   }
 
-  async #consume(checkpoints: Checkpoints, hold: PathHold, signals: LoopSignals): Promise<Outcome> {
-    const tenure = await checkpoints.take(hold.fence);
-    if (tenure === undefined) return "lost";
+  async #consume(checkpoints: Checkpoints, hold: PathHold, signals: LoopSignals): Promise<WorkOutcome> {
+    const leased = await checkpoints.take(hold.fence);
+    if (leased === undefined) return "lost";
     const work = {
       source: this.#source,
       access: this.#access,
       query: this.#query,
       batch: this.#batch,
-      // The handler first: the reverse would lose the batch in a crash between the two.
+      // The handler first: with the reverse order a crash in between would lose the batch.
       commit: async (events: readonly SequencedEvent[], position: number): Promise<boolean> => {
         if (events.length > 0) await this.#handler(events);
-        return await tenure.save(position);
+        return await leased.save(position);
       },
     };
-    return await workThrough(work, tenure, hold, signals);
+    return await workThrough(work, leased, hold, signals);
   }
 }

@@ -1,7 +1,8 @@
-// A subscription: all matching events from a position on, in order, each once, and then those that come.
+// Subscriptions: all matching events after a position, in order, each once, and then those that are
+// appended.
 import type { Cancel, NewEvent, SequencedEvent } from "../../common.ts";
 import type { EventStore } from "../model/event-store.ts";
-import type { LogAccess } from "../log-access.ts";
+import type { LogAccess } from "../log/log-access.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 
 export interface SubscribeOptions extends Cancel {
@@ -10,8 +11,9 @@ export interface SubscribeOptions extends Cancel {
 }
 
 /**
- * Never skips and never repeats: each round reads up to a head, and the next one begins there. An abort ends the iteration quietly, as `break` does: it is the only
- * way to end it from outside, so it is no failure. (A wait that was to bring something rejects when it is aborted; here nothing was promised.)
+ * Never skips and never repeats: each round reads up to a head, and the next one begins there. An
+ * abort ends the iteration without an error, as `break` does: it is the only way to end it from
+ * outside.
  */
 export function subscribe<E extends NewEvent, const Q extends Query<E["type"]>>(
   store: Pick<EventStore<E>, "read">,
@@ -19,7 +21,7 @@ export function subscribe<E extends NewEvent, const Q extends Query<E["type"]>>(
   query: Q,
   { after = 0, signal }: SubscribeOptions = {},
 ): AsyncGenerator<SequencedEvent<Matching<E, Q>>, void, undefined> {
-  // Mistakes are told where they are made, not at the first event.
+  // Mistakes throw at the call, and not at the first event.
   itemsOf(query);
   if (!(Number.isSafeInteger(after) && after >= 0))
     throw new RangeError(`after must be a whole number from 0, not ${after}.`);
@@ -41,7 +43,7 @@ async function* follow<E extends NewEvent, const Q extends Query<E["type"]>>(
         if (signal?.aborted) return;
         yield event;
       }
-      // Also past what did not match: it is never looked at again.
+      // Also past events that did not match: they are not read again.
       position = head;
     }
   } catch (error) {

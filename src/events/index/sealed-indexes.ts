@@ -1,42 +1,51 @@
-// The index of all sealed segments: asked as one, kept in files that are made, merged and replaced without any answer changing.
+// The index of all sealed segments, asked as one. Its files are made, merged and replaced
+// meanwhile; no answer changes.
 import type { Items } from "../model/query.ts";
 import { pagesOf } from "./file/index-query.ts";
-import type { IndexStoreOptions } from "./index-store.ts";
-import type { LinePlace, Range, SealedSegment } from "./indexed-line.ts";
-import { hashId, hashItems, type HashedItem } from "./key-hash.ts";
+import { IndexCompaction, type BuildOptions } from "./index-compaction.ts";
+import { IndexSet } from "./index-set.ts";
+import { IndexStore, type IndexStoreOptions } from "./index-store.ts";
+import type { LineAddress, PositionRange, SealedSegment } from "./keys/indexed-line.ts";
+import { hashId, hashItems, type HashedItem } from "./keys/key-hash.ts";
 import type { FindActive } from "./build/segment-image.ts";
-import { IndexSet, type BuildOptions } from "./index-set.ts";
-import { UnusableIndex } from "./unusable-index.ts";
+import { UnusableIndex } from "./file/index-blocks.ts";
 
 /**
- * Positions are given out by hash: the caller confirms each against its line. None is ever missing: what an index file cannot answer, whatever is wrong with it, is
- * answered by reading the log, and the file is replaced. Failures of `scan` are the caller's own and pass through. CLOSED after `close`.
+ * Finds candidates by hash: the caller compares each with its line. No match is ever missing: where
+ * an index file is unusable, the log is read, and the file is replaced. Errors of `scan` pass
+ * through. CLOSED after `close`.
  */
 export class SealedIndexes {
-  readonly #shelf: IndexSet;
+  readonly #store: IndexStore;
+  readonly #indexes: IndexSet;
+  readonly #compaction: IndexCompaction;
   readonly #findActive: FindActive | undefined;
 
   constructor(options: IndexStoreOptions) {
+    // A build gives way to others, but not while a caller waits for an index.
+    const pause = async (): Promise<void> => (this.#indexes.isAwaited ? undefined : options.pause?.());
     this.#findActive = options.findActive;
-    this.#shelf = new IndexSet(options);
+    this.#store = new IndexStore({ ...options, pause });
+    this.#indexes = new IndexSet(this.#store, options.findActive);
+    this.#compaction = new IndexCompaction(this.#indexes, this.#store);
   }
 
   /** The positions of the first and last event; `last` is `first - 1` when there is none. */
   get first(): number {
-    return this.#shelf.first;
+    return this.#indexes.first;
   }
 
   get last(): number {
-    return this.#shelf.last;
+    return this.#indexes.last;
   }
 
   /** In order. Nothing is read or written yet. */
   add(segment: SealedSegment): void {
-    this.#shelf.add(segment);
+    this.#indexes.add(segment);
   }
 
   /** In order, without duplicates; newest first when `backwards`. */
-  candidates(items: Items, range: Range, backwards: boolean): AsyncIterable<number> {
+  candidates(items: Items, range: PositionRange, backwards: boolean): AsyncIterable<number> {
     return this.#candidates(hashItems(items), range, backwards);
   }
 
@@ -44,40 +53,51 @@ export class SealedIndexes {
     return this.#candidates(hashId(id), { after: this.first - 1, upTo: this.last }, false);
   }
 
-  /** True when the filters in memory already say that nothing after `after` matches. False says nothing: ask for candidates, which also loads the filters. */
+  /**
+   * True when memory alone tells that no event after `after` matches. False tells nothing:
+   * `candidates` answers then, and loads the filters.
+   */
   excludes(items: Items, after: number): boolean {
-    return after >= this.last || this.#shelf.excludes(hashItems(items), after);
+    return after >= this.last || this.#indexes.excludes(hashItems(items), after);
   }
 
   /** RangeError for a position that is not here. */
-  async placeOf(position: number): Promise<LinePlace> {
+  async getLine(position: number): Promise<LineAddress> {
     const active = this.#findActive?.(position);
-    if (active !== undefined) return active.placeOf(position);
+    if (active !== undefined) return active.getLine(position);
     for (;;) {
-      const index = await this.#shelf.indexAt(position);
+      const index = await this.#indexes.indexAt(position);
       try {
         return await index.getLine(position);
       } catch (error) {
         if (!(error instanceof UnusableIndex)) throw error;
-        await this.#shelf.discard(index);
+        await this.#indexes.discard(index);
       }
     }
   }
 
-  /** Makes the files that are missing and merges them. Resolves too where they cannot be written: then they are kept in memory. */
+  /**
+   * Makes and merges files, as IndexCompaction. Where they cannot be written, indexes stay in
+   * memory.
+   */
   async build(options?: BuildOptions): Promise<void> {
-    await this.#shelf.build(options);
+    await this.#compaction.build(options);
   }
 
+  /** A build that is under way rejects with CLOSED. */
   endMerges(): void {
-    this.#shelf.endMerges();
+    this.#store.endMerges();
   }
 
   async close(): Promise<void> {
-    await this.#shelf.close();
+    await this.#indexes.close();
   }
 
-  async *#candidates(items: readonly HashedItem[], range: Range, backwards: boolean): AsyncGenerator<number, void> {
+  async *#candidates(
+    items: readonly HashedItem[],
+    range: PositionRange,
+    backwards: boolean,
+  ): AsyncGenerator<number, void> {
     let after = Math.max(range.after, this.first - 1);
     let upTo = Math.min(range.upTo, this.last);
     const isDoneWith = (position: number): void => {
@@ -92,7 +112,7 @@ export class SealedIndexes {
         isDoneWith(backwards ? active.first : active.last);
         continue;
       }
-      const index = await this.#shelf.indexAt(at);
+      const index = await this.#indexes.indexAt(at);
       try {
         for await (const page of pagesOf(index, items, { after, upTo }, backwards)) {
           yield* page;
@@ -101,8 +121,8 @@ export class SealedIndexes {
         isDoneWith(backwards ? index.first : index.last);
       } catch (error) {
         if (!(error instanceof UnusableIndex)) throw error;
-        // Goes on behind the last page that was whole, with another index.
-        await this.#shelf.discard(index);
+        // Goes on behind the last complete page, with another index.
+        await this.#indexes.discard(index);
       }
     }
   }

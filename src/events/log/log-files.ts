@@ -1,16 +1,18 @@
-// Where a log is, and what its parts need to write there.
+// The files of one log: its directory, and what all its parts need to write there.
 import type { Staging } from "../../durable/publish/staging.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { makeId } from "../../format/id.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { Continuity } from "./read/continuity.ts";
+import { Continuity } from "./continuity.ts";
 import { segmentBytesMax, type SegmentHeader } from "./format/segment.ts";
 import type { Tip } from "./format/tip.ts";
 
-export interface LogPlaceOptions {
-  /** False: acknowledged before it is on the disk, at the user's own wish. */
+export interface LogFilesOptions {
+  /** False (durability "none"): appends are acknowledged before they are on the disk. */
   readonly isSynced: boolean;
   readonly segmentBytesMax?: number | undefined;
+  /** Whether the ground is closed with the log. Default true; false in a store. */
+  readonly ownsGround?: boolean | undefined;
 }
 
 export class LogFiles {
@@ -19,15 +21,17 @@ export class LogFiles {
   readonly logId: string;
   readonly isSynced: boolean;
   readonly segmentBytesMax: number;
+  readonly ownsGround: boolean;
   readonly continuity: Continuity;
-  /** The number of the last segment that was begun here. */
+  /** The last segment that this process began. */
   #made = 0;
 
-  constructor(ground: Ground, directory: string, logId: string, options: LogPlaceOptions) {
+  constructor(ground: Ground, directory: string, logId: string, options: LogFilesOptions) {
     this.ground = ground;
     this.directory = directory;
     this.logId = logId;
     this.continuity = new Continuity(directory);
+    this.ownsGround = options.ownsGround ?? true;
     this.isSynced = options.isSynced;
     this.segmentBytesMax = options.segmentBytesMax ?? segmentBytesMax;
   }
@@ -44,18 +48,23 @@ export class LogFiles {
     return this.ground.ports.host.bootId;
   }
 
+  /** Whether the next line belongs into a new segment. */
+  isFull({ length }: Pick<Tip, "length">): boolean {
+    return length >= this.segmentBytesMax;
+  }
+
   newId(): string {
     const { clock, random } = this.ground.ports;
     return makeId(clock.wallMs(), random.bytes(16));
   }
 
-  /** For a segment that goes on after `after`. */
+  /** The header of a segment that continues the log after `after`. */
   newHeader(segment: number, after: Tip): SegmentHeader {
     this.#made = segment;
     return { log: this.logId, segment, id: this.newId(), after };
   }
 
-  /** Whether this segment was begun here. */
+  /** Whether this process began the segment. */
   hasMade(segment: number): boolean {
     return this.#made === segment;
   }

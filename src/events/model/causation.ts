@@ -1,15 +1,21 @@
-// What led to what: the two ids that let a person follow a story through a log.
+// Causation: the two ids in metadata by which a person follows a story through a log.
 import type { Sequencing } from "../../common.ts";
 
 // Not an interface: only a type alias may be used as metadata, which has any key.
 export type Causation = {
-  /** The same in all events of one story: the id of the event that it began with, unless somebody chose another. */
+  /**
+   * The same in all events of one story: the id of its first event, unless the caller chose
+   * another.
+   */
   readonly correlationId: string;
-  /** The id of the event that this one answers to. */
+  /** The id of the event that caused this one. */
   readonly causationId: string;
 };
 
-/** Metadata for an event that `event` has caused: `append({ type, data, metadata: causedBy(event, { user }) })`. `extra` cannot change the two ids. */
+/**
+ * Metadata for an event that `event` has caused: `append({ type, data, metadata: causedBy(event, {
+ * user }) })`. `extra` cannot change the two ids.
+ */
 export function causedBy(event: Pick<Sequencing, "id" | "metadata">): Causation;
 export function causedBy<M extends Readonly<Record<string, unknown>>>(
   event: Pick<Sequencing, "id" | "metadata">,

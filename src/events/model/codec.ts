@@ -1,16 +1,22 @@
-// What becomes of an event between the user's hands and the log, both ways: validation, versions, secrets.
+// Codecs: what an event goes through between a caller and the log, both ways (schemas, versions,
+// keys).
 import type { NewEvent } from "../../common.ts";
-import type { EventBody, EventHead } from "../log/format/line.ts";
+import { holdfastError } from "../../errors.ts";
+import type { EventBody, EventHead } from "./stored-event.ts";
 
 /** A body as it is stored. */
 export interface StoredBody extends EventBody {
-  /** Some of its values are encrypted. Said outside of the data, so that nothing in the data can be taken for it. */
+  /**
+   * Some of its values are encrypted. Outside of `data`, so that no data of a user can be taken for
+   * it.
+   */
   readonly sealed?: true;
 }
 
 /**
- * What only schemas and keys can deal with. A store without them hands it out with the event, as it is stored, and takes it back: so those who have neither can
- * export a log and import it whole.
+ * What only schemas and keys understand. A store without them gives it out with the event as it is
+ * stored, and takes it back, so that a program that has neither can export a log and import it
+ * whole.
  */
 export type Untranslated = Pick<StoredBody, "version" | "sealed">;
 
@@ -21,9 +27,12 @@ export interface DecodedBody {
 }
 
 export interface EventCodec {
-  /** What is stored for an event that has this id. EVENT_INVALID. */
+  /** The stored body of an event with this id. EVENT_INVALID. */
   encode(event: NewEvent, id: string): StoredBody | Promise<StoredBody>;
-  /** What a reader gets. At once where it can be: a promise for each event would halve the rate of a scan. EVENT_INVALID. */
+  /**
+   * What a reader gets. Without a promise where possible: one for each event would halve the rate
+   * of a scan. EVENT_INVALID.
+   */
   decode(head: Pick<EventHead, "type" | "id">, body: StoredBody): DecodedBody | Promise<DecodedBody>;
 }
 
@@ -47,4 +56,14 @@ function findUntranslated({ version, sealed }: Untranslated): Untranslated | und
   const isVersioned = Number.isSafeInteger(version) && (version as number) > 1;
   if (!isVersioned && sealed !== true) return undefined;
   return { ...(isVersioned && { version: version as number }), ...(sealed === true && { sealed }) };
+}
+
+/** EVENT_INVALID for an event that is stored, and that this program cannot decode. */
+export function unreadable(
+  { type, id }: Pick<EventHead, "type" | "id">,
+  issues: readonly string[],
+  cause?: unknown,
+): Error {
+  const message = `The event ${id} of type ${JSON.stringify(type)} cannot be read: ${issues.join("; ")}.`;
+  return holdfastError("EVENT_INVALID", message, { type, issues }, cause);
 }

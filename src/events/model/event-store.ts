@@ -1,4 +1,4 @@
-// What a user holds in hand: the event store, its options and its answers.
+// The event store as a user holds it: its methods, options and answers.
 import type {
   Cancel,
   NewEvent,
@@ -10,7 +10,6 @@ import type {
 } from "../../common.ts";
 import type { Matching, Query } from "./query.ts";
 import type { EventSchemas } from "./schema.ts";
-import type { SubjectKeys } from "./subject-keys.ts";
 
 export interface AppendCondition<Type extends string = string> {
   failIfEventsMatch: Query<Type>;
@@ -24,7 +23,10 @@ export interface AppendOptions<Type extends string = string> extends Cancel {
 export interface Appended {
   readonly first: number;
   readonly last: number;
-  /** True when all of it was there before (same ids, same content): positions are those of the first time. */
+  /**
+   * True when these events were appended before (same ids, same content). The positions are those
+   * of that append.
+   */
   readonly repeated: boolean;
 }
 export interface ReadOptions extends Cancel {
@@ -44,9 +46,15 @@ export interface EventStoreOptions<E extends NewEvent = NewEvent> extends OpenOp
   lockTimeoutMs?: number | undefined;
   /** Default "fsync". */
   durability?: "fsync" | "none" | undefined;
-  /** How the published length is kept. Decided and recorded when the log is created; default: by the kind of file system. */
+  /**
+   * How the published length is kept. Recorded when the log is created; default: by the kind of
+   * file system.
+   */
   mode?: LogMode | undefined;
-  /** Of this process, when the log is opened alone; in a store the store's lease counts. Default 30_000. */
+  /**
+   * Of this process, when the log is opened alone; in a store the store's lease counts. Default
+   * 30_000.
+   */
   leaseMs?: number | undefined;
   schemas?: EventSchemas<E> | undefined;
   /** Keys of erasable subjects, kept outside the log. */
@@ -54,7 +62,10 @@ export interface EventStoreOptions<E extends NewEvent = NewEvent> extends OpenOp
 }
 
 export interface EventStore<E extends NewEvent = NewEvent> extends AsyncDisposable {
-  /** Durable when it resolves. APPEND_CONDITION_FAILED with `conflicts`, LOCK_TIMEOUT, OUTCOME_UNKNOWN (append the same ids again). */
+  /**
+   * Durable when it resolves. APPEND_CONDITION_FAILED with `conflicts`, LOCK_TIMEOUT,
+   * OUTCOME_UNKNOWN (append the same ids again).
+   */
   append(events: E | readonly E[], options?: AppendOptions<E["type"]>): Promise<Appended>;
   /** Takes no lock, sees whole batches, ends at the head it began with. */
   read<const Q extends Query<E["type"]> = "all">(
@@ -70,9 +81,11 @@ export interface EventStore<E extends NewEvent = NewEvent> extends AsyncDisposab
     options?: Cancel & { after?: number | undefined },
   ): AsyncIterable<SequencedEvent<Matching<E, Q>>>;
   /**
-   * One of all processes that use this name runs it; its checkpoint outlives it. The handler may see an event again after a crash. When it throws, the consumer ends with that
-   * error: nothing is tried again by itself, and nothing is skipped. `consume` again goes on with the same batch, also in another process; a handler that is to pass over
-   * what it can never do says so by returning.
+   * One of all processes that use this name runs the handler, and its checkpoint outlives the
+   * process. After a crash the handler may see an event again. When the handler throws, the
+   * consumer ends with that error: nothing is tried again by itself, and nothing is skipped.
+   * Calling `consume` again, here or in another process, goes on with the same batch. To pass over
+   * an event that can never be handled, the handler returns.
    */
   consume<const Q extends Query<E["type"]>>(
     name: string,
@@ -80,7 +93,7 @@ export interface EventStore<E extends NewEvent = NewEvent> extends AsyncDisposab
     handler: (events: readonly SequencedEvent<Matching<E, Q>>[]) => Promise<void>,
     options?: ConsumerOptions,
   ): EventConsumer;
-  /** Re-tags as an appended fact; reads and conditions after it see the tags. */
+  /** Adds tags to events, as an appended fact. Reads and conditions after it see the tags. */
   addTags(positions: readonly number[], tags: readonly string[], options?: Cancel): Promise<void>;
   verify(options?: VerifyOptions): Promise<VerifyReport>;
   close(): Promise<void>;
@@ -93,15 +106,36 @@ export interface ConsumerOptions extends Cancel {
   from?: number | "head" | undefined;
 }
 /**
- * Listen to `done` where nobody else would hear of a failure: if it rejects while nobody listens to it and no `waitUntilProcessed` is told, that is an unhandled rejection, and
- * Node ends the process. `stop` does not tell.
+ * Listen to `done`. If it rejects without a listener, and no `waitUntilProcessed` was told of the
+ * failure, that is an unhandled rejection, and Node ends the process. `stop` does not tell of it.
  */
 export interface EventConsumer extends Running {
   readonly name: string;
   position(): Promise<number>;
   /**
-   * Read your writes: resolves when this position is processed, by whichever process. When this consumer has failed before, it rejects as `done` does. LOG_REWOUND when what was
-   * processed is no longer in the log.
+   * Read your writes: resolves when this position is processed, in any process. Rejects as `done`
+   * does when this consumer has failed before that. LOG_REWOUND when processed events are no longer
+   * in the log.
    */
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
+}
+
+/**
+ * Keys of subjects whose data can be forgotten. They are kept outside the log, which is never
+ * rewritten: without its key the data of a subject cannot be read. `openSubjectKeys` keeps them in
+ * a directory; a vault or a database does as well. A key has 32 random bytes.
+ */
+export interface SubjectKeys {
+  /**
+   * Called at each read of personal data, so that a key that was forgotten anywhere is gone
+   * everywhere. Undefined: no key.
+   */
+  find(subject: string): Promise<Uint8Array | undefined>;
+  /**
+   * Called when personal data is appended and `find` knows no key. All callers at once get the same
+   * key, durable when it resolves.
+   */
+  create(subject: string): Promise<Uint8Array>;
+  /** After this no process can read what was encrypted for the subject. */
+  forget(subject: string): Promise<void>;
 }

@@ -1,6 +1,7 @@
-// What JSON would change or leave out without a word. Found before it is written: what was appended is what will be read.
+// Finds data that JSON would change or drop silently, before it is written: a reader must get what
+// was appended.
 
-/** Whether this JSON has more lists and objects within each other. By its text, which is all that will be read. */
+/** Whether lists and objects of this JSON text are nested deeper than `depthMax`. */
 export function isDeeperThan(json: string, depthMax: number): boolean {
   // Each level takes two characters.
   if (json.length <= 2 * depthMax) return false;
@@ -24,7 +25,7 @@ export function isDeeperThan(json: string, depthMax: number): boolean {
 
 const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** The quote that ends the text which begins at `start`. */
+/** The index of the quote that ends the text that begins at `start`. */
 function endOfText(json: string, start: number): number {
   for (let at = json.indexOf('"', start + 1); ; at = json.indexOf('"', at + 1)) {
     let before = at - 1;
@@ -34,14 +35,20 @@ function endOfText(json: string, start: number): number {
   }
 }
 
-/** "any" that has something to say in JSON; or only "plain" ones, which come back as what they were: neither dates nor objects of a class do. */
+/**
+ * "any": objects that JSON can write. "plain": only those that come back the same, so no dates and
+ * no objects of a class.
+ */
 export type Objects = "any" | "plain";
 
-/** Says what, and where in `value`, which has no cycles; undefined when nothing is lost. Fields without data (undefined, methods) are no loss. */
+/**
+ * Says what would be lost, and where in `value`, which has no cycles; undefined when nothing is.
+ * Fields without data (undefined, methods) are no loss.
+ */
 export function findJsonLoss(value: unknown, path: string, objects: Objects = "any"): string | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? undefined : `${path} is ${value}`;
   if (typeof value !== "object" || value === null) return undefined;
-  // It says itself what it is in JSON.
+  // The object decides itself what it is in JSON.
   if (typeof (value as { toJSON?: unknown }).toJSON === "function")
     return objects === "any" ? undefined : notPlain(value, path);
   return Array.isArray(value) ? findLossInList(value, path, objects) : findLossInObject(value, path, objects);
@@ -65,13 +72,13 @@ function findLossInObject(value: object, path: string, objects: Objects): string
     const loss = findJsonLoss((value as Record<string, unknown>)[key], `${path}.${key}`, objects);
     if (loss !== undefined) return loss;
   }
-  // What a Map or a Set holds is not in its fields.
+  // A Map or a Set keeps its content outside of its fields.
   const prototype: unknown = Object.getPrototypeOf(value);
   if (!isEmpty || prototype === Object.prototype || prototype === null) return undefined;
   return `${path} is a ${value.constructor?.name || "object"} without fields`;
 }
 
-/** Asked without naming `Object`: each realm has its own. */
+/** Without a comparison with `Object.prototype`: each realm has its own. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

@@ -1,20 +1,23 @@
-// What a caller may append: checked before anything is queued, so that a mistake of one caller never costs another.
+// Checks what a caller appends, before it is queued: a mistake of one caller must not cost another.
 import type { NewEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
-import { distinct } from "./distinct.ts";
+import { distinct } from "./query.ts";
 import { findJsonLoss, isDeeperThan } from "./json-loss.ts";
-import type { EventBody } from "../log/format/line.ts";
+import type { EventBody } from "./stored-event.ts";
 
 const eventsMax = 10_000;
 const tagsMax = 1_000;
 const textMax = 1_000;
-/** Less than `jq` can read of a line, and far less than what overflows a stack. */
+/** `jq` reads 256 levels; a stack overflows far above that. */
 const depthMax = 200;
-// What would break a line for `grep`, or hide something from a person who reads it.
+// Characters that break a line for `grep`, or hide text from a person.
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
-/** TypeError for what is no list of events; TOO_LARGE; EVENT_INVALID with what is wrong with which. */
+/**
+ * TypeError for a value that is no event or list of events; TOO_LARGE; EVENT_INVALID with the
+ * issues.
+ */
 export function checkEvents(events: NewEvent | readonly NewEvent[]): readonly NewEvent[] {
   const list: readonly NewEvent[] = isList(events) ? events : [events];
   if (list.length === 0) throw new TypeError("There is nothing to append: the list of events is empty.");
@@ -50,7 +53,7 @@ function checkEvent(event: NewEvent): void {
   if (issues.length > 0) throw invalid(type, issues);
 }
 
-/** Tags as they are stored: each once. EVENT_INVALID, TOO_LARGE. */
+/** The tags without repetitions. EVENT_INVALID, TOO_LARGE. */
 export function checkTags(type: string, tags: readonly string[]): readonly string[] {
   const issues: string[] = [];
   checkTagTexts(type, tags, issues);
@@ -65,7 +68,7 @@ function checkTagTexts(type: string, tags: unknown, issues: string[]): void {
   for (const tag of tags) checkText(tag, "a tag", issues);
 }
 
-/** Adds what is wrong with it. Mostly nothing is, and that costs nothing. */
+/** Adds to `issues` what is wrong with the text. */
 function checkText(text: unknown, what: string, issues: string[]): void {
   if (typeof text !== "string") issues.push(`${what} is a text`);
   else if (text === "") issues.push(`${what} is empty`);
@@ -73,18 +76,18 @@ function checkText(text: unknown, what: string, issues: string[]): void {
   else if (control.test(text)) issues.push(`${what} ${JSON.stringify(shorten(text))} has a control character in it`);
 }
 
-/** The JSON of a body. EVENT_INVALID for what JSON cannot carry. */
+/** The JSON of a body. EVENT_INVALID for data that JSON cannot carry. */
 export function jsonOf(type: string, body: EventBody): string {
   let text: string;
   let isThere: boolean;
   try {
     text = JSON.stringify(body);
-    // Mostly it comes first.
+    // Quick where `data` comes first, as it mostly does.
     isThere = text.startsWith('{"data":') || JSON.stringify(body.data) !== undefined;
   } catch (cause) {
     throw invalid(type, [`its data is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`], cause);
   }
-  // Before anything else goes through it: what goes through it step by step needs room on the stack for each.
+  // Before any recursive check, which needs the stack for each level.
   if (isDeeperThan(text, depthMax)) throw invalid(type, [`it is nested over ${depthMax} levels deep`]);
   if (!isThere) throw invalid(type, [`its data is ${typeof body.data}, which JSON does not have; use null`]);
   const loss = findJsonLoss(body.data, "data") ?? findJsonLoss(body.metadata, "metadata");

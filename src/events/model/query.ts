@@ -1,8 +1,7 @@
-// Which events are meant: by type, by tags, or any of several such items.
+// Queries: events by type, by tags, or by any of several such items.
 import type { NewEvent } from "../../common.ts";
-import { distinct } from "./distinct.ts";
 
-/** Type is one of `types`, and all of `tags` are there. An absent part does not constrain. */
+/** The type is one of `types`, and all of `tags` are there. An absent part does not constrain. */
 export interface QueryItem<Type extends string = string> {
   readonly types?: readonly Type[] | undefined;
   readonly tags?: readonly string[] | undefined;
@@ -21,10 +20,10 @@ type MatchingItem<E extends NewEvent, I> = string extends E["type"]
 /** A query as its items; an item without types and tags means all events. */
 export type Items = readonly { readonly types: readonly string[]; readonly tags: readonly string[] }[];
 
-/** Limits on everything: a query that is larger than this is a mistake. */
+/** A larger query is a mistake. */
 const itemsMax = 10_000;
 
-/** TypeError for what is no query; an item's missing parts become empty lists. */
+/** TypeError for a value that is no query. Missing parts of an item become empty lists. */
 export function itemsOf(query: Query): Items {
   if (query === "all") return [{ types: [], tags: [] }];
   const items: readonly QueryItem[] = isList(query) ? query : [query];
@@ -32,7 +31,7 @@ export function itemsOf(query: Query): Items {
   if (items.length > itemsMax) throw new RangeError(`A query has at most ${itemsMax} items, not ${items.length}.`);
   return items.map((item) => {
     if (typeof item !== "object" || item === null) throw new TypeError("An item of a query is { types?, tags? }.");
-    // A word that is misspelt would mean every event.
+    // A misspelt part would be ignored, and the item would mean every event.
     for (const key in item)
       if (key !== "types" && key !== "tags") throw new TypeError(`An item of a query has types and tags, not ${key}.`);
     return { types: textsOf(item.types, "types"), tags: textsOf(item.tags, "tags") };
@@ -59,4 +58,13 @@ export function matchesItem(
   event: { readonly type: string; readonly tags: readonly string[] },
 ): boolean {
   return (types.length === 0 || types.includes(event.type)) && tags.every((tag) => event.tags.includes(tag));
+}
+
+/** Up to so many texts, a search through the list is quicker than a set. */
+const shortLength = 8;
+
+/** A copy without repetitions, in order of first appearance. */
+export function distinct(texts: readonly string[]): readonly string[] {
+  const isShort = texts.length <= shortLength;
+  return isShort && texts.every((text, index) => texts.indexOf(text) === index) ? texts.slice() : [...new Set(texts)];
 }

@@ -1,10 +1,9 @@
-// The codec that knows schemas: events are validated and numbered when they are appended, and lifted to the current version when they are read.
+// The codec with schemas: validates events when they are appended, and lifts them to the current
+// version when they are read.
 import type { NewEvent } from "../../common.ts";
-import { plainCodec, type DecodedBody, type EventCodec, type StoredBody } from "./codec.ts";
-import type { EventHead } from "../log/format/line.ts";
-import type { EventSchemas, StandardSchema } from "./schema.ts";
-import { unreadable } from "./unreadable.ts";
-import { validate } from "./validation.ts";
+import { plainCodec, type DecodedBody, type EventCodec, type StoredBody, unreadable } from "./codec.ts";
+import type { EventHead } from "./stored-event.ts";
+import { type EventSchemas, type StandardSchema, validate } from "./schema.ts";
 
 interface Entry {
   readonly schema: StandardSchema | undefined;
@@ -13,7 +12,7 @@ interface Entry {
 }
 
 export class SchemaCodec implements EventCodec {
-  /** A map, because types are the user's: "constructor" is one. */
+  /** A map, because a user may name a type "constructor". */
   readonly #entries: ReadonlyMap<string, Entry>;
 
   constructor(schemas: EventSchemas<NewEvent>) {
@@ -43,15 +42,16 @@ export class SchemaCodec implements EventCodec {
 
 function lift(head: Pick<EventHead, "type" | "id">, { version, upcast }: Entry, body: StoredBody): unknown {
   const { data, version: from = 1 } = body;
-  // Guessing what a newer program meant would be worse than stopping. Not NEWER_FORMAT: that is about our files, and a newer Holdfast would not help here.
+  // Not NEWER_FORMAT: that is for files of a newer Holdfast, and an upgrade of Holdfast would not
+  // help here.
   if (from > version)
     throw unreadable(head, [
-      `its data has version ${from}, and this program knows only ${version}: it was written by a newer one, so upgrade this one`,
+      `its data has version ${from}, and this program knows only ${version}: a newer program wrote it, so upgrade this one`,
     ]);
   if (upcast === undefined)
     throw unreadable(head, [`its data has version ${from}, and there is no upcast to version ${version}`]);
   try {
-    // A copy: the same line may be read again, and must then be what it was.
+    // A copy: the same line may be read again, and must not have changed.
     return upcast(structuredClone(data), from);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -59,14 +59,14 @@ function lift(head: Pick<EventHead, "type" | "id">, { version, upcast }: Entry, 
   }
 }
 
-/** Mistakes in a schema are told when the store is opened, not at the first event that meets them. */
+/** Throws when the store is opened, and not at the first event of the type. */
 function checked(type: string, entry: NonNullable<EventSchemas<NewEvent>[string]>): [string, Entry] {
   const { schema, version = 1, upcast } = entry;
   if (!Number.isSafeInteger(version) || version < 1)
     throw new RangeError(`The version of the type ${JSON.stringify(type)} is a whole number from 1, not ${version}.`);
   if (schema !== undefined && typeof schema["~standard"]?.validate !== "function")
-    throw new TypeError(`The schema of the type ${JSON.stringify(type)} is no Standard Schema.`);
+    throw new TypeError(`The schema of the type ${JSON.stringify(type)} is not a Standard Schema.`);
   if (upcast !== undefined && typeof upcast !== "function")
-    throw new TypeError(`The upcast of the type ${JSON.stringify(type)} is no function.`);
+    throw new TypeError(`The upcast of the type ${JSON.stringify(type)} is not a function.`);
   return [type, { schema, version, upcast }];
 }

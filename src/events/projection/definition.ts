@@ -1,19 +1,24 @@
-// What a user says of a read model, and what he gets: documents by key, folded from the events that concern them.
+// The definition of a read model, and what a user gets of it: documents by key, folded from events.
 import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
-import { mustBeState } from "../model/folded.ts";
+import { mustBeState } from "../model/state.ts";
 import { findJsonLoss } from "../model/json-loss.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 
 /**
- * `key`, `apply`, `tags` and `related` are functions of their arguments alone, and give no promises: whoever folds the same events gets the same documents. A state is plain
- * JSON, because the next `apply` gets it from its file: no dates, maps or sets, no objects of a class. What is none ends the work with a TypeError.
+ * `key`, `apply`, `tags` and `related` depend on their arguments alone and return no promises:
+ * every process that folds the same events gets the same documents. A state is plain JSON, because
+ * the next `apply` gets it from its file: no dates, maps or sets, no objects of a class. Any other
+ * state ends the work with a TypeError.
  */
 export interface ProjectionDefinition<S, E extends NewEvent, Q extends Query<E["type"]> = Query<E["type"]>> {
   name: string;
   /** Raise it to rebuild. Default 1. */
   version?: number | undefined;
-  /** Narrows the events that `key`, `apply` and `related` get: `{ types: ["Sold"] }` gives only Sold. */
+  /**
+   * Narrows the events that `key`, `apply` and `related` get: `{ types: ["Sold"] }` gives only
+   * Sold.
+   */
   query: Q;
   /** The documents that an event touches. */
   key: (event: SequencedEvent<Matching<E, Q>>) => string | readonly string[] | undefined;
@@ -21,10 +26,12 @@ export interface ProjectionDefinition<S, E extends NewEvent, Q extends Query<E["
   apply: (state: S | undefined, event: SequencedEvent<Matching<E, Q>>, key: string) => S | undefined;
   tags?: ((state: S) => readonly string[]) | undefined;
   /**
-   * Further events that `apply` needs for a document: a second query, fed through `apply` in position order. When an event touches a document, the events of
-   * `related(event)` before it that this document has not seen are applied first: from the beginning when the query is new to the document, else from where the same query
-   * was read last. None is applied twice, and none that touches the document by itself. What comes later is applied when the document is touched next. A document
-   * that was deleted has seen nothing.
+   * Further events that `apply` needs for a document: a second query, applied in position order.
+   * When an event touches a document, the earlier events of `related(event)` that this document has
+   * not seen are applied first. They begin at the start of the log if the query is new to the
+   * document, and otherwise where the same query was read last. No event is applied twice, and none
+   * that touches the document by itself. Later related events are applied when the document is
+   * touched next. A document that was deleted has seen nothing.
    */
   related?: ((event: SequencedEvent<Matching<E, Q>>) => Query | undefined) | undefined;
 }
@@ -33,26 +40,32 @@ export interface Projection<S> extends AsyncDisposable {
   readonly name: string;
   get(key: string): Promise<S | undefined>;
   /**
-   * Each document whole, none older than when it was begun. What is made meanwhile may be missing. RESOURCE_BUSY when the read model was rebuilt after the first of them was
-   * read: read again.
+   * Each document whole, none older than when the iteration began. Documents that are made
+   * meanwhile may be missing. RESOURCE_BUSY when the read model was rebuilt after the first
+   * document was given out: read again.
    */
   all(): AsyncIterable<readonly [key: string, state: S]>;
-  /** Those that have all of these tags; as `all`. */
+  /** The documents that have all of these tags; as `all`. */
   byTags(tags: readonly string[]): AsyncIterable<readonly [key: string, state: S]>;
   position(): Promise<number>;
-  /** As of a consumer; it rejects when the last `run` of this object has failed. */
+  /** As with a consumer. Rejects when the last `run` of this object has failed. */
   waitUntilProcessed(position: number, options?: Cancel): Promise<void>;
-  /** Into a new generation beside the old one, then switches; resumes after a crash. NEWER_FORMAT when programs with a newer version have taken over. */
+  /**
+   * Builds a new generation beside the old one, then switches; resumes after a crash. NEWER_FORMAT
+   * when a program with a newer version has taken over.
+   */
   rebuild(options?: RebuildOptions): Promise<void>;
   /**
-   * Keeps it up to date; one of all processes does the work. It ends with NEWER_FORMAT when programs with a newer version have taken over, and with whatever the definition
-   * throws: nothing is tried again by itself, and no event is left out. As with a consumer, listen to `done` where nobody else would hear of it.
+   * Keeps the documents up to date; one of all processes does the work. It ends with NEWER_FORMAT
+   * when a program with a newer version has taken over, and with any error that the definition
+   * throws: nothing is tried again by itself, and no event is left out. As with a consumer, listen
+   * to `done`.
    */
   run(options?: Cancel): Running;
 }
 
 export interface RebuildOptions extends Cancel {
-  /** Called when this process does the work; it may be that another does. */
+  /** Called in the process that does the work, which may be another one. */
   onProgress?: ((position: number, head: number) => void) | undefined;
 }
 
@@ -66,14 +79,14 @@ const definitionNames: OptionNames<ProjectionDefinition<unknown, NewEvent>> = {
   related: true,
 };
 
-/** The same with nothing left open, whatever its types: what the rooms behind the door work with. */
+/** A definition that was checked, with its defaults and without its types. */
 export interface CheckedDefinition {
   readonly name: string;
   readonly version: number;
   readonly query: Query;
   readonly keysOf: (event: SequencedEvent) => readonly string[];
   readonly apply: (state: unknown, event: SequencedEvent, key: string) => unknown;
-  /** TypeError for one that would not come back from its file as it is. */
+  /** TypeError for a state that would come back from its file as another one. */
   readonly checkState: (state: unknown, position: number) => void;
   readonly tagsOf: (state: unknown) => readonly string[];
   readonly findRelated: (event: SequencedEvent) => Query | undefined;
@@ -89,17 +102,18 @@ export function checkDefinition<S, E extends NewEvent, Q extends Query<E["type"]
     throw new RangeError(`The version of a projection is a whole number from 1, not ${version}.`);
   for (const part of ["key", "apply"] as const)
     if (typeof definition[part] !== "function") throw new TypeError(`The projection ${name} needs \`${part}\`.`);
-  // Sound because only events of the query, and states that it has made, are ever handed in.
+  // Sound because the functions get only events of the query, and states that they have made.
   const { key, apply, tags, related } = definition as unknown as ProjectionDefinition<unknown, NewEvent>;
   return {
     name,
     version,
     query,
-    keysOf: (event) => textsOf(key(event), `The key of ${name} at event ${event.position}`),
+    keysOf: (event) => textsOf(key(event), `The key of the projection ${name} at event ${event.position}`),
     apply: (state, event, documentKey) =>
       mustBeState(apply(state, event, documentKey), `the projection ${name}`, event.position),
-    checkState: (state, position) => checkState(state, `The state that ${name} has made at event ${position}`),
-    tagsOf: (state) => textsOf(tags?.(state), `The tags of a document of ${name}`),
+    checkState: (state, position) =>
+      checkState(state, `The state that the projection ${name} has made at event ${position}`),
+    tagsOf: (state) => textsOf(tags?.(state), `The tags of a document of the projection ${name}`),
     findRelated: (event) => related?.(event),
   };
 }
@@ -118,7 +132,7 @@ function checkState(state: unknown, what: string): void {
 
 function lossOf(state: unknown): string | undefined {
   try {
-    // First, because it knows circles.
+    // First, because it finds circular references.
     if (JSON.stringify(state) === undefined) return `it is a ${typeof state}`;
   } catch (error) {
     return `is not: ${error instanceof Error ? error.message : String(error)}`;

@@ -1,10 +1,11 @@
-// Writes documents: a batch of them first, then the checkpoint that makes them count, then what they have replaced is removed.
+// Writes documents in batches: first the files, then the checkpoint that makes them count, then the
+// replaced files go.
 import { syncNames, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { getRecord } from "../../durable/publish/record-file.ts";
 import { encodeRecord } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import type { LeasedWork } from "../follow/tenure.ts";
+import type { LeasedWork } from "../../part/progress/checkpoints.ts";
 import {
   documentKind,
   documentName,
@@ -16,27 +17,32 @@ import {
   type DocumentName,
 } from "./document.ts";
 
-/** As many as the thread pool and the disk's queue take at a time. */
+/** About as many as the thread pool and the queue of the disk take. */
 const writesAtOnce = 8;
-/** What is remembered of where documents are; beyond that, all of it is forgotten and looked up again. */
+/**
+ * Names that are remembered; beyond that all are dropped, and listed again when they are needed.
+ */
 const namesMax = 200_000;
 
 export class DocumentWriter {
   protected readonly disk: Disk;
-  protected readonly tenure: LeasedWork;
+  protected readonly leased: LeasedWork;
   readonly #directory: string;
-  /** Per shard and hash, the newest that counts. Nobody else can make one that counts while this tenure lasts. */
+  /**
+   * By shard and hash, the newest that counts. While the lease lasts, no other process makes one
+   * that counts.
+   */
   readonly #shards = new Map<string, Map<string, DocumentName>>();
   readonly #made = new Set<string>();
-  /** What is replaced and could not be removed. */
+  /** Replaced files that could not be removed yet. */
   readonly #stuck: DocumentName[] = [];
   #isDone = true;
 
-  /** `directory` is that of the generation. */
-  constructor(disk: Disk, directory: string, tenure: LeasedWork) {
+  /** `directory`: of the generation. */
+  constructor(disk: Disk, directory: string, leased: LeasedWork) {
     this.disk = disk;
     this.#directory = directory;
-    this.tenure = tenure;
+    this.leased = leased;
   }
 
   async find(key: string): Promise<Document | undefined> {
@@ -46,22 +52,23 @@ export class DocumentWriter {
   }
 
   /**
-   * Makes these documents, and everything up to `position`, count at once. False when somebody else has taken over: then nothing of it does. A crash on the way leaves files
-   * that never count.
+   * Makes these documents, and everything up to `position`, count at once. False when another
+   * process has taken over: then none of them counts. A crash on the way leaves files that never
+   * count.
    */
   async commit(documents: readonly Document[], position: number): Promise<boolean> {
     this.#isDone = false;
     await this.write(documents);
-    // The documents first, and durable: a checkpoint without them would lose them for good.
-    const saved = await this.tenure.save(position);
+    // Documents before the checkpoint: the reverse order would lose them in a crash.
+    const saved = await this.leased.save(position);
     if (saved) await this.#replace(documents);
     this.#isDone = true;
     return saved;
   }
 
-  /** Says that nothing more will come, unless something is still going on. */
+  /** Tells the checkpoint that nothing more will come, unless a commit failed or is going on. */
   async end(): Promise<void> {
-    if (this.#isDone) await this.tenure.end();
+    if (this.#isDone) await this.leased.end();
   }
 
   protected async write(documents: readonly Document[]): Promise<void> {
@@ -75,23 +82,23 @@ export class DocumentWriter {
   }
 
   protected nameOf({ key, position, state }: Document): DocumentName {
-    return { hash: hashOf(key), fence: this.tenure.fence, position, isDeletion: state === undefined };
+    return { hash: hashOf(key), fence: this.leased.fence, position, isDeletion: state === undefined };
   }
 
   async #makeShards(shards: ReadonlySet<string>): Promise<void> {
     const missing = [...shards].filter((shard) => !this.#made.has(shard));
     for (const shard of missing) {
       try {
-        // Not with what is missing above it: a generation that was removed must not come back.
+        // Never the directory above: a generation that was removed must not come back.
         await this.disk.mkdir(`${this.#directory}/${shard}`);
       } catch (error) {
         if (!hasErrno(error, "EEXIST")) throw error;
       }
       this.#made.add(shard);
     }
-    // Also when another has made it, who may not have come to his sync.
+    // Also if another process made the shard: it may have died before its sync.
     if (missing.length > 0) await syncNames(this.disk, this.#directory);
-    // Before anything is written there: what lies there now is what was there before.
+    // Listed before anything is written there: these are the files of earlier workers.
     for (const shard of shards) await this.#shard(shard);
   }
 
@@ -114,8 +121,10 @@ export class DocumentWriter {
   }
 
   /**
-   * The mark of a deletion goes last, and only when what it stands against is gone for good: neither a power cut nor a file that could not be removed may bring back the
-   * document without it. Nothing here is needed by anybody, so what cannot be removed now is tried again with the next batch, or by the next who looks at its shard.
+   * Removes replaced files, then tombstones. A tombstone goes only when the files it stands against
+   * are gone for good: neither a power cut nor a file that could not be removed may bring the
+   * document back. No reader needs any of these files, so one that cannot be removed now is tried
+   * again with the next batch, or by the next worker in its shard.
    */
   protected async remove(old: readonly DocumentName[], deleted: readonly DocumentName[]): Promise<void> {
     const wanted = [...this.#stuck.splice(0), ...old];
@@ -126,7 +135,7 @@ export class DocumentWriter {
       for (const shard of new Set(over.map(({ hash }) => shardOf(hash))))
         await syncNames(this.disk, `${this.#directory}/${shard}`);
     } catch (error) {
-      if (isInTheWay(error)) return;
+      if (isHindered(error)) return;
       throw error;
     }
     await atOnce(over, (name) => this.#removeOrKeep(name));
@@ -136,7 +145,7 @@ export class DocumentWriter {
     try {
       await unlinkIfThere(this.disk, this.pathOf(name));
     } catch (error) {
-      if (!isInTheWay(error)) throw error;
+      if (!isHindered(error)) throw error;
       this.#stuck.push(name);
     }
   }
@@ -145,10 +154,10 @@ export class DocumentWriter {
     const known = this.#shards.get(shard);
     if (known !== undefined) return known;
     const names = await listShard(this.disk, `${this.#directory}/${shard}`);
-    const { saved, fence } = this.tenure;
+    const { saved, fence } = this.leased;
     const newest = newestOf(names, saved);
     const deleted = [...newest.values()].filter(({ isDeletion }) => isDeletion);
-    // What those before us have replaced or left void. A newer one's is none of our business.
+    // Files of earlier workers that are replaced or void. Files of a later worker are left alone.
     const old = names.filter((name) => name.fence < fence && newest.get(name.hash) !== name);
     await this.remove(old, deleted);
     for (const { hash } of deleted) newest.delete(hash);
@@ -161,11 +170,11 @@ export class DocumentWriter {
   }
 }
 
-function isInTheWay(error: unknown): boolean {
+function isHindered(error: unknown): boolean {
   return hasErrno(error, "EBUSY", "EPERM", "EACCES", "EIO", "ESTALE");
 }
 
-/** A shard that nobody has written to yet is empty. */
+/** A shard that does not exist yet is empty. */
 export async function listShard(disk: Disk, path: string): Promise<DocumentName[]> {
   try {
     return (await disk.list(path)).map(findDocumentName).filter((name) => name !== undefined);

@@ -1,10 +1,14 @@
-// A document as a file: what it says, what its name says, and whether it counts.
+// A document as a file: its content, its name, and whether it counts.
 //
-// `<hash of the key>.<fence>-<position>`, with `-deleted` behind it for a deletion: nobody else ever makes that name, so a file is made in place, and one that is torn lies beyond every checkpoint. A document
-// counts if its position is not beyond what was checkpointed under its fence. So the checkpoint makes a whole batch of documents visible at once, and what a
-// process adds after it was cut off is void for ever, also where nothing stands against it because the document was deleted since.
+// The name is `<hash of the key>.<fence>-<position>`, with `-deleted` at the end for a tombstone.
+// No other process makes that name, so a file is written in place, and a torn one lies beyond every
+// checkpoint.
+//
+// A document counts if its position is not beyond what was checkpointed under its fence. So one
+// checkpoint makes a whole batch visible at once. What a process writes after it was cut off is
+// void for ever, also when the document was deleted since and no newer file stands against it.
 import { createHash } from "node:crypto";
-import type { Checkpoint } from "../follow/checkpoint.ts";
+import type { Checkpoint } from "../../part/progress/checkpoint.ts";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 import { itemsOf, type Items } from "../model/query.ts";
@@ -19,7 +23,7 @@ export interface Document {
   readonly key: string;
   /** Of the last event that touched it. */
   readonly position: number;
-  /** Absent: it was deleted there. */
+  /** Absent in a tombstone. */
   readonly state?: unknown;
   readonly tags: readonly string[];
   readonly seen: readonly SeenQuery[];
@@ -29,7 +33,7 @@ export interface DocumentName {
   readonly hash: string;
   readonly fence: number;
   readonly position: number;
-  /** It stands for a deletion: kept until what it stands against is gone. */
+  /** A tombstone, kept until the files that it stands against are gone. */
   readonly isDeletion: boolean;
 }
 
@@ -41,7 +45,7 @@ export function hashOf(key: string): string {
   return createHash("sha256").update(key).digest("hex").slice(0, hashLength);
 }
 
-/** The directory that it lies in: a directory of a million names is slow to list. */
+/** Its directory. Shards, because a directory of a million names is slow to list. */
 export function shardOf(hash: string): string {
   return hash.slice(0, 2);
 }
@@ -55,7 +59,7 @@ export function documentName({ hash, fence, position, isDeletion }: DocumentName
   return `${hash}.${first}-${second}${isDeletion ? "-deleted" : ""}`;
 }
 
-/** Undefined for a foreign file, which is none of our business. */
+/** Undefined for a foreign file. */
 export function findDocumentName(name: string): DocumentName | undefined {
   const [, hash, fence, position, deletion] = namePattern.exec(name) ?? [];
   if (hash === undefined) return undefined;
@@ -71,7 +75,7 @@ export function isNewer(one: DocumentName, other: DocumentName): boolean {
   return one.fence > other.fence || (one.fence === other.fence && one.position > other.position);
 }
 
-/** Of each document the newest that counts. */
+/** By hash, the newest name that counts. */
 export function newestOf(names: readonly DocumentName[], checkpoint: Checkpoint): Map<string, DocumentName> {
   const newest = new Map<string, DocumentName>();
   for (const name of names) {

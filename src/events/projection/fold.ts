@@ -1,11 +1,12 @@
-// Folds events into the documents that they touch, in memory; each document is loaded and given back once.
+// Folds events into the documents that they touch, in memory. A batch loads and returns each
+// document once.
 import type { SequencedEvent } from "../../common.ts";
 import type { EventSource } from "../follow/work-through.ts";
 import { itemsOf, matches, type Items } from "../model/query.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import type { Document, SeenQuery } from "./document.ts";
 
-/** A document whose every event brings another query would grow without end. */
+/** If each event of a document brought another query, the document would grow without end. */
 const seenMax = 1000;
 
 export interface FoldOptions {
@@ -15,7 +16,7 @@ export interface FoldOptions {
 }
 
 interface Draft {
-  /** Whether it was there before. */
+  /** Whether the document exists on the disk. */
   readonly wasThere: boolean;
   state: unknown;
   position: number;
@@ -30,7 +31,7 @@ export class Fold {
     this.#options = options;
   }
 
-  /** How many documents were touched. */
+  /** How many documents were touched since the last `take`. */
   get size(): number {
     return this.#drafts.size;
   }
@@ -47,17 +48,17 @@ export class Fold {
       }
   }
 
-  /** The documents that were changed, as they are after the last event. Begins anew. */
+  /** The changed documents as of the last event. The fold is empty afterwards. */
   take(): Document[] {
     const { definition } = this.#options;
     const drafts = [...this.#drafts];
     this.#drafts = new Map();
-    // What came and went meanwhile was never there.
+    // A document that was made and deleted since the last `take` is never written.
     return drafts
       .filter(([, { wasThere, state }]) => wasThere || state !== undefined)
       .map(([key, { state, position, seen }]) => {
         if (state === undefined) return { key, position, tags: [], seen: [] };
-        // Once for each that is written, and not for each event: states can be large.
+        // Once for each written document, and not for each event: states can be large.
         definition.checkState(state, position);
         return { key, position, state, tags: definition.tagsOf(state), seen };
       });
@@ -71,7 +72,7 @@ function draftOf(document: Document | undefined): Draft {
 
 function apply(draft: Draft, event: SequencedEvent, key: string, { definition }: FoldOptions): void {
   draft.state = definition.apply(draft.state, event, key);
-  // Whether the file of a deleted document is still there must make no difference.
+  // The result must not depend on whether the tombstone is still there.
   if (draft.state === undefined) draft.seen = [];
 }
 
@@ -85,7 +86,7 @@ async function applyRelated(draft: Draft, event: SequencedEvent, key: string, op
   const main = itemsOf(definition.query);
   for await (const related of source.read(query, { after, upTo: event.position - 1 })) {
     if (before.some((seen) => related.position <= seen.upTo && matches(seen.items, related))) continue;
-    // It was applied in its own turn.
+    // The event touches this document by itself, so it was applied in its turn.
     if (matches(main, related) && definition.keysOf(related).includes(key)) continue;
     draft.state = definition.apply(draft.state, related, key);
   }

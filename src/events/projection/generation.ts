@@ -1,46 +1,10 @@
-// One generation of a projection's documents: its directory, and how far it has come.
-import { removeTree } from "../../durable/publish/directory.ts";
-import { fileNameOf, findSlotNumber, slotName } from "../../format/name.ts";
+// The files of a projection: its generations, each with its documents and how far they have come.
+import { fileNameOf, slotName } from "../../format/name.ts";
+import { Generations } from "../../part/generations.ts";
+import type { Checkpoints } from "../../part/progress/checkpoints.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { Checkpoints } from "../follow/checkpoints.ts";
-import { followingOf, type Following } from "../follow/following.ts";
-import type { LogAccess } from "../log-access.ts";
-
-/** Where a projection lies, and what it hangs on. */
-export class ProjectionFiles {
-  readonly name: string;
-  readonly access: LogAccess;
-  readonly following: Following;
-  readonly directory: string;
-  readonly #lease: string;
-
-  constructor(access: LogAccess, name: string) {
-    this.name = name;
-    this.access = access;
-    this.following = followingOf(access);
-    this.#lease = `projections/${fileNameOf(name)}`;
-    this.directory = `${access.directory}/${this.#lease}`;
-  }
-
-  get disk(): Disk {
-    return this.access.ports.disk;
-  }
-
-  directoryOf(number: number): string {
-    return `${this.directory}/${slotName(number)}`;
-  }
-
-  /** Of the work on one generation. */
-  leaseOf(number: number): string {
-    return `${this.#lease}/${slotName(number)}`;
-  }
-
-  /** Removes what nobody is led to any more. Whoever still reads there finds out, and looks again. */
-  async removeOlderThan(number: number): Promise<void> {
-    for (const name of await this.disk.list(this.directory))
-      if ((findSlotNumber(name) ?? Infinity) < number) await removeTree(this.disk, `${this.directory}/${name}`);
-  }
-}
+import { workOn, type LogWork } from "../follow/log-work.ts";
+import type { LogAccess } from "../log/log-access.ts";
 
 export interface Generation {
   readonly number: number;
@@ -48,20 +12,48 @@ export interface Generation {
   readonly checkpoints: Checkpoints;
 }
 
-/**
- * Makes it if it is not there. One that was removed is made again by whoever comes late: it has not begun, so nobody takes it for the real one, and it goes with the
- * next removal.
- */
-export async function openGeneration(place: ProjectionFiles, number: number): Promise<Generation> {
-  const { access, following } = place;
-  const directory = place.directoryOf(number);
-  const { staging, ports, id } = access.ground;
-  const checkpoints = await Checkpoints.open(staging, `${directory}/checkpoint`, {
-    ground: id,
-    bootId: ports.host.bootId,
-    findChecksum: (position) => access.findChecksum(position),
-    remembersCutOff: true,
-    onSaved: () => following.progressed(),
-  });
-  return { number, directory, checkpoints };
+export class ProjectionFiles {
+  readonly name: string;
+  readonly work: LogWork;
+  readonly generations: Generations;
+  readonly directory: string;
+  readonly #lease: string;
+
+  private constructor(name: string, work: LogWork, lease: string, directory: string, generations: Generations) {
+    this.name = name;
+    this.work = work;
+    this.directory = directory;
+    this.generations = generations;
+    this.#lease = lease;
+  }
+
+  /** Makes the catalog of generations if there is none. INVALID_NAME. */
+  static async open(access: LogAccess, name: string): Promise<ProjectionFiles> {
+    const lease = `projections/${fileNameOf(name)}`;
+    await access.opened();
+    const { staging, ports } = access.ground;
+    const directory = `${access.directory}/${lease}`;
+    const generations = await Generations.open(staging, directory, ports.host.bootId);
+    return new ProjectionFiles(name, workOn(access), lease, directory, generations);
+  }
+
+  get disk(): Disk {
+    return this.work.access.ports.disk;
+  }
+
+  /** The name of the lease for the work on one generation. */
+  leaseOf(number: number): string {
+    return `${this.#lease}/${slotName(number)}`;
+  }
+
+  /**
+   * Makes the generation if it is not there. A late process may so make one again that was removed.
+   * That one has not begun, so no reader takes it for the real one, and the next removal takes it
+   * away.
+   */
+  async openGeneration(number: number): Promise<Generation> {
+    const directory = this.generations.directoryOf(number);
+    const checkpoints = await this.work.openCheckpoints(`${directory}/checkpoint`, { remembersCutOff: true });
+    return { number, directory, checkpoints };
+  }
 }

@@ -1,83 +1,101 @@
-// The work on a projection: one of all processes keeps the generation that is read up to date, and one builds its successor beside it.
+// The work on a projection: one of all processes keeps the current generation up to date, and one
+// builds its successor beside it.
 import type { SequencedEvent } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
-import type { Checkpoint } from "../follow/checkpoint.ts";
-import type { LoopSignals } from "../follow/loop.ts";
-import { underLease, workThrough, type EventSource, type Outcome, type Work } from "../follow/work-through.ts";
-import type { Catalog, GenerationFacts } from "./catalog.ts";
+import type { GenerationEntry, Generations } from "../../part/generations.ts";
+import type { LoopSignals } from "../../part/loop.ts";
+import type { Checkpoint } from "../../part/progress/checkpoint.ts";
+import { underLease, type WorkOutcome } from "../../part/under-lease.ts";
+import { workThrough, type EventSource, type Work } from "../follow/work-through.ts";
 import type { CheckedDefinition } from "./definition.ts";
 import { DocumentWriter } from "./document-writer.ts";
 import { Fold } from "./fold.ts";
-import { openGeneration, type Generation, type ProjectionFiles } from "./generation.ts";
+import type { Generation, ProjectionFiles } from "./generation.ts";
 
 /** Events that are read and folded at a time. */
 const batch = 1000;
-/** While there are more, documents are written only when so many have changed, or after so long: of those that change with every batch it saves all writes but the last. */
+/**
+ * While there are more events, documents are written only when so many have changed, or after so
+ * long. A document that changes in every batch is then written once and not each time.
+ */
 const documentsMax = 5000;
 const foldMsMax = 5000;
-/** After so many crashes the list of those who were cut off is as large as a document: a new generation begins without it. */
+/** After so many crashes `cutOff` is as large as a document. A new generation begins without it. */
 const cutOffMax = 1000;
 
 export interface ProjectionWorkOptions {
-  readonly place: ProjectionFiles;
-  readonly catalog: Catalog;
+  readonly files: ProjectionFiles;
   readonly definition: CheckedDefinition;
   readonly source: EventSource;
 }
 
-type Progress = (position: number, head: number) => void;
+type OnProgress = (position: number, head: number) => void;
 
 export class ProjectionWork {
-  readonly #place: ProjectionFiles;
-  readonly #catalog: Catalog;
+  readonly #files: ProjectionFiles;
+  readonly #generations: Generations;
   readonly #definition: CheckedDefinition;
   readonly #source: EventSource;
 
-  constructor({ place, catalog, definition, source }: ProjectionWorkOptions) {
-    this.#place = place;
-    this.#catalog = catalog;
+  constructor({ files, definition, source }: ProjectionWorkOptions) {
+    this.#files = files;
+    this.#generations = files.generations;
     this.#definition = definition;
     this.#source = source;
   }
 
-  /** Until it is stopped. NEWER_FORMAT when programs with a newer version of the definition have taken over. */
+  /**
+   * Until it is stopped. NEWER_FORMAT when a program with a newer version of the definition has
+   * taken over.
+   */
   async run(signals: LoopSignals): Promise<void> {
     while (!signals.stopping.aborted) {
-      const { current, building } = await this.#catalog.read();
+      const { current, building } = await this.#generations.read();
       if (current === undefined && building === undefined) await this.#beginFirst();
       else if (current === undefined || (await this.#isOutdated(current))) await this.#replace(current, signals);
       else await this.#keep(current, signals);
     }
   }
 
-  /** True when a generation of this version that was not read before is read now. False when it was stopped before. NEWER_FORMAT as above. */
-  async build(signals: LoopSignals, onProgress?: Progress): Promise<boolean> {
+  /**
+   * True when a new generation of this version is current. False when it was stopped before.
+   * NEWER_FORMAT as above.
+   */
+  async build(signals: LoopSignals, onProgress?: OnProgress): Promise<boolean> {
     let isBuilt = false;
     while (!isBuilt && !signals.stopping.aborted) {
-      const { current } = await this.#catalog.read();
+      const { current } = await this.#generations.read();
       isBuilt = await this.#replace(current, signals, onProgress);
     }
     return isBuilt;
   }
 
-  /** Builds a successor of `outdated`, or waits until somebody else has. False when it has come to nothing: then it is time to look again. */
-  async #replace(outdated: GenerationFacts | undefined, signals: LoopSignals, onProgress?: Progress): Promise<boolean> {
-    const { current, building } = await this.#catalog.nameBuilding(this.#definition.version, outdated?.number);
-    // Asked of what was found now: between the look that made us come here and this one, others may have switched to a version that we do not know.
+  /**
+   * Builds a successor of `outdated`, or waits until another process has. False: read the catalog
+   * again.
+   */
+  async #replace(
+    outdated: GenerationEntry | undefined,
+    signals: LoopSignals,
+    onProgress?: OnProgress,
+  ): Promise<boolean> {
+    const { current, building } = await this.#generations.nameBuilding(this.#definition.version, outdated?.number);
+    // Checked again: since `outdated` was read, another process may have switched to a version that
+    // is unknown here.
     if (current !== undefined) this.#mustKnow(current);
     if (current?.number !== outdated?.number || building === undefined) return false;
     this.#mustKnow(building);
     let isBuilt = false;
-    await underLease(this.#place.following, this.#place.leaseOf(building.number), signals, async (hold) => {
-      const now = await this.#catalog.read();
+    await underLease(this.#files.work.leases, this.#files.leaseOf(building.number), signals, async (hold) => {
+      const now = await this.#generations.read();
       if (now.building?.number !== building.number) {
-        // Somebody else has done it, or has begun another one since.
+        // Another process has finished this one, or has begun another one since.
         isBuilt = now.current?.number === building.number;
-        return "over";
+        return "finished";
       }
       const outcome = await this.#buildUnder(hold, building, signals, onProgress);
-      isBuilt = outcome === "over" && (await this.#catalog.read()).current?.number === building.number;
+      isBuilt = outcome === "finished" && (await this.#isCurrent(building.number));
       return outcome;
     });
     return isBuilt;
@@ -85,97 +103,110 @@ export class ProjectionWork {
 
   async #buildUnder(
     hold: PathHold,
-    { number }: GenerationFacts,
+    { number }: GenerationEntry,
     signals: LoopSignals,
-    onProgress: Progress | undefined,
-  ): Promise<Outcome> {
+    onProgress: OnProgress | undefined,
+  ): Promise<WorkOutcome> {
     try {
-      const generation = await openGeneration(this.#place, number);
+      const generation = await this.#files.openGeneration(number);
       await generation.checkpoints.begin(0);
       const { state } = await generation.checkpoints.read();
       if (!this.#isOfAnotherGround(state)) return await this.#catchUp(generation, hold, signals, onProgress);
     } catch (error) {
-      // Either it was begun with a log that has been replaced since, or it is nobody's any more, and its files were taken away under our hands.
+      // LOG_REWOUND: the log was replaced since this generation was begun. Not named: its files
+      // were removed.
       if (!isHoldfastError(error, "LOG_REWOUND") && (await this.#isNamed(number))) throw error;
     }
-    // From the beginning, under a new number.
-    await this.#catalog.abandon(number);
-    return "over";
+    // The next one begins at 0, under a new number.
+    await this.#generations.abandon(number);
+    return "finished";
   }
 
-  /** Works up to the head, ends the work on the current generation, comes to where that ended, and switches. */
+  /**
+   * Works up to the head, closes the current generation, works up to where that ended, and
+   * switches.
+   */
   async #catchUp(
     generation: Generation,
     hold: PathHold,
     signals: LoopSignals,
-    onProgress: Progress | undefined,
-  ): Promise<Outcome> {
-    const work = { untilHead: true, ...(onProgress && { onProgress }) };
-    const outcome = await this.#fold(generation, hold, signals, work);
-    if (outcome !== "over" || signals.stopping.aborted) return outcome;
-    const { current, building } = await this.#catalog.read();
-    // Whoever has overtaken us may need long: the current generation must not stand still until then.
-    if (building?.number !== generation.number) return "over";
+    onProgress: OnProgress | undefined,
+  ): Promise<WorkOutcome> {
+    const options = { untilHead: true, ...(onProgress && { onProgress }) };
+    const outcome = await this.#fold(generation, hold, signals, options);
+    if (outcome !== "finished" || signals.stopping.aborted) return outcome;
+    const { current, building } = await this.#generations.read();
+    // Overtaken: the newer build may take long, and the current generation must not stand still
+    // until then.
+    if (building?.number !== generation.number) return "finished";
     if (current !== undefined) {
-      // Closed before the switch: whoever has seen the old generation at a position never sees the new one at an earlier one. A crash in between leaves the
-      // old one readable and standing still, until somebody has finished this.
-      await (await openGeneration(this.#place, current.number)).checkpoints.close();
-      const rest = await this.#fold(generation, hold, signals, work);
-      if (rest !== "over" || signals.stopping.aborted) return rest;
+      // Closed before the switch: a reader that saw the old generation at a position never sees the
+      // new one at an earlier one. A crash in between leaves the old one readable and standing
+      // still, until a process finishes this.
+      await (await this.#files.openGeneration(current.number)).checkpoints.close();
+      const rest = await this.#fold(generation, hold, signals, options);
+      if (rest !== "finished" || signals.stopping.aborted) return rest;
     }
-    const now = await this.#catalog.switchTo(generation.number);
-    // Overtaken after all: what is older than ours is still read.
-    if (now.current?.number !== generation.number) return "over";
-    this.#place.following.progressed();
-    await this.#place.removeOlderThan(generation.number);
-    return "over";
+    const now = await this.#generations.switchTo(generation.number);
+    // Overtaken after all: generations older than this one are still read.
+    if (now.current?.number !== generation.number) return "finished";
+    this.#files.work.loops.progressed();
+    await this.#generations.removeOlderThan(generation.number);
+    return "finished";
   }
 
   async #isNamed(number: number): Promise<boolean> {
-    const { current, building } = await this.#catalog.read();
+    const { current, building } = await this.#generations.read();
     return current?.number === number || building?.number === number;
   }
 
-  /** The first generation has begun before it is named, so that whoever is led to it finds it. */
-  async #beginFirst(): Promise<void> {
-    const { checkpoints } = await openGeneration(this.#place, 1);
-    await checkpoints.begin(0);
-    await this.#catalog.nameFirst(this.#definition.version);
+  async #isCurrent(number: number): Promise<boolean> {
+    return (await this.#generations.read()).current?.number === number;
   }
 
-  async #isOutdated(current: GenerationFacts): Promise<boolean> {
+  /** The first generation begins before it is named, so that a reader finds it begun. */
+  async #beginFirst(): Promise<void> {
+    const { checkpoints } = await this.#files.openGeneration(1);
+    await checkpoints.begin(0);
+    await this.#generations.nameFirst(this.#definition.version);
+  }
+
+  async #isOutdated(current: GenerationEntry): Promise<boolean> {
     this.#mustKnow(current);
     if (current.version < this.#definition.version) return true;
     try {
-      const { state } = await (await openGeneration(this.#place, current.number)).checkpoints.read();
+      const { state } = await (await this.#files.openGeneration(current.number)).checkpoints.read();
       return state.isClosed || this.#isOfAnotherGround(state) || state.cutOff.length >= cutOffMax;
     } catch (error) {
-      // Its files were taken away under our hands: then another one is read by now.
+      // If it is not named any more, its files were removed, and another one is current.
       if (await this.#isNamed(current.number)) throw error;
       return true;
     }
   }
 
-  /** Fences of a ground that was removed say nothing about ours, and the names of documents are made of them. */
+  /**
+   * Names of documents are made of fences, and fences of a ground that was removed cannot be
+   * compared with new ones.
+   */
   #isOfAnotherGround({ fence, ground }: Checkpoint): boolean {
-    return fence > 0 && ground !== this.#place.access.ground.id;
+    return fence > 0 && ground !== this.#files.work.access.ground.id;
   }
 
-  /** Until it is stopped, or another generation is read. */
-  async #keep({ number }: GenerationFacts, signals: LoopSignals): Promise<void> {
-    const isCurrent = async (): Promise<boolean> => (await this.#catalog.read()).current?.number === number;
-    await underLease(this.#place.following, this.#place.leaseOf(number), signals, async (hold) => {
+  /** Until it is stopped, or another generation is current. */
+  async #keep({ number }: GenerationEntry, signals: LoopSignals): Promise<void> {
+    const isCurrent = (): Promise<boolean> => this.#isCurrent(number);
+    await underLease(this.#files.work.leases, this.#files.leaseOf(number), signals, async (hold) => {
       try {
-        if (!(await isCurrent())) return "over";
-        // What a builder has left who came no further.
-        await this.#place.removeOlderThan(number);
-        const generation = await openGeneration(this.#place, number);
-        if ((await generation.checkpoints.read()).state.isClosed) return "over";
+        if (!(await isCurrent())) return "finished";
+        // A builder may have died after the switch.
+        await this.#generations.removeOlderThan(number);
+        const generation = await this.#files.openGeneration(number);
+        if ((await generation.checkpoints.read()).state.isClosed) return "finished";
         return await this.#fold(generation, hold, signals, { isWanted: isCurrent });
       } catch (error) {
-        // Its files were taken away under our hands.
+        // If another one is current, the files of this one were removed.
         if (await isCurrent()) throw error;
-        return "over";
+        return "finished";
       }
     });
   }
@@ -184,21 +215,23 @@ export class ProjectionWork {
     { checkpoints, directory }: Generation,
     hold: PathHold,
     signals: LoopSignals,
-    { onProgress, ...options }: Pick<Work, "untilHead" | "isWanted"> & { readonly onProgress?: Progress },
-  ): Promise<Outcome> {
-    const tenure = await checkpoints.take(hold.fence);
-    if (tenure === undefined) return "lost";
-    const writer = new DocumentWriter(this.#place.disk, directory, tenure);
+    { onProgress, ...options }: Pick<Work, "untilHead" | "isWanted"> & { readonly onProgress?: OnProgress },
+  ): Promise<WorkOutcome> {
+    const leased = await checkpoints.take(hold.fence);
+    if (leased === undefined) return "lost";
+    const writer = new DocumentWriter(this.#files.disk, directory, leased);
     const source = this.#source;
     const definition = this.#definition;
-    const { clock } = this.#place.access.ports;
+    const { access } = this.#files.work;
+    const { clock } = access.ports;
     const fold = new Fold({ definition, source, find: (key) => writer.find(key) });
     let writtenMs = clock.monotonicMs();
     const commit = async (events: readonly SequencedEvent[], position: number): Promise<boolean> => {
-      const isCommitted = await tenure.orLost(async () => {
+      const isCommitted = await leased.orLost(async () => {
         await fold.add(events);
         const isEnough = fold.size >= documentsMax || clock.monotonicMs() - writtenMs >= foldMsMax;
-        // If that was all there is, it is asked for again without events. If it is stopped before that, the next one folds them again.
+        // After the last event `commit` is called without events. If the work is stopped before,
+        // the next one folds again.
         if (events.length === batch && !isEnough) return true;
         writtenMs = clock.monotonicMs();
         return await writer.commit(fold.take(), position);
@@ -206,15 +239,15 @@ export class ProjectionWork {
       if (isCommitted) onProgress?.(position, await source.head());
       return isCommitted;
     };
-    const work: Work = { ...options, source, access: this.#place.access, query: definition.query, batch, commit };
-    const outcome = await workThrough(work, tenure, hold, signals);
-    if (outcome !== "left") await writer.end();
+    const work: Work = { ...options, source, access, query: definition.query, batch, commit };
+    const outcome = await workThrough(work, leased, hold, signals);
+    if (outcome !== "abandoned") await writer.end();
     return outcome;
   }
 
-  #mustKnow({ version }: GenerationFacts): void {
+  #mustKnow({ version }: GenerationEntry): void {
     if (version <= this.#definition.version) return;
-    const path = this.#place.directory;
+    const path = this.#files.directory;
     const writtenBy = `version ${version} of the projection`;
     const message = `${path}: the documents are made by ${writtenBy} now, and this program has version ${this.#definition.version}. Upgrade this program.`;
     throw holdfastError("NEWER_FORMAT", message, { path, writtenBy });

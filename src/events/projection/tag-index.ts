@@ -1,4 +1,5 @@
-// Which documents have which tags: kept in memory, and brought up to date by looking which files are new.
+// Which documents have which tags: an index in memory. Each search reads the files that are new
+// since the last one.
 import type { Document, DocumentName } from "./document.ts";
 import { replaced, type DocumentReader, type FoundNames } from "./document-reader.ts";
 
@@ -16,18 +17,21 @@ export class TagIndex {
     this.#reader = reader;
   }
 
-  /** The documents that have all of these tags. The first time all documents are read, later only those that have changed. */
+  /**
+   * The documents that have all of these tags. The first call reads all documents, a later one
+   * those that changed.
+   */
   async *find(tags: readonly string[]): AsyncGenerator<Document, void, undefined> {
     for await (const document of this.#reader.each((found) => this.#choose(found, tags)))
-      // It may have changed since it was looked up.
+      // The document may have changed since it was indexed.
       if (hasAll(document.tags, tags)) yield document;
   }
 
-  /** Undefined when another generation is read by now. */
+  /** Undefined when another generation is current by now. */
   async #choose({ generation, names }: FoundNames, tags: readonly string[]): Promise<DocumentName[] | undefined> {
     const before = this.#known;
     const known = new Map<string, Indexed>();
-    // What is found on the way is kept at once: two who ask at the same time share it.
+    // Shared at once: two searches at the same time read each file once.
     this.#known = known;
     const matching: DocumentName[] = [];
     for (const name of names) {

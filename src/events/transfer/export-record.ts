@@ -1,9 +1,10 @@
-// The frame of an export: a record before the lines that tells how many events follow, and one after them by which an export that was cut off is known.
+// The frame of an export: a record before the lines that tells how far they go, and one after them,
+// without which the export was cut off.
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
 
 export interface ExportStart {
-  /** The log that it was made of. */
+  /** The id of the exported log. */
   readonly log: string;
   /** Of the last event. */
   readonly position: number;
@@ -34,7 +35,7 @@ const endKind: RecordKind<ExportEnd> = {
 
 export interface EncodedRecord {
   readonly text: string;
-  /** Seeds that of the first line. */
+  /** The seed of the checksum of the first line. */
   readonly crc: number;
 }
 
@@ -54,7 +55,7 @@ export function decodeStart(line: Uint8Array, source: string): ExportStart & { r
 
 const endMark = Buffer.from('{"kind":');
 
-/** Undefined when it is a line of the log. */
+/** Undefined for a line of the log. */
 export function findEnd(line: Uint8Array, source: string): ExportEnd | undefined {
   const isRecord = Buffer.compare(line.subarray(0, endMark.length), endMark) === 0;
   return isRecord ? decodeRecord(endKind, line, source) : undefined;

@@ -1,10 +1,12 @@
-// Exporting a log: its lines as they are, with their times, ids and conditions, chained anew so that the export is one whole, however many segments there were.
+// Exports a log: its lines as they are, with their times, ids and conditions. Their checksums are
+// chained anew, so that the export is one whole, however many segments the log has.
 import type { Cancel } from "../../common.ts";
-import { encodeLine } from "../log/format/line.ts";
-import { hexOf } from "../log/format/tip.ts";
-import type { OpenedLog } from "../opened-log.ts";
+import { contentOf, decodeHead, encodeLine } from "../log/format/line.ts";
+import { readHeader } from "../log/format/segment.ts";
+import { hexOf, type Tip } from "../log/format/tip.ts";
+import { scanPublished } from "../log/read/scan.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
 import { encodeEnd, encodeStart } from "./export-record.ts";
-import { storedLines, type StoredLine } from "./stored-lines.ts";
 
 export interface TransferOptions extends Cancel {
   /** In events. */
@@ -12,18 +14,21 @@ export interface TransferOptions extends Cancel {
 }
 
 export interface ExportOptions extends TransferOptions {
-  /** Only appends that end there or before. Also of a log that is damaged behind it. Default: all. */
+  /**
+   * Only appends that end there or before; the log may be damaged behind that position. Default:
+   * all.
+   */
   upTo?: number | undefined;
 }
 
-/** Text in chunks of whole lines. Ends at the head it began with. */
+/** Text in chunks of whole lines. Ends at the head at its beginning. */
 export async function* exportLog(log: OpenedLog, options: TransferOptions): AsyncGenerator<string, void> {
   options.signal?.throwIfAborted();
   const tip = await log.advance();
-  yield* exportLines(log.place.logId, tip.position, storedLines(log, tip), options);
+  yield* exportLines(log.files.logId, tip.position, storedLines(log, tip), options);
 }
 
-/** Those lines, which end with `position`, as an export of the log `id`. */
+/** These lines, the last of which ends with `position`, as an export of the log `id`. */
 export async function* exportLines(
   id: string,
   position: number,
@@ -48,4 +53,30 @@ export async function* exportLines(
     if (last !== undefined) options.onProgress?.(last.first + last.events - 1, position);
   }
   yield encodeEnd({ lines: count, position, last: hexOf(crc) });
+}
+
+export interface StoredLine {
+  readonly first: number;
+  readonly time: string;
+  /** All of the line that does not depend on its place. */
+  readonly content: string;
+  readonly events: number;
+}
+
+/**
+ * All lines up to `tip`, which the view of the log has reached. In chunks: a promise for each line
+ * would cost more than the line.
+ */
+export async function* storedLines(log: OpenedLog, tip: Tip): AsyncGenerator<readonly StoredLine[], void> {
+  const { disk, directory } = log.files;
+  const sealed = log.view.segments.filter(({ number }) => number < tip.segment);
+  const last = tip.segment === 0 ? [] : [{ number: tip.segment, length: tip.length }];
+  for (const { number, length } of [...sealed, ...last]) {
+    const { bytes: from, crc } = await readHeader(disk, directory, number);
+    for await (const lines of scanPublished(disk, directory, { segment: number, from, to: length, crc }))
+      yield lines.map(({ bytes }) => {
+        const { first, events } = decodeHead(bytes);
+        return { ...contentOf(bytes), first, events: events.length };
+      });
+  }
 }

@@ -1,17 +1,17 @@
-// Importing an export into a log that is empty, or has the beginning of it: positions, ids, times and conditions stay what they were.
+// Imports an export into a log that is empty or has the beginning of it. Positions, ids, times and
+// conditions stay the same.
 import { holdfastError } from "../../errors.ts";
 import type { Waiting } from "../../common.ts";
 import { encodeLine, tipAfter } from "../log/format/line.ts";
-import { TenureLost, type Tenure, type WriterGate } from "../log/publish/publisher.ts";
-import type { OpenedLog } from "../opened-log.ts";
-import type { TransferOptions } from "./export.ts";
+import { WriteSessionLost, type WriteSession, type WriterGate } from "../log/publish/publisher.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
+import { type TransferOptions, storedLines, type StoredLine } from "./export.ts";
 import type { Incoming, IncomingLine } from "./incoming.ts";
-import { storedLines, type StoredLine } from "./stored-lines.ts";
 
 const batchBytesMax = 1024 * 1024;
 
 export interface Imported {
-  /** Events that were not there before. */
+  /** Events that the log did not have before. */
   readonly added: number;
   /** Of the last event of the log. */
   readonly position: number;
@@ -20,8 +20,9 @@ export interface Imported {
 export type ImportOptions = TransferOptions & Waiting;
 
 /**
- * Nobody else appends meanwhile: the positions of an import leave no room for others. LOG_REWOUND, naming the position, when the log has something else than the export;
- * CORRUPT for an export that is not whole. What was imported by then stays, and importing again goes on there.
+ * Holds the gate all the time: appends in between would take the positions of the export.
+ * LOG_REWOUND, with the position, when the log differs from the export; CORRUPT for an export that
+ * is not whole. Lines that were imported before that stay, and another import goes on after them.
  */
 export async function importInto(
   log: OpenedLog,
@@ -42,20 +43,20 @@ export async function importInto(
     onProgress?.(total, total);
     return { added: writer.added, position: writer.position };
   } finally {
-    // In this order: no call to the disk is under way when the next one comes in.
+    // The writer first: no call of it may be under way when the next process gets the gate.
     await writer.close();
     await hold.release();
-    log.hints.wakeAll();
+    log.growth.wakeAll();
   }
 }
 
-/** The lines that the log has already, one by one. */
+/** The lines that the log has already. */
 class LinesThere {
   readonly #chunks: AsyncIterator<readonly StoredLine[], void>;
   #lines: readonly StoredLine[] = [];
   #at = 0;
 
-  static async of(log: OpenedLog, { published }: Tenure): Promise<LinesThere> {
+  static async of(log: OpenedLog, { published }: WriteSession): Promise<LinesThere> {
     await log.view.advance(published);
     return new LinesThere(storedLines(log, published));
   }
@@ -76,15 +77,15 @@ class LinesThere {
 
 function compare({ first, time, content }: StoredLine, line: IncomingLine): void {
   if (first === line.first && time === line.time && content === line.content) return;
-  const message = `At position ${first} this log has something else than the export (its line ${line.number}), so the positions would not stay what they are. Import it into an empty log.`;
+  const message = `At position ${first} this log differs from line ${line.number} of the export, so its positions cannot be kept. Import it into an empty log.`;
   throw holdfastError("LOG_REWOUND", message, { position: first });
 }
 
-/** Writes lines as their log had them, in tenures that are as long as a segment. */
+/** Writes lines with the times and contents that they have; each tenure ends with its segment. */
 class ImportWriter {
   readonly #log: OpenedLog;
   readonly #gate: WriterGate;
-  #tenure: Tenure | undefined;
+  #tenure: WriteSession | undefined;
   #lines: IncomingLine[] = [];
   #bytes = 0;
   added = 0;
@@ -96,11 +97,12 @@ class ImportWriter {
     this.#gate = gate;
   }
 
-  async begin(): Promise<Tenure> {
+  async begin(): Promise<WriteSession> {
     const tenure = await this.#log.publisher.begin(this.#gate);
     this.#tenure = tenure;
     const { position } = tenure.published;
-    // Between two tenures nothing but the gate keeps others out, and between machines a gate can be lost.
+    // Between two tenures only the gate keeps other writers out, and between machines a gate can be
+    // lost.
     if (this.#hasBegun && position !== this.position) throw takenOver(this.#log);
     this.#hasBegun = true;
     this.position = position;
@@ -129,12 +131,12 @@ class ImportWriter {
     try {
       await tenure.publish(Buffer.from(text), next, false);
     } catch (error) {
-      throw error instanceof TenureLost ? takenOver(this.#log, error) : error;
+      throw error instanceof WriteSessionLost ? takenOver(this.#log, error) : error;
     }
     this.added += next.position - this.position;
     this.position = next.position;
     [this.#lines, this.#bytes] = [[], 0];
-    // The next one begins a new segment.
+    // The next tenure begins a new segment.
     if (tenure.isFull) await this.close();
   }
 
@@ -146,6 +148,6 @@ class ImportWriter {
 
 function takenOver({ lock: { path } }: OpenedLog, cause?: unknown): Error {
   const message =
-    "Another writer took this one for dead, and took over. Repeat the import: it goes on where it stopped, if nobody has appended.";
+    "Another writer declared this one dead, and took over. Repeat the import: it goes on where it stopped, unless another writer has appended.";
   return holdfastError("LOCK_LOST", message, { path }, cause);
 }

@@ -1,4 +1,5 @@
-// An export as it comes in: cut into lines, each checked against the one before, until the end that it was given.
+// Reads an export: cuts it into lines, and checks each against the line before, up to the record at
+// the end.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { contentOf, decodeHead, findLineCrc, lineBytesMax, type LineHead } from "../log/format/line.ts";
 import { hexOf } from "../log/format/tip.ts";
@@ -10,23 +11,23 @@ const newline = 10;
 
 export interface IncomingLine extends Pick<LineHead, "first" | "time" | "events" | "retag"> {
   readonly content: string;
-  /** Of the export, counted from 1. */
+  /** Its line in the export, from 1. */
   readonly number: number;
 }
 
-/** An export whose beginning was read. */
+/** An export whose first record was read. */
 export interface Incoming {
   /** Of its last event. */
   readonly position: number;
-  /** CORRUPT when it was cut off or altered; what was given out before is sound. */
+  /** CORRUPT when the export was cut off or altered; lines that were given out before are sound. */
   readonly lines: AsyncIterable<IncomingLine>;
 }
 
-/** CORRUPT when it is no export, NEWER_FORMAT. */
+/** CORRUPT for a text that is no export, NEWER_FORMAT. */
 export async function openExport(chunks: AsyncIterable<Uint8Array | string>): Promise<Incoming> {
   const pieces = cut(chunks);
   const { done, value } = await pieces.next();
-  if (done === true) throw damaged(1, "there is nothing");
+  if (done === true) throw damaged(1, "the input is empty");
   const start = startOf(value);
   return { position: start.position, lines: linesOf(pieces, start) };
 }
@@ -36,7 +37,7 @@ function startOf(bytes: Uint8Array): ReturnType<typeof decodeStart> {
     return decodeStart(bytes, source);
   } catch (cause) {
     if (!isHoldfastError(cause, "CORRUPT")) throw cause;
-    throw damaged(1, "no export begins like this", cause);
+    throw damaged(1, "an export does not begin like this", cause);
   }
 }
 
@@ -52,12 +53,12 @@ async function* linesOf(
     const end = findEnd(bytes, source);
     if (end !== undefined) {
       if (end.lines !== number - 2 || end.position !== position || end.position !== total || end.last !== hexOf(seed))
-        throw damaged(number, "its end does not fit what came before");
+        throw damaged(number, "its totals do not fit the lines before it");
       return;
     }
     const crc = findLineCrc(bytes, seed);
     if (crc === undefined)
-      throw damaged(number, "its checksum does not fit: it was altered, or a line is missing before it");
+      throw damaged(number, "its checksum does not fit: the line was altered, or a line is missing before it");
     seed = crc;
     const head = headOf(bytes, number);
     if (head.first !== position + 1)
@@ -65,10 +66,10 @@ async function* linesOf(
     position += head.events.length;
     yield { ...head, content: contentOf(bytes).content, number };
   }
-  throw damaged(number + 1, "the export ends here, without the line that ends one");
+  throw damaged(number + 1, "the export ends here, without its last record");
 }
 
-/** Also what a checksum does not promise: that it makes sense. */
+/** A checksum does not promise that a line is well-formed, so that is checked, too. */
 function headOf(bytes: Uint8Array, number: number): LineHead {
   try {
     decodeStrictly(bytes);
@@ -101,6 +102,6 @@ async function* cut(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<
 }
 
 function damaged(line: number, why: string, cause?: unknown): Error {
-  const message = `Line ${line} of the import cannot be used: ${why}. What came before it may be there by now. Make the export again, and repeat the import.`;
+  const message = `Line ${line} of the import cannot be used: ${why}. Lines before it may be imported already. Make the export again, and repeat the import.`;
   return holdfastError("CORRUPT", message, { path: "(import)" }, cause);
 }

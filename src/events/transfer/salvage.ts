@@ -1,27 +1,33 @@
-// What can be had of a log that is too damaged to be opened: its events and its lines, up to a position before the damage.
+// Reads and exports a log that is too damaged to be opened, up to a position before the damage.
 import type { SequencedEvent } from "../../common.ts";
 import { plainCodec } from "../model/codec.ts";
-import type { ReadOptions } from "../model/event-store.ts";
-import { isHoldfastError } from "../../errors.ts";
+import type { LogMode, ReadOptions } from "../model/event-store.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { contentOf, type Line } from "../log/format/line.ts";
 import { Retags } from "../log/read/retags.ts";
 import { matches, type Items } from "../model/query.ts";
-import { goodLines, type GoodLine } from "../verify/good-lines.ts";
+import { Findings } from "../../part/findings.ts";
+import type { LogFiles } from "../log/log-files.ts";
+import { findPublished, findSegments } from "../verify/published.ts";
+import { checkSegment, startOf, type CheckState } from "../verify/segment-check.ts";
 import type { UnopenedLog } from "../verify/unopened.ts";
-import { exportLines, type TransferOptions } from "./export.ts";
-import type { StoredLine } from "./stored-lines.ts";
+import { exportLines, type TransferOptions, type StoredLine } from "./export.ts";
 
 export interface SalvageOptions extends ReadOptions {
-  /** Everything up to there must be whole. */
+  /** Everything up to this position must be whole. */
   upTo: number;
 }
 
-/** As an export of the whole log, of all appends that end at `upTo` or before. CORRUPT when there is damage before it. */
+/**
+ * An export of all appends that end at `upTo` or before. CORRUPT when there is damage before
+ * `upTo`.
+ */
 export async function* exportUpTo(
   log: UnopenedLog,
   { upTo, ...options }: TransferOptions & { readonly upTo: number },
 ): AsyncGenerator<string, void> {
-  // Twice through the log: an export begins with its last position, and that of an append can be told only by its line.
+  // Reads the log twice: an export begins with its last position, and only the lines tell where
+  // appends end.
   let position = 0;
   for await (const chunk of linesUpTo(log, upTo, options.signal))
     for (const { line } of chunk) if (lastOf(line) <= upTo) position = lastOf(line);
@@ -34,7 +40,10 @@ async function* storedLinesOf(chunks: AsyncIterable<readonly GoodLine[]>): Async
     yield chunk.map(({ bytes, line: { first, events } }) => ({ ...contentOf(bytes), first, events: events.length }));
 }
 
-/** Events as a store without schemas and keys gives them. CORRUPT when there is damage before `upTo`. */
+/**
+ * Events as a store without schemas and keys gives them out. CORRUPT when there is damage before
+ * `upTo`.
+ */
 export async function* readUpTo(
   log: UnopenedLog,
   items: Items,
@@ -67,7 +76,10 @@ async function eventsOf({ first, time, events, payload }: Line, retags: Retags):
   );
 }
 
-/** All that happened up to there, also tags that were added before the next event. Damage behind it is nobody's concern here. */
+/**
+ * All lines up to `upTo`, also tags that were added before the next event. Damage behind that is
+ * ignored.
+ */
 async function* linesUpTo(
   { place, mode }: UnopenedLog,
   upTo: number,
@@ -86,7 +98,38 @@ async function* linesUpTo(
   }
 }
 
-/** Of a line without events, the position before it. */
+/** Of a line without events: the position before it. */
 function lastOf({ first, events }: Pick<Line, "first" | "events">): number {
   return first + events.length - 1;
+}
+
+interface GoodLine {
+  readonly bytes: Uint8Array;
+  readonly line: Line;
+}
+
+/**
+ * The lines before the first damage, in order, a segment at a time. CORRUPT after them when there
+ * is damage.
+ */
+async function* goodLines(
+  place: LogFiles,
+  mode: LogMode,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<readonly GoodLine[], void> {
+  const findings = new Findings();
+  const segments = await findSegments(place, await findPublished(place, mode, findings), findings);
+  let state: CheckState = startOf(place.directory);
+  for (const segment of segments) {
+    const lines: GoodLine[] = [];
+    const onGood = (bytes: Uint8Array, line: Line): void => void lines.push({ bytes: Uint8Array.from(bytes), line });
+    const context = { place, logId: place.logId, findings, signal, onBytes: () => undefined, onGood };
+    state = await checkSegment(context, segment, state);
+    yield lines;
+    if (!state.isGood) break;
+  }
+  if (!findings.hasDamage) return;
+  const { path } = state.good;
+  const message = `${place.directory} is damaged behind position ${state.good.position} (last good in ${path}). As it is, only the events up to there can be read (--up-to ${state.good.position}). \`holdfast events verify\` tells what is wrong, and with --repair keeps all that is whole.`;
+  throw holdfastError("CORRUPT", message, { path });
 }

@@ -1,12 +1,15 @@
-// The history before a line: every line is judged against it once more, as if it were appended now. It is made of the lines themselves; no index file has a say in it.
+// The history before a line. Every line is judged against it as if it were appended now. It is made
+// from the lines themselves, without any index file.
 //
-// It grows with the log: 220 bytes of memory for an event with two tags, of which one is its own (measured).
+// It grows with the log: 220 bytes of memory for an event with two tags, one of which no other
+// event has (measured).
 import { isHoldfastError } from "../../errors.ts";
 import { ActiveIndex } from "../index/memory/active-index.ts";
-import type { LinePlace } from "../index/indexed-line.ts";
-import { keysOf } from "../index/key-hash.ts";
+import type { LineAddress } from "../index/keys/indexed-line.ts";
+import { keysOf } from "../index/keys/key-hash.ts";
 import type { LineReader } from "../log/read/line-reader.ts";
-import type { EventHead, Line, StoredCondition } from "../log/format/line.ts";
+import type { Line, StoredCondition } from "../log/format/line.ts";
+import type { EventHead } from "../model/stored-event.ts";
 import { Retags } from "../log/read/retags.ts";
 import { matches } from "../model/query.ts";
 
@@ -18,11 +21,11 @@ export interface Objection {
 }
 
 const seeTheMaker =
-  "The line is as it was written, so a writer broke a rule: find out which program wrote it, and report it. The events around it can be read.";
+  "The line is as it was written, so a writer broke a rule. Find out which program wrote it, and report it. The events around it can be read.";
 
 export class History {
   readonly #lines: LineReader;
-  /** One, unless positions are missing between them. */
+  /** One index, and one more behind each gap of positions. */
   readonly #parts: ActiveIndex[] = [];
   readonly #retags = new Retags();
 
@@ -30,11 +33,11 @@ export class History {
     this.#lines = lines;
   }
 
-  /** What the history says against `line`, which is then part of it. */
-  async add(place: LinePlace, line: Line): Promise<Objection[]> {
+  /** What is wrong with `line` after this history. Then adds it. */
+  async add(place: LineAddress, line: Line): Promise<Objection[]> {
     const objections = [...(await this.#judgeCondition(line)), ...(await this.#judgeIds(line)), ...judgeRetag(line)];
     this.#index(place, line);
-    // From here on, as for those who appended after it.
+    // After the judgement: added tags count for later appends.
     if (line.retag !== undefined) this.#retags.add(line.retag);
     return objections;
   }
@@ -44,7 +47,7 @@ export class History {
     const found = await this.#findConflict(condition, first);
     if (found === undefined) return [];
     const after = condition.after === undefined ? "" : ` after position ${condition.after}`;
-    const what = `The condition of this append forbids what is at position ${found}${after}: it must have been refused.`;
+    const what = `The condition of this append forbids the event at position ${found}${after}: the append must have been refused.`;
     return [{ severity: "damage", what, remedy: seeTheMaker }];
   }
 
@@ -68,8 +71,8 @@ export class History {
       const found = other === undefined ? await this.#findId(id) : { position: other, given };
       inLine.set(id, first + index);
       if (found === undefined) continue;
-      const what = `The event at position ${first + index} has the id ${JSON.stringify(id)}, as has the one at position ${found.position}.`;
-      // The store promises it only of ids that a caller chose.
+      const what = `The events at positions ${found.position} and ${first + index} have the same id, ${JSON.stringify(id)}.`;
+      // A store promises that only ids that callers chose are unique.
       const severity = given === true && found.given === true ? "damage" : "note";
       objections.push({ severity, what, remedy: seeTheMaker });
     }
@@ -85,31 +88,34 @@ export class History {
     return undefined;
   }
 
-  /** Asked for only where an index has found something, so hardly ever. With the tags that were added up to now. */
+  /**
+   * With the tags that were added up to now. Read only when an index has found something, so hardly
+   * ever.
+   */
   async #headAt(position: number): Promise<EventHead> {
     const part = this.#parts.find(({ first, last }) => first <= position && position <= last);
-    const head = part === undefined ? undefined : await this.#read(part.placeOf(position), position);
-    // A hole in the history: what was there is not known, and reported elsewhere.
+    const head = part === undefined ? undefined : await this.#read(part.getLine(position), position);
+    // A gap in the history, which is reported elsewhere.
     if (head === undefined) return { type: "", tags: [], id: "" };
     return { ...head, tags: this.#retags.tagsOf(position, head.tags) };
   }
 
-  async #read(place: LinePlace, position: number): Promise<EventHead | undefined> {
+  async #read(place: LineAddress, position: number): Promise<EventHead | undefined> {
     try {
       return (await this.#lines.get(place)).events[position - place.first];
     } catch (error) {
-      // It could be read a moment ago, or follows a damaged line.
+      // The line follows a damaged one, or cannot be read any more.
       if (isHoldfastError(error, "CORRUPT", "IO_ERROR")) return undefined;
       throw error;
     }
   }
 
-  #index(place: LinePlace, { first, events }: Line): void {
+  #index(place: LineAddress, { first, events }: Line): void {
     let part = this.#parts.at(-1);
-    // Positions that were there before: reported by whoever compares them, and nothing to be found by.
+    // Repeated positions are reported elsewhere, and not indexed.
     if (part !== undefined && first <= part.last) return;
     if (part === undefined || first !== part.last + 1) this.#parts.push((part = new ActiveIndex(first)));
-    // All ids, also those that were not chosen by a caller: here each must be the only one.
+    // All ids, also those that Holdfast made: each must be unique here.
     part.add({ ...place, keys: events.map(keysOf) });
   }
 }
@@ -117,6 +123,6 @@ export class History {
 function judgeRetag({ retag, first }: Line): Objection[] {
   const missing = retag?.positions.find((position) => position >= first);
   if (missing === undefined) return [];
-  const what = `Tags are added to position ${missing}, which was not there yet.`;
+  const what = `Tags are added to position ${missing}, which did not exist yet.`;
   return [{ severity: "damage", what, remedy: seeTheMaker }];
 }

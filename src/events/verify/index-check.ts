@@ -1,37 +1,38 @@
-// Checking the index files: one that is wrong never changes an answer, but whoever meets it pays for making it anew.
+// Checks the index files. A wrong one never changes an answer, but a reader that meets it has to
+// make a new one.
 import { isHoldfastError } from "../../errors.ts";
 import { findSlotNumber } from "../../format/name.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { openIndexFile } from "../index/file/index-file.ts";
-import type { Coverage } from "../index/file/index-header.ts";
-import type { SealedSegment } from "../index/indexed-line.ts";
+import type { Coverage } from "../index/file/index-layout.ts";
+import type { SealedSegment } from "../index/keys/indexed-line.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import { hexOf } from "../log/format/tip.ts";
-import { moveAside } from "./aside.ts";
+import { moveAside } from "../../part/aside.ts";
 import type { Findings } from "../../part/findings.ts";
-import type { Stop } from "./segment-order.ts";
+import type { ChainedSegment } from "./published.ts";
 
 const namePattern = /^(\d{10})-(\d{10})\.idx$/;
 
-export interface IndexChecking {
+export interface IndexCheckOptions {
   readonly logId: string;
-  readonly way: readonly Stop[];
+  readonly segments: readonly ChainedSegment[];
   readonly repair: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
 export async function checkIndexes(
   place: LogFiles,
-  { logId, way, repair, signal }: IndexChecking,
+  { logId, segments, repair, signal }: IndexCheckOptions,
   findings: Findings,
 ): Promise<void> {
-  const sealed = sealedOf(way);
-  const newest = way.at(-1)?.number ?? 0;
+  const sealed = sealedOf(segments);
+  const newest = segments.at(-1)?.number ?? 0;
   for (const file of await indexFiles(place)) {
     signal?.throwIfAborted();
     const [, from, to] = namePattern.exec(file) ?? [];
     const last = findSlotNumber(to ?? "");
-    // Foreign, or of segments that were sealed since we looked.
+    // Foreign, or of segments that were sealed since the check began.
     if (from === undefined || last === undefined || last >= newest) continue;
     const begin = sealed.findIndex(({ number }) => number === findSlotNumber(from));
     const end = sealed.findIndex(({ number }) => number === last);
@@ -39,14 +40,14 @@ export async function checkIndexes(
     const path = `${place.directory}/index/${file}`;
     const why =
       segments.length === 0
-        ? "it is of segments that this log does not have"
+        ? "it belongs to segments that this log does not have"
         : await faultOf(place, path, { logId, segments });
     if (why === undefined) continue;
     const repaired = repair && (await moveAside(place, path));
     const what = `This index is of no use: ${why}. It changes no answer.`;
     const remedy = repaired
-      ? "It is in aside/; whoever needs it makes it anew."
-      : "Nothing: whoever needs it makes it anew; `--repair` moves it aside.";
+      ? "It is in aside/. A process that needs it makes a new one."
+      : "Nothing to do: a process that needs it makes a new one. `--repair` moves it aside.";
     findings.leftover({ path }, what, remedy, { repaired });
   }
 }
@@ -60,16 +61,16 @@ async function indexFiles({ disk, directory }: LogFiles): Promise<string[]> {
   }
 }
 
-/** As an index knows them. The last one is still written to and has none. */
-function sealedOf(way: readonly Stop[]): SealedSegment[] {
-  return way.slice(0, -1).flatMap(({ number, header, end }) => {
+/** The segments that can have an index. The last one is still written to, and has none. */
+function sealedOf(segments: readonly ChainedSegment[]): SealedSegment[] {
+  return segments.slice(0, -1).flatMap(({ number, header, end }) => {
     if (header === undefined || end === undefined) return [];
     const { length, position: last, crc } = end;
     return [{ number, first: header.after.position + 1, last, length, checksum: hexOf(crc) }];
   });
 }
 
-/** Reads every block of it. */
+/** Reads every block of the index; says what is wrong with it. */
 async function faultOf({ disk }: LogFiles, path: string, coverage: Coverage): Promise<string | undefined> {
   const name = path.slice(path.lastIndexOf("/") + 1, -".idx".length);
   try {
@@ -87,7 +88,7 @@ async function faultOf({ disk }: LogFiles, path: string, coverage: Coverage): Pr
     }
     return undefined;
   } catch (error) {
-    // Another process merges and removes them at any time.
+    // Another process may have merged and removed it.
     if (!(await disk.canOpen(path))) return undefined;
     if (isHoldfastError(error) || !(error instanceof Error)) throw error;
     return error.message.replace(/^The index \S+ cannot be used: /, "").replace(/\.$/, "");

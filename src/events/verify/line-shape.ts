@@ -1,28 +1,24 @@
-// What a line must look like. A checksum says that it is what somebody wrote; whether that makes sense is looked at here, before anything else touches it.
+// The shape of a line. A checksum proves that a line is what a writer wrote; this file checks that
+// it is well-formed.
 import { isUtf8 } from "node:buffer";
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
-import {
-  lineBytesMax,
-  type EventBody,
-  type EventHead,
-  type Line,
-  type Retag,
-  type StoredCondition,
-} from "../log/format/line.ts";
+import { lineBytesMax, type Line, type Retag, type StoredCondition } from "../log/format/line.ts";
+import type { EventBody, EventHead } from "../model/stored-event.ts";
 
 const payloadMark = ',"payload":[';
 
-/** TypeError or SyntaxError, saying what is wrong. `line` is whole and ends in a newline. */
+/** TypeError or SyntaxError with what is wrong. `line` is whole and ends in a newline. */
 export function decodeStrictly(line: Uint8Array): Line {
   const bytes = Buffer.from(line.buffer, line.byteOffset, line.length);
   if (bytes.length > lineBytesMax) throw new TypeError(`it has ${bytes.length} bytes; the limit is ${lineBytesMax}`);
   if (!isUtf8(bytes)) throw new TypeError("it is not UTF-8");
-  // Cut where an index cuts it. If both parts are JSON, the whole is, and nobody who reads only the first can come to another conclusion.
+  // Cut where an index cuts it. If both parts are JSON, the whole is, and a reader of the first
+  // part alone reads the same.
   const cut = bytes.indexOf(payloadMark);
   if (cut < 0) throw new TypeError("it has no payload");
   const head = objectOf(parse(`${bytes.toString("utf8", 0, cut)}}`));
   const rest = objectOf(parse(`{${bytes.toString("utf8", cut + 1)}`));
-  if (Object.keys(rest).join() !== "payload,crc") throw new TypeError("something stands behind its payload");
+  if (Object.keys(rest).join() !== "payload,crc") throw new TypeError("it has more than a checksum behind its payload");
   const events = said("events", () => listOf(head.events, eventHeadOf));
   const payload = said("payload", () => listOf(rest.payload, eventBodyOf));
   if (events.length !== payload.length)
@@ -62,7 +58,7 @@ function eventHeadOf(value: unknown): EventHead {
   const { type, tags, id, given } = objectOf(value);
   const head = { type: nameOf(type), tags: listOf(tags, nameOf), id: nameOf(id) };
   if (given === undefined) return head;
-  if (given !== true) throw new TypeError("not what an event looks like: given is true, or absent");
+  if (given !== true) throw new TypeError("malformed: given is true, or absent");
   return { ...head, given };
 }
 

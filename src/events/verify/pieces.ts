@@ -1,4 +1,5 @@
-// Reading a file as lines without believing anything: not that a line ends, not that it is short, not that the file is as long as it should be.
+// Reads a file as lines without trusting it: a line may not end, may be too long, and the file may
+// be too short.
 import type { DiskFile } from "../../ports/disk.ts";
 import { lineBytesMax } from "../log/format/line.ts";
 
@@ -9,7 +10,10 @@ export interface Piece {
   readonly offset: number;
   /** With its newline, if it has one. */
   readonly bytes: Uint8Array;
-  /** False for what has no newline before the end, or is longer than any line: then `bytes` is its beginning. */
+  /**
+   * False without a newline before the end, or if longer than any line: then `bytes` is its
+   * beginning.
+   */
   readonly isWhole: boolean;
 }
 

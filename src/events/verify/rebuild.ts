@@ -1,26 +1,29 @@
-// Rebuilding the indexes of a log from its segments, for whoever wants to be sure, or to have it done before the shop opens.
+// Rebuilds the indexes of a log from its segments.
 import type { Cancel } from "../../common.ts";
-import type { IndexedLine, SealedSegment } from "../index/indexed-line.ts";
+import type { IndexedLine, SealedSegment } from "../index/keys/indexed-line.ts";
 import { SealedIndexes } from "../index/sealed-indexes.ts";
-import type { OpenedLog } from "../opened-log.ts";
-import { moveAside } from "./aside.ts";
+import type { OpenedLog } from "../open/opened-log.ts";
+import { moveAside } from "../../part/aside.ts";
 
 export interface RebuildOptions extends Cancel {
-  /** In segments. */
+  /** Counted in segments. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
 export interface Rebuilt {
-  /** Segments that have an index; the one that is still written to has none. */
+  /** Segments that have an index. The last one, which is still written to, has none. */
   readonly segments: number;
   readonly events: number;
 }
 
-/** The old ones go to `aside/`. Others may read and append meanwhile: they keep what they have open, and make do with the log itself. */
+/**
+ * The old ones go to `aside/`. Other processes may read and append: they use the index files that
+ * they have open, or the log itself.
+ */
 export async function rebuildIndexes(log: OpenedLog, { signal, onProgress }: RebuildOptions): Promise<Rebuilt> {
   signal?.throwIfAborted();
   await log.advance();
-  const { place } = log;
+  const { files: place } = log;
   const { staging, directory, logId } = place;
   const segments = [...log.view.segments];
   await moveAside(place, `${directory}/index`);

@@ -1,47 +1,49 @@
-// Mending a log, with the gate in hand: what is missing and can be told from the rest is made anew, what does not belong to it is moved aside, and from the first damage on all that
-// is whole is written again. Nothing is deleted.
+// Repairs a log under its gate. A missing record is made anew from the segments, foreign segments
+// are moved aside, and from the first damage on all whole lines are written again. Nothing is
+// deleted.
 import { isHoldfastError } from "../../errors.ts";
 import type { LogMode } from "../model/event-store.ts";
-import { copyOf } from "../log/format/copied-lines.ts";
+import { copyOf } from "../log/format/segment.ts";
 import { LocalPublisher } from "../log/publish/local-publisher.ts";
+import { recordedGround } from "../../part/part.ts";
 import { decideLog, findLog } from "../log/format/log-record.ts";
 import { LogFiles } from "../log/log-files.ts";
 import { readHeader, segmentPath, type OpenedHeader } from "../log/format/segment.ts";
 import { SharePublisher } from "../log/publish/share-publisher.ts";
 import { emptyTip, isEqualTip, storedTip, type Tip } from "../log/format/tip.ts";
-import { moveAside } from "./aside.ts";
+import { moveAside } from "../../part/aside.ts";
 import { Findings } from "../../part/findings.ts";
-import { findPublished, segmentsThere, type Published } from "./published.ts";
+import { findPublished, findSegments, segmentsThere, type Published, type ChainedSegment } from "./published.ts";
 import { Rewriter } from "./rewriter.ts";
-import { checkSegment, type Checking } from "./segment-check.ts";
-import { beginningOf, type CheckpointState } from "./checkpoint-check.ts";
-import { findWay, type Stop } from "./segment-order.ts";
+import { startOf, checkSegment, type CheckContext, type CheckState } from "./segment-check.ts";
 
-export interface Mended {
-  /** How many events could not be kept. */
+export interface Repaired {
+  /** How many events are lost. */
   readonly lost: number;
   readonly position: number;
 }
 
-/** Undefined when it cannot be told which log this is. LOCK_LOST. */
-export async function mendLog(found: LogFiles, mode: LogMode, signal?: AbortSignal): Promise<Mended | undefined> {
+/** Undefined when the id of the log cannot be found out. LOCK_LOST. */
+export async function repairLog(found: LogFiles, mode: LogMode, signal?: AbortSignal): Promise<Repaired | undefined> {
   const place = await identify(found, mode);
   if (place === undefined) return undefined;
   const published = await findPublished(place, mode, new Findings());
   const end = await findEnd(place, published);
-  const way = await findWay(place, end, new Findings());
+  const segments = await findSegments(place, end, new Findings());
   for (const number of await segmentsThere(place))
-    if (isForeign(number, published) && !way.some((stop) => stop.number === number))
+    if (isForeign(number, published) && !segments.some((segment) => segment.number === number))
       await moveAside(place, segmentPath(place.directory, number));
   const publisher = await openPublisher(place, mode, published);
   try {
-    return await rewrite({ place, published, end, way, signal, publisher });
+    return await rewrite({ place, published, end, segments, signal, publisher });
   } finally {
     await publisher.close();
   }
 }
 
-/** With the record of the log, which is made anew if all segments agree on whose they are. */
+/**
+ * Makes the record of the log anew if it is missing or damaged and all segments name the same log.
+ */
 async function identify(place: LogFiles, mode: LogMode): Promise<LogFiles | undefined> {
   const { ground, directory, staging } = place;
   const known = await new Findings().attempt({ path: directory }, "", () => findLog(place.disk, directory));
@@ -49,9 +51,9 @@ async function identify(place: LogFiles, mode: LogMode): Promise<LogFiles | unde
   const [id, ...others] = new Set(known === undefined ? headers.map(({ log }) => log) : [known.id]);
   if (id === undefined || others.length > 0) return undefined;
   if (known === undefined) {
-    // One that is there and cannot be read.
+    // It may exist and be unreadable.
     await moveAside(place, `${directory}/log.json`);
-    await decideLog(staging, directory, { id, mode });
+    await decideLog(staging, directory, { id, mode, ...recordedGround(directory, place.ground) });
   }
   const { isSynced, segmentBytesMax } = place;
   return new LogFiles(ground, directory, id, { isSynced, segmentBytesMax });
@@ -76,8 +78,9 @@ async function findHeader({ disk, directory }: LogFiles, number: number): Promis
 }
 
 /**
- * Where the log ends if all counts that is whole: in a later segment of this log, where what says how far it goes was put back. And behind the tip, where nobody was at work who could have
- * written there what does not count.
+ * Where the log ends if all whole lines count. That may be in a later segment, if the head or the
+ * tenures were replaced by older ones; or behind the tip, if no writer was at work that could have
+ * written lines that do not count.
  */
 async function findEnd(place: LogFiles, published: Published): Promise<Published> {
   const { tip, floor, tenures } = published;
@@ -93,7 +96,7 @@ async function findEnd(place: LogFiles, published: Published): Promise<Published
     : published;
 }
 
-/** Whether nothing that says how far the log goes knows of this segment. */
+/** Whether neither the head nor the tenures know of this segment. */
 function isForeign(number: number, { tip, floor, tenures }: Published): boolean {
   return number > (tenures?.segments ?? (tip ?? floor ?? emptyTip).segment);
 }
@@ -105,7 +108,7 @@ async function openPublisher(
 ): Promise<LocalPublisher | SharePublisher> {
   if (mode === "local") return new LocalPublisher(place);
   const segments = (await segmentsThere(place)).at(-1) ?? 0;
-  // One that is there and cannot be read.
+  // It may exist and be unreadable.
   if (tenures === undefined) await moveAside(place, `${place.directory}/tenures`);
   return await SharePublisher.openAsItIs(place, { initial: { tip: storedTip(emptyTip), segments, by: "" } });
 }
@@ -114,17 +117,17 @@ interface Rewrite {
   readonly place: LogFiles;
   readonly published: Published;
   readonly end: Published;
-  readonly way: readonly Stop[];
+  readonly segments: readonly ChainedSegment[];
   readonly publisher: LocalPublisher | SharePublisher;
   readonly signal: AbortSignal | undefined;
 }
 
-async function rewrite({ place, published, end, way, publisher, signal }: Rewrite): Promise<Mended> {
+async function rewrite({ place, published, end, segments, publisher, signal }: Rewrite): Promise<Repaired> {
   const least = Math.max((await segmentsThere(place)).at(-1) ?? 0, published.segment) + 1;
   const rewriting = publisher.rewriting();
   let rewriter: Rewriter | undefined;
   const begin = (after: Tip): Rewriter => (rewriter ??= new Rewriter(place, rewriting, after, least));
-  const checking: Checking = {
+  const context: CheckContext = {
     place,
     logId: place.logId,
     findings: new Findings(),
@@ -132,13 +135,13 @@ async function rewrite({ place, published, end, way, publisher, signal }: Rewrit
     onBytes: () => undefined,
     onRest: (bytes, line, good) => begin(good).add(copyOf(bytes), line.first),
   };
-  let standing: CheckpointState = beginningOf(place.directory);
-  for (const stop of way) standing = await checkSegment(checking, stop, standing);
-  const { good, isGood, position } = standing;
-  // What nobody counted was one event at least.
-  const told = Math.max(published.tip?.position ?? 0, published.floor?.position ?? 0, position ?? good.position + 1);
-  if (!isGood || told > good.position) {
-    await begin(good.tip).fillUpTo(told);
+  let state: CheckState = startOf(place.directory);
+  for (const segment of segments) state = await checkSegment(context, segment, state);
+  const { good, isGood, position } = state;
+  // Damage of unknown extent was one event at least.
+  const known = Math.max(published.tip?.position ?? 0, published.floor?.position ?? 0, position ?? good.position + 1);
+  if (!isGood || known > good.position) {
+    await begin(good.tip).fillUpTo(known);
     const { position: last } = await begin(good.tip).finish();
     return { lost: begin(good.tip).lost, position: last };
   }

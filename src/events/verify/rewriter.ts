@@ -1,6 +1,7 @@
-// Writing a damaged log anew from the damage on: what is whole keeps its position, and in the place of what is lost stand events that say so.
+// Writes a damaged log anew from the damage on. Whole events keep their positions; events of a type
+// of its own stand for the lost ones.
 import { makeUuid } from "../../format/uuid.ts";
-import { encodeSegment, type CopiedLine } from "../log/format/copied-lines.ts";
+import { encodeSegment, type CopiedLine } from "../log/format/segment.ts";
 import { encodeContent } from "../log/format/line.ts";
 import type { LogFiles } from "../log/log-files.ts";
 import type { Rewriting } from "../log/publish/publisher.ts";
@@ -14,9 +15,9 @@ const lostInLineMax = 1000;
 export class Rewriter {
   readonly #place: LogFiles;
   readonly #rewriting: Rewriting;
-  /** The lowest number that is free. */
+  /** The lowest free segment number. */
   readonly #least: number;
-  /** Where the last segment ends that was written; at first, where the log was last good. */
+  /** The end of the last segment that was written; at first, where the log was last good. */
   #tip: Tip;
   #lines: CopiedLine[] = [];
   #bytes = 0;
@@ -31,14 +32,17 @@ export class Rewriter {
     this.#least = least;
   }
 
-  /** A line that was whole, with the position that it had. One that comes twice is there already. */
+  /** Adds a whole line at the position that it had. A line that comes twice is skipped. */
   async add(line: CopiedLine, first: number): Promise<void> {
     if (first <= this.#position) return;
     await this.fillUpTo(first - 1);
     await this.#write(line);
   }
 
-  /** Positions are never given twice, and never left out: readers and checkpoints go by them. */
+  /**
+   * Adds lost events. Positions are neither given twice nor left out: readers and checkpoints rely
+   * on them.
+   */
   async fillUpTo(position: number): Promise<void> {
     while (this.#position < position) {
       const count = Math.min(position - this.#position, lostInLineMax);
@@ -47,7 +51,7 @@ export class Rewriter {
     }
   }
 
-  /** Where the log ends now. */
+  /** Returns the new end of the log. */
   async finish(): Promise<Tip> {
     await this.#flush();
     await this.#rewriting.publish(this.#tip);
@@ -67,7 +71,7 @@ export class Rewriter {
     const { staging, directory } = this.#place;
     const { bytes, tip } = encodeSegment(this.#place.newHeader(number, this.#tip), this.#lines);
     if (!(await publishSegment(staging, directory, number, bytes)))
-      throw new Error(`The number ${number} was free and is not.`);
+      throw new Error(`The segment number ${number} is not free.`);
     [this.#tip, this.#lines, this.#bytes] = [tip, [], 0];
   }
 

@@ -1,38 +1,75 @@
-// Checking one segment: its header against the end of the one before, then line by line, as far as it is published.
+// Checks one segment: its header against the end of the segment before, then each line, up to where
+// it is published.
 import type { DiskFile } from "../../ports/disk.ts";
 import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "../log/format/line.ts";
 import type { LogFiles } from "../log/log-files.ts";
-import type { Tip } from "../log/format/tip.ts";
+import { emptyTip, hexOf, type Tip } from "../log/format/tip.ts";
 import type { Findings, Spot } from "../../part/findings.ts";
 import type { History } from "./history.ts";
 import { decodeStrictly } from "./line-shape.ts";
 import { isRoom } from "../log/publish/preallocation.ts";
 import { piecesOf, type Piece } from "./pieces.ts";
-import { differenceOf, type CheckpointState } from "./checkpoint-check.ts";
-import type { Stop } from "./segment-order.ts";
+import type { ChainedSegment } from "./published.ts";
 
-export interface Checking {
+/**
+ * Where the check of a log stands: a tip. Damage makes parts of it unknown, until the next line or
+ * header gives them.
+ */
+export interface CheckState {
+  readonly segment: number;
+  readonly length: number | undefined;
+  readonly position: number | undefined;
+  readonly crc: number | undefined;
+  readonly retagged: number | undefined;
+  /** How many events were checked. */
+  readonly events: number;
+  /** The end of the part before the first damage. */
+  readonly good: Spot & { readonly position: number; readonly tip: Tip };
+  readonly isGood: boolean;
+}
+
+export function startOf(directory: string): CheckState {
+  const good = { path: directory, position: 0, tip: emptyTip };
+  return { segment: 0, length: 0, position: 0, crc: 0, retagged: 0, events: 0, good, isGood: true };
+}
+
+const fields = ["segment", "length", "position", "crc", "retagged"] as const;
+
+/** Expected against actual, in words; undefined when all known parts are equal. */
+export function differenceOf(state: CheckState, said: Tip): string | undefined {
+  const different = fields.filter((field) => state[field] !== undefined && state[field] !== said[field]);
+  if (different.length === 0) return undefined;
+  const tell = (tip: CheckState | Tip): string =>
+    different.map((field) => `${field} ${field === "crc" ? hexOf(tip.crc ?? 0) : tip[field]}`).join(", ");
+  return `${tell(said)}; but it is ${tell(state)}`;
+}
+
+export interface CheckContext {
   readonly place: LogFiles;
   readonly logId: string;
   readonly findings: Findings;
-  /** Where every line is to be judged again. */
+  /** Given if every line is to be judged again. */
   readonly history?: History;
   readonly signal: AbortSignal | undefined;
-  /** Called with each stretch that was read. */
+  /** Called with the length of each piece that was read. */
   readonly onBytes: (count: number) => void;
-  /** Called with each line up to the first damage. */
+  /** Called with each line before the first damage. */
   readonly onGood?: (bytes: Uint8Array, line: Line) => void | Promise<void>;
-  /** Called with each line behind damage that is whole. `good`: where the log was last good. */
+  /** Called with each whole line behind the first damage. `good`: where the log was last good. */
   readonly onRest?: (bytes: Uint8Array, line: Line, good: Tip) => void | Promise<void>;
 }
 
-/** Where the log stands after `stop`. */
-export async function checkSegment(checking: Checking, stop: Stop, before: CheckpointState): Promise<CheckpointState> {
-  const { findings, place } = checking;
-  const { path } = stop;
-  const walk = new SegmentWalk(checking, stop, begin(checking, stop, before));
-  // That it is missing was said when its header was looked for.
-  if (stop.header === undefined && !(await place.disk.canOpen(path).catch(() => false))) return walk.lost;
+/** The state behind `segment`. */
+export async function checkSegment(
+  context: CheckContext,
+  segment: ChainedSegment,
+  before: CheckState,
+): Promise<CheckState> {
+  const { findings, place } = context;
+  const { path } = segment;
+  const walk = new SegmentWalk(context, segment, begin(context, segment, before));
+  // A missing segment was reported when its header was read.
+  if (segment.header === undefined && !(await place.disk.canOpen(path).catch(() => false))) return walk.lost;
   const isRead = await findings.attempt({ path }, "This segment", async () => {
     const file = await place.disk.open(path, "read");
     try {
@@ -42,15 +79,15 @@ export async function checkSegment(checking: Checking, stop: Stop, before: Check
     }
     return true;
   });
-  return isRead === true ? walk.standing : walk.lost;
+  return isRead === true ? walk.state : walk.lost;
 }
 
-/** Behind the header. */
+/** The state behind the header. */
 function begin(
-  { findings, logId }: Checking,
-  { number, path, header }: Stop,
-  before: CheckpointState,
-): CheckpointState {
+  { findings, logId }: CheckContext,
+  { number, path, header }: ChainedSegment,
+  before: CheckState,
+): CheckState {
   const spot = { path, line: 1, byte: 0 };
   if (header === undefined)
     return {
@@ -66,7 +103,7 @@ function begin(
   if (header.log !== logId)
     findings.damage(
       spot,
-      `This segment is of another log, ${header.log}.`,
+      `This segment belongs to another log, ${header.log}.`,
       "Restore the segment of this log from a backup.",
     );
   const difference = differenceOf(before, after);
@@ -79,39 +116,39 @@ function begin(
 }
 
 class SegmentWalk {
-  readonly #checking: Checking;
-  readonly #stop: Stop;
-  #standing: CheckpointState;
-  /** Of the line that was read last; the header is 1. */
+  readonly #context: CheckContext;
+  readonly #segment: ChainedSegment;
+  #state: CheckState;
+  /** The number of the line that was read last; the header is 1. */
   #line = 1;
 
-  constructor(checking: Checking, stop: Stop, standing: CheckpointState) {
-    this.#checking = checking;
-    this.#stop = stop;
-    this.#standing = standing;
+  constructor(context: CheckContext, segment: ChainedSegment, state: CheckState) {
+    this.#context = context;
+    this.#segment = segment;
+    this.#state = state;
   }
 
-  get standing(): CheckpointState {
-    return this.#standing;
+  get state(): CheckState {
+    return this.#state;
   }
 
-  /** When nothing can be said about its end. */
-  get lost(): CheckpointState {
+  /** The state when the end of the segment is unknown. */
+  get lost(): CheckState {
     const unknown = { length: undefined, position: undefined, crc: undefined, retagged: undefined };
-    return { ...this.#standing, ...unknown, isGood: false };
+    return { ...this.#state, ...unknown, isGood: false };
   }
 
   async through(file: DiskFile): Promise<void> {
-    const { signal, onBytes, findings } = this.#checking;
-    const { end, path, header } = this.#stop;
+    const { signal, onBytes, findings } = this.#context;
+    const { end, path, header } = this.#segment;
     const { size } = await file.stat();
     let isHeader = header === undefined;
-    for await (const pieces of piecesOf(file, this.#standing.length ?? 0, Math.min(size, end?.length ?? size))) {
+    for await (const pieces of piecesOf(file, this.#state.length ?? 0, Math.min(size, end?.length ?? size))) {
       signal?.throwIfAborted();
       for (const piece of pieces) {
         onBytes(piece.bytes.length);
-        // What stands where the header should be was reported.
-        if (isHeader) this.#standing = { ...this.#standing, length: piece.offset + piece.bytes.length };
+        // The first piece stands in the place of the header, and was reported.
+        if (isHeader) this.#state = { ...this.#state, length: piece.offset + piece.bytes.length };
         else if (!(await this.#take(piece))) return;
         isHeader = false;
       }
@@ -119,24 +156,25 @@ class SegmentWalk {
     if (end === undefined || size >= end.length) return;
     const what = `This segment has ${size} bytes, but ${end.length} of it were published, up to position ${end.position}.`;
     findings.damage({ path, line: this.#line + 1, byte: size }, what);
-    this.#standing = this.lost;
+    this.#state = this.lost;
   }
 
-  /** False when neither it nor anything after it counts. */
+  /** False when the log ends before this piece. */
   async #take(piece: Piece): Promise<boolean> {
-    const { findings } = this.#checking;
-    const { path, end, floorBytes } = this.#stop;
+    const { findings } = this.#context;
+    const { path, end, floorBytes } = this.#segment;
     const { offset, bytes, isWhole } = piece;
-    const { crc: seed, isGood } = this.#standing;
+    const { crc: seed, isGood } = this.#state;
     this.#line++;
     const spot = { path, line: this.#line, byte: offset };
     const stored = isWhole ? findStoredCrc(bytes) : undefined;
     const isValid = stored !== undefined && (seed === undefined || findLineCrc(bytes, seed) === stored);
-    // Where nobody says how far the log goes, it goes as far as it is valid. A line that a killed writer has left there does not end.
+    // If nothing says how far the log goes, it goes as far as it is valid. A killed writer may
+    // leave half a line behind that.
     const mayBeEnd = isRoom(bytes) || (isGood && (offset >= floorBytes || (floorBytes === Infinity && !isWhole)));
     if (!isValid && end === undefined && mayBeEnd) return false;
     const what = isWhole
-      ? "This line is not what was written here: its checksum does not fit."
+      ? "The checksum does not fit: this line is not what was written here."
       : "This line does not end.";
     if (!isValid) findings.damage(spot, what);
     const line = isValid ? this.#decode(piece, spot) : undefined;
@@ -150,40 +188,40 @@ class SegmentWalk {
       return decodeStrictly(bytes);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      this.#checking.findings.damage(spot, `This line makes no sense, though its checksum fits: ${why}.`);
+      this.#context.findings.damage(spot, `This line is malformed, although its checksum fits: ${why}.`);
       return undefined;
     }
   }
 
   async #follow({ offset, bytes }: Piece, line: Line, spot: Spot): Promise<void> {
-    const { findings, history } = this.#checking;
-    const { number } = this.#stop;
-    const { position: before, retagged, events } = this.#standing;
+    const { findings, history } = this.#context;
+    const { number } = this.#segment;
+    const { position: before, retagged, events } = this.#state;
     const isNext = before === undefined || line.first === before + 1;
     if (!isNext) findings.damage(spot, `This line begins with position ${line.first}; ${before + 1} is next.`);
     const place = { segment: number, offset, bytes: bytes.length, first: line.first };
     const objections = (await history?.add(place, line)) ?? [];
     for (const { severity, what, remedy } of objections) findings[severity](spot, what, remedy);
-    const isGood = this.#standing.isGood && isNext;
+    const isGood = this.#state.isGood && isNext;
     const length = offset + bytes.length;
     const position = line.first + line.events.length - 1;
     const end = { length, position, crc: findStoredCrc(bytes), retagged: line.retag === undefined ? retagged : number };
-    // As long as all is good, all of it is known.
+    // While all is good, all parts are known.
     const tip = { segment: number, ...end } as Tip;
-    this.#standing = {
+    this.#state = {
       segment: number,
       ...end,
       events: events + line.events.length,
-      good: isGood ? { ...spot, byte: length, position, tip } : this.#standing.good,
+      good: isGood ? { ...spot, byte: length, position, tip } : this.#state.good,
       isGood,
     };
-    if (isGood) await this.#checking.onGood?.(bytes, line);
-    else await this.#checking.onRest?.(bytes, line, this.#standing.good.tip);
+    if (isGood) await this.#context.onGood?.(bytes, line);
+    else await this.#context.onRest?.(bytes, line, this.#state.good.tip);
   }
 
   #lose(length: number, crc: number | undefined): void {
-    // Its own checksum, if it can still be read, tells whether the next line is sound.
-    this.#standing = { ...this.#standing, length, crc, position: undefined, retagged: undefined, isGood: false };
+    // The checksum at its end, if readable, is the seed of the next line.
+    this.#state = { ...this.#state, length, crc, position: undefined, retagged: undefined, isGood: false };
   }
 }
 

@@ -1,29 +1,26 @@
-// A log as its files tell of it, for those who must not open it: it may be too damaged for that.
-import { Ground } from "../../durable/liveness/ground.ts";
+// A log that is not opened, because it may be too damaged for that.
 import type { Ports } from "../../ports/ports.ts";
 import type { LogMode } from "../model/event-store.ts";
-import { joinOrLook } from "../log/open-permission.ts";
-import { findLog, type LogRecord } from "../log/format/log-record.ts";
+import { findLog, logPart, type LogRecord } from "../log/format/log-record.ts";
 import { LogFiles } from "../log/log-files.ts";
 import { readHeader } from "../log/format/segment.ts";
 import { Findings } from "../../part/findings.ts";
+import { joinGround } from "../../part/part.ts";
 import { segmentsThere } from "./published.ts";
 
 export interface UnopenedLog {
-  /** Without an id where nothing tells it. */
+  /** With an empty id when no file tells it. */
   readonly place: LogFiles;
   readonly mode: LogMode;
   close(): Promise<void>;
 }
 
 export async function findUnopened(ports: Ports, directory: string): Promise<UnopenedLog> {
-  const path = `${directory}/.holdfast`;
-  const join = (): Promise<Ground> => Ground.open(ports, path);
-  const ground = await joinOrLook(directory, join, () => Ground.look(ports, path));
+  // A record that cannot be read is reported by `verify`.
+  const record = await unlessDamaged(() => findLog(ports.disk, directory));
+  const { ground, ownsGround } = await joinGround(logPart, { ports, directory }, { known: record, isReadable: true });
   try {
-    // That it cannot be read is told by those who verify.
-    const record = await unlessDamaged(() => findLog(ports.disk, directory));
-    const placed = (id: string): LogFiles => new LogFiles(ground, directory, id, { isSynced: true });
+    const placed = (id: string): LogFiles => new LogFiles(ground, directory, id, { isSynced: true, ownsGround });
     const place = placed(record?.id ?? (await findId(placed(""))) ?? "");
     return { place, mode: await modeOf(place, record), close: () => ground.close() };
   } catch (error) {
@@ -36,7 +33,7 @@ export async function modeOf({ disk, directory }: LogFiles, record: LogRecord | 
   return record?.mode ?? ((await disk.canOpen(`${directory}/tenures`)) ? "share" : "local");
 }
 
-/** Of the first segment that tells it: then it is at least one log. */
+/** From the first segment whose header can be read. */
 async function findId(place: LogFiles): Promise<string | undefined> {
   for (const number of await segmentsThere(place)) {
     const header = await unlessDamaged(() => readHeader(place.disk, place.directory, number));

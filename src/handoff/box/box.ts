@@ -2,7 +2,7 @@
 import { ensureDirectory, parentOf } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
-import { findStampMs, withProbe } from "../../durable/liveness/server-age.ts";
+import { withServerClock } from "../../durable/liveness/server-age.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
 import { SharedSync } from "../../durable/publish/shared-sync.ts";
 import { makeId } from "../../format/id.ts";
@@ -86,7 +86,7 @@ export class Box {
     const monotonicMs = clock.monotonicMs();
     if (this.disk.volume.kind === "local") return clock.wallMs();
     if (this.#offset === undefined || monotonicMs - this.#offset.foundAtMs > offsetMs) {
-      const stampMs = await withProbe(this.ground.staging, (probe) => findStampMs(this.disk, probe));
+      const stampMs = await withServerClock(this.ground.staging, (server) => server.findNowMs());
       const foundAtMs = clock.monotonicMs();
       this.#offset = { ms: (stampMs ?? clock.wallMs()) - foundAtMs, foundAtMs };
     }

@@ -29,7 +29,7 @@ export type Claim =
 
 /** The most urgent, then the oldest ticket that this process gets; undefined when there is none. */
 export async function claimNext(box: Box): Promise<Claim | undefined> {
-  const session = await box.ground.life();
+  const session = await box.ground.session();
   const processing = await box.processing(session);
   for (let priority = 0; priority <= priorityMax; priority++) {
     const parent = box.layout.incoming(priority);

@@ -91,7 +91,11 @@ function isLost(error: unknown): boolean {
 }
 
 /** Doubling from `min` to `max`, between half of it and all of it: tickets that failed together drift apart. */
-export function backoffMs(attempt: number, { backoffMs: limits = backoffDefaultMs }: ConsumeOptions, random: Random): number {
+export function backoffMs(
+  attempt: number,
+  { backoffMs: limits = backoffDefaultMs }: ConsumeOptions,
+  random: Random,
+): number {
   const wholeMs = Math.min(limits.max, limits.min * 2 ** Math.max(0, attempt - 1));
   return Math.round(wholeMs * (0.5 + random.fraction() / 2));
 }

@@ -56,7 +56,7 @@ async function claimFirst(box: Box, lane: number): Promise<Claim | undefined> {
     const note = await findRecord(box.disk, noteKind, box.layout.note(name.id, String(name.claims)));
     if (note?.dueMs !== undefined && note.dueMs > (await box.nowMs())) return undefined;
   }
-  const session = await box.ground.life();
+  const session = await box.ground.session();
   return await claimTicket(box, session, path, await box.processing(session), name);
 }
 

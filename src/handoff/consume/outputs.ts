@@ -39,10 +39,7 @@ export class StagedOutputs {
     if (this.#outputs.has(name)) throw new TypeError(`There is an output ${JSON.stringify(name)} already.`);
     const directory = await this.#within("outputs");
     const { signal } = this.#claim.session;
-    const { size, sha256 } = await writeBody(this.#box.disk, `${directory}/${name}`, body, {
-      sync: this.#box.isSynced,
-      signal,
-    });
+    const { size, sha256 } = await writeBody(this.#box.disk, `${directory}/${name}`, body, { signal });
     this.#outputs.set(name, { name, size, sha256 });
   }
 
@@ -51,7 +48,7 @@ export class StagedOutputs {
     const directory = await this.#within(`sent-${this.#sent.length}`);
     for (const [name, body] of bodies) {
       const { signal } = this.#claim.session;
-      await writeBody(this.#box.disk, `${directory}/${name}`, body, { sync: this.#box.isSynced, signal });
+      await writeBody(this.#box.disk, `${directory}/${name}`, body, { signal });
     }
     this.#sent.push({ box, files: bodies.map(([name]) => name), options });
   }

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { Body } from "../../common.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
-import { chunksOf, writeBody } from "../../part/body.ts";
+import { writeBody } from "../../part/body.ts";
 import type { Box } from "../box/box.ts";
 
 /** Up to here a payload costs no file of its own. */
@@ -57,7 +57,7 @@ async function writeFiles(
   await makeUniqueDirectory(box.disk, directory);
   const files: WrittenFile[] = [];
   for (const [name, body] of bodies) {
-    const { size, sha256 } = await writeBody(box.disk, `${directory}/${name}`, body, { sync: box.isSynced, signal });
+    const { size, sha256 } = await writeBody(box.disk, `${directory}/${name}`, body, { signal });
     files.push({ name, size, sha256 });
   }
   await box.sync(directory, parentOf(directory));
@@ -71,7 +71,7 @@ interface ReadAhead {
 }
 
 async function readAhead(body: Body, bytesMax: number, signal: AbortSignal | undefined): Promise<ReadAhead> {
-  const chunks = chunksOf(body)[Symbol.asyncIterator]();
+  const chunks = chunksOf(body);
   const read: Uint8Array[] = [];
   let size = 0;
   for (;;) {
@@ -82,6 +82,12 @@ async function readAhead(body: Body, bytesMax: number, signal: AbortSignal | und
     size += next.value.length;
     if (size > bytesMax) return { bytes: Buffer.concat(read), rest: chunks };
   }
+}
+
+async function* chunksOf(body: Body): AsyncGenerator<Uint8Array> {
+  if (typeof body === "string") yield Buffer.from(body);
+  else if (body instanceof Uint8Array) yield body;
+  else yield* body;
 }
 
 async function* prepend(bytes: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -43,7 +43,7 @@ export interface Published {
 
 export async function publish(box: Box, publication: Publication): Promise<Published> {
   const id = box.newId();
-  const session = await box.ground.life();
+  const session = await box.ground.session();
   const staged = `${await box.staging(session)}/${formatTicketName(newTicketName(id))}`;
   await createUniqueFile(box.disk, staged, new Uint8Array(), { sync: false });
   let ticket: Ticket;

@@ -21,7 +21,7 @@ const roundsMax = 5;
 /** Gives back what the dead have left; returns how many tickets went back. Any number of processes may do it at once. */
 export async function reap(box: Box): Promise<number> {
   const { processings, stagings } = box.layout;
-  const own = (await box.ground.life()).holder.id;
+  const own = (await box.ground.session()).holder.id;
   const holders = new Set([...(await listIfThere(box, processings)), ...(await listIfThere(box, stagings))]);
   let returned = 0;
   for (const holder of holders) {

@@ -1,14 +1,15 @@
-// The mirror: what this process holds, shown to foreign programs as lock files of the `.ovlock` kind, and theirs respected. Never the truth: that is the lock table.
+// Interop: shows the holds of this process to foreign programs as lock files of the `.ovlock` kind,
+// and respects theirs. The lock table stays the truth.
 import type { Waiting } from "../../common.ts";
-import type { AcquireWait } from "../path/acquire.ts";
-import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
+import type { AcquireWait } from "../path/path-locks.ts";
+import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { randomName } from "../../format/id.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import type { Claim } from "../table/claim.ts";
 import { ForeignLocks, type FoundLock } from "./foreign-locks.ts";
 import type { Grant } from "../path/grant.ts";
-import type { InteropDirectory } from "./lock-file.ts";
+import type { InteropContext } from "./lock-file.ts";
 import { InteropLockFiles } from "./lock-files.ts";
 import { InteropTree } from "./tree.ts";
 
@@ -20,26 +21,26 @@ const expired: unique symbol = Symbol("expired");
 export interface InteropOptions {
   readonly root: string;
   readonly closed: AbortSignal;
-  /** A foreign program has put its own lock file in the place of ours. */
+  /** A foreign program has replaced our lock file by its own. */
   readonly onTaken: (grant: Grant, file: string) => void;
 }
 
 export class Interop {
   readonly #tree: InteropTree;
-  readonly #place: InteropDirectory;
+  readonly #context: InteropContext;
   readonly #files: InteropLockFiles;
   readonly #options: InteropOptions;
   #isRefreshing = false;
 
-  private constructor(tree: InteropTree, place: InteropDirectory, options: InteropOptions) {
+  private constructor(tree: InteropTree, context: InteropContext, options: InteropOptions) {
     this.#tree = tree;
-    this.#place = place;
-    this.#files = new InteropLockFiles(tree, place);
+    this.#context = context;
+    this.#files = new InteropLockFiles(tree, context);
     this.#options = options;
   }
 
   static async open(ground: Ground, options: InteropOptions): Promise<Interop> {
-    const { leaseMs } = (await ground.life()).holder;
+    const { leaseMs } = (await ground.session()).holder;
     const tree = await InteropTree.open(ground.ports, { root: options.root, skipped: ground.layout.directory });
     const ourPrefix = `holdfast.${ground.id.slice(-groundDigits)}.`;
     const foreign = new ForeignLocks(ground, tree, { leaseMs, ourPrefix });
@@ -48,21 +49,22 @@ export class Interop {
   }
 
   /**
-   * Shows `claims` as those of a grant that stands in the table, once no live foreign lock is in the way. LOCK_TIMEOUT names the one that is. Fails
-   * as the disk does: whoever asked for a mirror must not believe that there is one.
+   * Shows `claims` for a grant that stands in the table, once no live foreign lock excludes them.
+   * LOCK_TIMEOUT names the one that does. Throws disk errors: a caller that asked for interop must
+   * not believe that its lock is shown when it is not.
    */
   async show(grant: Grant, claims: readonly Claim[], { startMs, timeoutMs = 0, signal }: AcquireWait): Promise<void> {
-    const { clock } = this.#place.ground.ports;
+    const { clock } = this.#context.ground.ports;
     checkTimeout(timeoutMs);
     signal?.throwIfAborted();
     grant.mustHold();
-    if (!this.#files.grants.includes(grant)) grant.onOver.push(() => void this.hide(grant));
+    if (!this.#files.grants.includes(grant)) grant.whenOver(() => void this.hide(grant));
     const before = this.#files.begin(grant);
     this.#refreshWhileShown();
-    const leftMs = Math.max(0, timeoutMs - (clock.monotonicMs() - startMs));
+    const leftMs = leftMsOf(clock, { startMs, timeoutMs });
     const { closed } = this.#options;
     const deadline = new Deadline(clock, { timeoutMs: leftMs, signal, closed, timedOut: () => expired });
-    const refused = (blocker: FoundLock): Error => this.#place.foreign.refused(claims, timeoutMs, blocker);
+    const refused = (blocker: FoundLock): Error => this.#context.foreign.refused(claims, timeoutMs, blocker);
     try {
       for (;;) {
         const blocker = await this.#tryToShow(grant, claims, before);
@@ -78,47 +80,61 @@ export class Interop {
     }
   }
 
-  /** Shows `claims` before `work` makes them those of the grant: what is shown can be taken back, a grant that was widened cannot. */
+  /**
+   * Shows `claims` before `work` makes them the grant's: a lock file can be taken back, a widened
+   * grant cannot.
+   */
   async showAround(
     grant: Grant,
     claims: readonly Claim[],
     waiting: Waiting,
     work: (left: Waiting) => Promise<void>,
   ): Promise<void> {
-    const { clock } = this.#place.ground.ports;
+    const { clock } = this.#context.ground.ports;
     const startMs = clock.monotonicMs();
     try {
       await this.show(grant, claims, { ...waiting, startMs });
-      // Both waits together last no longer than was asked for.
-      await work({ ...waiting, timeoutMs: Math.max(0, (waiting.timeoutMs ?? 0) - (clock.monotonicMs() - startMs)) });
+      // Both waits together last no longer than the caller asked for.
+      await work({ ...waiting, timeoutMs: leftMsOf(clock, { ...waiting, startMs }) });
     } finally {
       await this.adapt(grant);
     }
   }
 
-  /** Shows what the grant has become. If that fails, what was shown before stands until the next refresh. */
+  /**
+   * Shows the grant's present claims. If that fails, the previous ones stay until the next refresh.
+   */
   async adapt(grant: Grant): Promise<void> {
     await this.#files.set(grant, grant.asked).catch(() => undefined);
   }
 
-  /** To be called while the grant still stands in the table: then no other of ours can have put its own lock file there. */
+  /**
+   * Call while the grant still stands in the table: then no other process of ours has its lock file
+   * there.
+   */
   async hide(grant: Grant): Promise<void> {
     await this.#files.remove(grant);
   }
 
-  /** The grant goes to another process. Its lock files stand for a lease, or until that process replaces them. */
+  /**
+   * The grant goes to another process. Its lock files stay for a lease, or until that process
+   * replaces them.
+   */
   async leave(grant: Grant): Promise<void> {
     await this.#files.leave(grant);
   }
 
-  /** Resolves when what was begun is done. */
+  /** Resolves when pending changes of lock files are done. */
   async settle(): Promise<void> {
     await this.#files.settle();
   }
 
-  /** The order is that of the foreign programs: look, write, look again. Of two that do so at the same time, at least one sees the other and takes back what it wrote. */
+  /**
+   * The order of the foreign programs: look, write, look again. Of two that do so at the same time,
+   * at least one sees the other and takes its file back.
+   */
   async #tryToShow(grant: Grant, claims: readonly Claim[], before: readonly Claim[]): Promise<FoundLock | undefined> {
-    const { foreign } = this.#place;
+    const { foreign } = this.#context;
     const targets = await this.#tree.targetsOf(claims);
     const blocker = await foreign.findBlocker(targets);
     if (blocker !== undefined) return blocker;
@@ -127,21 +143,21 @@ export class Interop {
     return met;
   }
 
-  /** Looks at nothing but the one file: whatever else there is, is looked for when that one is over. */
+  /** Watches this one file. The next attempt looks for others. */
   async #untilOver(grant: Grant, { path, handle, mode }: FoundLock, deadline: Deadline): Promise<void> {
-    const { ground, foreign } = this.#place;
-    const bell = new ChangeWaiter(ground.ports);
+    const { ground, foreign } = this.#context;
+    const waiter = new ChangeWaiter(ground.ports);
     const isOver = async (): Promise<boolean> => {
       const found = await foreign.findLive(path);
       return found?.handle !== handle || found.mode !== mode;
     };
-    while ((await bell.wait(path, isOver, deadline)) !== "over") grant.mustHold();
+    while ((await waiter.wait(path, isOver, deadline)) !== "over") grant.mustHold();
   }
 
   #refreshWhileShown(): void {
     if (this.#isRefreshing) return;
     this.#isRefreshing = true;
-    const { ground, leaseMs } = this.#place;
+    const { ground, leaseMs } = this.#context;
     const refresh = async (): Promise<void> => {
       while (this.#files.grants.length > 0) {
         await ground.ports.clock.sleep(leaseMs * refreshPart, { background: true, signal: this.#options.closed });
@@ -154,16 +170,19 @@ export class Interop {
   }
 
   async #refresh(grant: Grant): Promise<void> {
-    // Asked before anything is written: after a sleep the hold may be over and the path another's.
+    // Checked before anything is written: after a pause the hold may be over and the path
+    // another's.
     if (!grant.isHeld) return;
     try {
       const taken = await this.#files.set(grant);
-      // What cannot be read may be a foreign program that is just writing: the next refresh tells.
+      // An unreadable file may be a foreign program's that is being written. The next refresh
+      // tells.
       if (taken !== undefined && taken.handle !== "") this.#options.onTaken(grant, taken.path);
     } catch (error) {
-      // The hold stands, and nobody asked: but foreign programs will soon take it for dead.
+      // The hold stands and no caller waits, but foreign programs will soon take the lock for
+      // stale.
       const why = error instanceof Error ? error.message : String(error);
-      this.#place.ground.ports.host.warn(`A lock file for foreign programs could not be refreshed: ${why}`);
+      this.#context.ground.ports.host.warn(`A lock file for foreign programs could not be refreshed: ${why}`);
     }
   }
 }

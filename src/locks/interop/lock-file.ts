@@ -1,4 +1,5 @@
-// One lock file that we keep for foreign programs: how it appears, stays fresh and goes, without ever touching one that is not ours.
+// One lock file that this process keeps for foreign programs: made, refreshed and removed without
+// touching files of other programs.
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { discard } from "../../durable/publish/staging.ts";
@@ -10,29 +11,35 @@ import type { ForeignLocks, FoundLock } from "./foreign-locks.ts";
 import type { Grant } from "../path/grant.ts";
 import { encodeToken } from "./names.ts";
 
-/** Names that come and go between two looks. */
+/** Tries while the name is taken and freed by other programs. */
 const triesMax = 10;
-/** One of ours that is older than this part of a lease is refreshed by nobody any more: it is replaced before foreign programs take it for stale. */
+/**
+ * A file of ours that is older than this part of a lease is no longer refreshed. It is replaced
+ * before foreign programs take it for stale.
+ */
 const freshPart = 1 / 2;
 
-export interface InteropDirectory {
+export interface InteropContext {
   readonly ground: Ground;
   readonly foreign: ForeignLocks;
-  /** Of this process, in all its lock files. */
+  /** Of this process, the same in all its lock files. */
   readonly handle: string;
   readonly leaseMs: number;
 }
 
 export class InteropLockFile {
   readonly path: string;
-  /** Foreign programs know one lock at a path; we may have several holds there. */
+  /** Foreign programs know one lock at a path; this process may have several holds there. */
   readonly users: Map<Grant, LockMode> = new Map();
-  readonly #place: InteropDirectory;
-  /** Of the file that we made last. It may have another's name by now, or none: then what is written to it harms nobody. */
+  readonly #context: InteropContext;
+  /**
+   * The file that this process made last. If another program has replaced or removed it, writing to
+   * it has no effect.
+   */
   #file: DiskFile | undefined;
 
-  constructor(place: InteropDirectory, path: string) {
-    this.#place = place;
+  constructor(context: InteropContext, path: string) {
+    this.#context = context;
     this.path = path;
   }
 
@@ -42,11 +49,11 @@ export class InteropLockFile {
   }
 
   /**
-   * Puts the lock file there, or makes it say what it should and when. Returns the live foreign one that is there instead. Where the directory for
-   * it is missing, nothing is written: a mirror makes no directories.
+   * Makes the lock file, or refreshes its mode and time. Returns a live foreign one that is there
+   * instead. Where its directory is missing, nothing is written: interop makes no directories.
    */
   async put(): Promise<FoundLock | undefined> {
-    const { ground, foreign, handle, leaseMs } = this.#place;
+    const { ground, foreign, handle, leaseMs } = this.#context;
     const mode = [...this.users.values()].includes("tree") ? "tree" : "exact";
     const timeMs = ground.ports.clock.wallMs();
     const bytes = new TextEncoder().encode(encodeToken({ handle, timeMs, mode }));
@@ -58,40 +65,47 @@ export class InteropLockFile {
       }
       if (!found.isOurs && !found.isStale) return found;
       const file = this.#file;
-      // Looked at before it is written over: a foreign program may have written its own token into our file.
+      // Compared before writing: a foreign program may have written its own token into our file.
       if (found.handle === handle && file !== undefined && found.identity === (await file.stat()).identity) {
         await this.#write(file, bytes);
         return undefined;
       }
-      // Another process with a shared hold keeps one there, after ours was.
+      // Another process with a shared hold refreshes the file.
       const isKept = found.isOurs && found.handle !== handle && timeMs - found.timeMs < leaseMs * freshPart;
       if (file !== undefined && isKept) return undefined;
-      // A stale foreign one at this very name is replaced, in one step and by nothing but this: it is the only way in which we end what we did not write.
+      // A stale foreign file at this name is replaced in one step. Nothing else ends a lock that
+      // Holdfast did not write.
       await this.#publish(bytes, "rename");
       return undefined;
     }
     throw diskError("EEXIST", "link", this.path);
   }
 
-  /** Takes it away if it still is ours. Somebody may replace it between the look and the removal; he puts his own back when he refreshes it. */
+  /**
+   * Removes the file if it is still ours. Another process may replace it between the look and the
+   * removal; its next refresh puts it back.
+   */
   async remove(): Promise<void> {
     try {
-      await removeOwn(this.#place, this.path);
+      await removeOwn(this.#context, this.path);
     } finally {
       await this.leave();
     }
   }
 
-  /** Leaves it to become stale, or to be replaced. */
+  /** Leaves the file to become stale or to be replaced. */
   async leave(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;
   }
 
-  /** False when the name was taken meanwhile. It appears complete: readers of a file that is written in place see it empty. */
+  /**
+   * False when the name was taken meanwhile. The file appears complete: one that is written in
+   * place would be seen empty.
+   */
   async #publish(bytes: Uint8Array, how: "link" | "rename"): Promise<boolean> {
-    const { disk, random } = this.#place.ground.ports;
-    const { staging } = this.#place.ground;
+    const { disk, random } = this.#context.ground.ports;
+    const { staging } = this.#context.ground;
     const temp = `${await staging.directory()}/${randomName(random.bytes(16))}`;
     const file = await disk.open(temp, "create");
     try {
@@ -101,7 +115,7 @@ export class InteropLockFile {
       await file.close();
       await discard(staging, temp);
       if (how === "link" && hasErrno(error, "EEXIST")) return false;
-      // Its directory is missing.
+      // The directory is missing.
       if (hasErrno(error, "ENOENT", "ENOTDIR")) return true;
       throw error;
     }
@@ -113,12 +127,13 @@ export class InteropLockFile {
 
   async #write(file: DiskFile, bytes: Uint8Array): Promise<void> {
     await file.write(0, bytes);
-    // On a share a write alone stays in this machine's cache. It need not survive a power cut, because the hold does not.
-    if (this.#place.ground.ports.disk.volume.kind !== "local") await file.sync();
+    // On a share a write alone stays in this machine's cache. A power cut may take it: the hold
+    // ends then too.
+    if (this.#context.ground.ports.disk.volume.kind !== "local") await file.sync();
   }
 }
 
 /** Removes the lock file at `path` if this process made it. */
-export async function removeOwn({ ground, foreign, handle }: InteropDirectory, path: string): Promise<void> {
+export async function removeOwn({ ground, foreign, handle }: InteropContext, path: string): Promise<void> {
   if ((await foreign.look(path))?.handle === handle) await unlinkIfThere(ground.ports.disk, path);
 }

@@ -1,32 +1,32 @@
-// The lock files that the grants of this process have: several grants may share one, and one grant may have several.
+// The lock files of all grants of this process: grants may share one, and a grant may have several.
 import type { LockMode } from "../../common.ts";
 import type { Claim } from "../table/claim.ts";
 import type { FoundLock } from "./foreign-locks.ts";
 import type { Grant } from "../path/grant.ts";
-import { InteropLockFile, removeOwn, type InteropDirectory } from "./lock-file.ts";
+import { InteropLockFile, removeOwn, type InteropContext } from "./lock-file.ts";
 import { directoryLockOf, lockFilesOf, sidecarOf } from "./names.ts";
 import type { InteropTree } from "./tree.ts";
 
 export class InteropLockFiles {
   readonly #tree: InteropTree;
-  readonly #place: InteropDirectory;
+  readonly #context: InteropContext;
   readonly #files = new Map<string, InteropLockFile>();
-  /** What of each grant is shown now, in the caller's spelling. */
+  /** What is shown of each grant, in the caller's spelling. */
   readonly #shown = new Map<Grant, readonly Claim[]>();
-  /** Files are changed one at a time: a grant that ends and one that begins may share one. */
+  /** Files change one at a time: a grant that ends and one that begins may share one. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(tree: InteropTree, place: InteropDirectory) {
+  constructor(tree: InteropTree, context: InteropContext) {
     this.#tree = tree;
-    this.#place = place;
+    this.#context = context;
   }
 
-  /** Those that are shown, or about to be. */
+  /** The grants that are shown, or about to be. */
   get grants(): readonly Grant[] {
     return [...this.#shown.keys()];
   }
 
-  /** From now on until it is ended. Returns what is shown of it. */
+  /** Shows the grant from now on until it ends. Returns what is shown of it so far. */
   begin(grant: Grant): readonly Claim[] {
     const shown = this.#shown.get(grant) ?? [];
     this.#shown.set(grant, shown);
@@ -34,8 +34,8 @@ export class InteropLockFiles {
   }
 
   /**
-   * Makes the lock files of a grant those of `claims` (default: those that it has), and fresh. Nothing once it is ended. Returns the live foreign one that is in the
-   * place of one of them.
+   * Makes the grant's lock files those of `claims` (default: the ones shown), and refreshes them.
+   * Does nothing once the grant has ended. Returns a live foreign lock that is in the place of one.
    */
   async set(grant: Grant, claims?: readonly Claim[]): Promise<FoundLock | undefined> {
     return await this.#inTurn(async () => {
@@ -47,7 +47,8 @@ export class InteropLockFiles {
         const file = (await this.#tree.isDirectory(path)) ? directoryLockOf(path) : sidecarOf(path);
         if (wanted.get(file) !== "tree") wanted.set(file, mode);
       }
-      // The new ones first: when a missing path has become a directory, its lock file moves into it, and there must be one all the time.
+      // New files first: when a missing path has become a directory, its lock file moves into it,
+      // and one must exist at all times.
       for (const [path, mode] of wanted) {
         const taken = await this.#fileAt(path).putFor(grant, mode);
         if (taken !== undefined) return taken;
@@ -58,17 +59,23 @@ export class InteropLockFiles {
     });
   }
 
-  /** They go, as far as they are still ours. A release must not fail for one that cannot be removed: it is stale after a lease. */
+  /**
+   * Removes the files that are still ours. A release must not fail for one that cannot be removed:
+   * it is stale after a lease.
+   */
   async remove(grant: Grant): Promise<void> {
-    await this.#end(grant, async (path) => await (this.#files.get(path)?.remove() ?? removeOwn(this.#place, path)));
+    await this.#end(grant, async (path) => await (this.#files.get(path)?.remove() ?? removeOwn(this.#context, path)));
   }
 
-  /** They stay, for whoever receives the grant to replace them, and are refreshed no more. */
+  /**
+   * Leaves the files to the process that receives the grant, which replaces them. They are no
+   * longer refreshed.
+   */
   async leave(grant: Grant): Promise<void> {
     await this.#end(grant, async (path) => await this.#files.get(path)?.leave());
   }
 
-  /** Resolves when what was begun is done. */
+  /** Resolves when pending changes are done. */
   async settle(): Promise<void> {
     await this.#turn;
   }
@@ -79,7 +86,8 @@ export class InteropLockFiles {
       if (claims === undefined) return;
       this.#shown.delete(grant);
       const paths = new Set(this.#filesOf(grant).map(({ path }) => path));
-      // Also where one may have got by a move of the directory that it was in. If that cannot be found out, it is stale after a lease.
+      // Also where a file may be after its directory was moved. If that cannot be found out, it is
+      // stale after a lease.
       const targets = await this.#tree.targetsOf(claims).catch(() => []);
       for (const path of targets.flatMap((target) => lockFilesOf(target.path))) paths.add(path);
       for (const path of paths) {
@@ -89,7 +97,7 @@ export class InteropLockFiles {
     });
   }
 
-  /** The last one to leave a file ends it; for the others it says what is left. */
+  /** The last grant of a file ends it. For the others the file is rewritten. */
   async #drop(grant: Grant, file: InteropLockFile, end: () => Promise<void>): Promise<void> {
     file.users.delete(grant);
     if (file.users.size > 0) await file.put();
@@ -97,7 +105,7 @@ export class InteropLockFiles {
   }
 
   #fileAt(path: string): InteropLockFile {
-    const file = this.#files.get(path) ?? new InteropLockFile(this.#place, path);
+    const file = this.#files.get(path) ?? new InteropLockFile(this.#context, path);
     this.#files.set(path, file);
     return file;
   }
@@ -108,7 +116,7 @@ export class InteropLockFiles {
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work);
-    // Whoever asked for it hears of its failure; the next one has nothing to do with it.
+    // The caller gets the error; the next change does not depend on it.
     this.#turn = done.catch(() => undefined);
     return await done;
   }

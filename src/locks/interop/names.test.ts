@@ -1,4 +1,5 @@
-// Names and tokens of foreign lock files: the vector of the program that they come from, and what else it would read and write.
+// Names and tokens of foreign lock files: the vector of the program that they come from, and what
+// else it would read and write.
 import { describe, expect, it } from "vitest";
 import {
   ancestorsOf,
@@ -10,7 +11,7 @@ import {
   sidecarOf,
 } from "./names.ts";
 
-describe("the name of a mirror", () => {
+describe("the name of a lock file", () => {
   it("is the one that the other program pins in its own tests", () => {
     expect(sidecarOf("/data/中文 name..txt")).toBe("/data/.exact.ovlock.name..txt.591847f8876e86f7");
   });
@@ -57,7 +58,7 @@ describe("the name of a mirror", () => {
   });
 });
 
-describe("the token of a mirror", () => {
+describe("the token of a lock file", () => {
   it("has nineteen digits of nanoseconds whatever the time, so that it can be written over itself", () => {
     const early = encodeToken({ handle: "h", timeMs: 0, mode: "exact" });
     const late = encodeToken({ handle: "h", timeMs: 1_794_776_541_784.9, mode: "tree" });

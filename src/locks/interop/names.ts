@@ -1,4 +1,4 @@
-// The names and the text of lock files of the `.ovlock` kind, as the foreign programs that know them make and read them.
+// Names and text of lock files of the `.ovlock` kind, as foreign programs write and read them.
 import { createHash } from "node:crypto";
 import type { LockMode } from "../../common.ts";
 
@@ -6,24 +6,30 @@ const directoryLock = ".path.ovlock";
 const sidecarPrefix = ".exact.ovlock.";
 const safeLengthMax = 80;
 const hashLength = 16;
-/** Of nanoseconds since 1970, until the year 2286: a token never changes its length, so it can be written over itself. */
+/**
+ * Nanoseconds since 1970, until the year 2286. The length of a token never changes, so it can be
+ * overwritten in place.
+ */
 const timeDigits = 19;
 const nsPerMs = 1_000_000n;
 
 export interface LockFileToken {
-  /** Whose it is: opaque text. */
+  /** Names the holder: opaque text. */
   readonly handle: string;
-  /** When it was written or refreshed last, by the clock of whoever wrote it. */
+  /** When it was written or refreshed last, by its writer's clock. */
   readonly timeMs: number;
   readonly mode: LockMode;
 }
 
-/** In the path itself: every lock on an existing directory. */
+/** Inside the path: for every lock on an existing directory. */
 export function directoryLockOf(path: string): string {
   return inside(path, directoryLock);
 }
 
-/** Beside the path: a lock on a file, or on what does not exist. A root has nothing beside it. */
+/**
+ * Beside the path: for a lock on a file, or on a path where nothing exists. A root has nothing
+ * beside it.
+ */
 export function sidecarOf(path: string): string {
   const parent = findParent(path);
   if (parent === undefined) return directoryLockOf(path);
@@ -33,7 +39,9 @@ export function sidecarOf(path: string): string {
   return inside(parent, `${sidecarPrefix}${safe.slice(0, safeLengthMax)}.${hash}`);
 }
 
-/** Wherever a lock on `path` may be: what was there when it was made may be there no more. */
+/**
+ * Both names that a lock on `path` may have: what exists there may have changed since it was made.
+ */
 export function lockFilesOf(path: string): string[] {
   return [...new Set([directoryLockOf(path), sidecarOf(path)])];
 }
@@ -54,7 +62,10 @@ export function encodeToken({ handle, timeMs, mode }: LockFileToken): string {
   return `${handle}:${String(timeNs).padStart(timeDigits, "0")}:${mode === "tree" ? "T" : "E"}`;
 }
 
-/** Undefined for what is none. A time without a type is of a program so old that what it left is stale: its time is 0. */
+/**
+ * Undefined for a text that is not a token. A token without a type is from an old version, whose
+ * locks are stale: its time is 0.
+ */
 export function parseToken(text: string): LockFileToken | undefined {
   const typed = /^(.+):(\d{1,39}):([ETPS])$/.exec(text.trim());
   if (typed !== null) {
@@ -65,7 +76,7 @@ export function parseToken(text: string): LockFileToken | undefined {
   return untyped === null ? undefined : { handle: untyped[1] ?? "", timeMs: 0, mode: "exact" };
 }
 
-/** Undefined for the root of a file system, or of a drive. */
+/** Undefined for the root of a file system or drive. */
 function findParent(path: string): string | undefined {
   const slash = path.lastIndexOf("/");
   if (slash < 0 || path === "/") return undefined;

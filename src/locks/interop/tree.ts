@@ -1,15 +1,16 @@
-// The tree as foreign programs see it: real paths, what is a directory, and the lock files that lie below one.
+// The tree as foreign programs see it: real paths, directories, and the lock files below one.
 import type { LockMode } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { FileStat } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Claim } from "../table/claim.ts";
+import { followLinks } from "../naming/follow-path.ts";
 import { isLockFileName } from "./names.ts";
 
-/** What one look below a tree may cost. Beyond it nobody can say that nothing is locked there. */
+/** Limit of one search below a tree. Beyond it the search cannot prove that nothing is locked. */
 const entriesMax = 200_000;
-/** Other work of this process gets its turn meanwhile. */
+/** After so many entries other work of this process gets its turn. */
 const entriesPerTurn = 500;
 
 /** A path on the disk, absolute and without symbolic links, and how far the lock on it reaches. */
@@ -22,7 +23,7 @@ export class InteropTree {
   /** Without symbolic links. */
   readonly root: string;
   readonly #ports: Pick<Ports, "clock" | "disk">;
-  /** Holdfast's own directory: nobody else has locks in it. */
+  /** Holdfast's own directory: foreign programs have no locks in it. */
   readonly #skipped: string;
 
   private constructor(ports: Pick<Ports, "clock" | "disk">, root: string, skipped: string) {
@@ -41,11 +42,18 @@ export class InteropTree {
 
   async targetsOf(claims: readonly Claim[]): Promise<Target[]> {
     const targets: Target[] = [];
-    for (const { path, mode } of claims) targets.push({ mode, path: await this.#resolve(path) });
+    for (const claim of claims) {
+      // A missing rest keeps the caller's spelling, as a foreign program would write it.
+      const { path } = await followLinks(
+        this.#ports.disk,
+        claim.path === "" ? this.root : inside(this.root, claim.path),
+      );
+      targets.push({ path, mode: claim.mode });
+    }
     return targets;
   }
 
-  /** Not through a symbolic link: what it leads to is below another path, or is this very tree again. */
+  /** False for a symbolic link: it leads to another path, or into this tree again. */
   async isDirectory(path: string): Promise<boolean> {
     if ((await this.findStat(path))?.kind !== "directory") return false;
     try {
@@ -60,13 +68,16 @@ export class InteropTree {
     try {
       return await this.#ports.disk.stat(path);
     } catch (error) {
-      // A link that leads nowhere or in a circle is neither a directory nor a lock; a name that is too long is nobody's.
+      // A link that leads nowhere or in a circle is neither a directory nor a lock; nor is a name
+      // that is too long.
       if (hasErrno(error, "ENOENT", "ENOTDIR", "ELOOP", "ESTALE", "ENAMETOOLONG")) return undefined;
       throw error;
     }
   }
 
-  /** Every lock file in `path` and in the directories below it. One listing for each directory, one stat for each entry. TOO_LARGE. */
+  /**
+   * Every lock file in `path` and below. One listing per directory, one stat per entry. TOO_LARGE.
+   */
   async *lockFilesBelow(path: string): AsyncGenerator<string> {
     const directories = [path];
     let count = 0;
@@ -84,26 +95,10 @@ export class InteropTree {
     try {
       return await this.#ports.disk.list(directory);
     } catch (error) {
-      // Missing, a file, or gone since. Anything else is thrown: what could not be looked at may be locked.
+      // Missing, a file, or gone since. Any other error is thrown: what cannot be listed may be
+      // locked.
       if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) return [];
       throw error;
-    }
-  }
-
-  /** What exists of a path is resolved; the rest is taken in the caller's spelling, as a foreign program would write it. */
-  async #resolve(path: string): Promise<string> {
-    let rest = "";
-    for (let existing = path; ;) {
-      try {
-        const real = await this.#ports.disk.realPath(existing === "" ? this.root : inside(this.root, existing));
-        return rest === "" ? real : inside(real, rest);
-      } catch (error) {
-        if (existing === "" || !hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) throw error;
-      }
-      const slash = existing.lastIndexOf("/");
-      const name = existing.slice(slash + 1);
-      rest = rest === "" ? name : `${name}/${rest}`;
-      existing = existing.slice(0, Math.max(slash, 0));
     }
   }
 }

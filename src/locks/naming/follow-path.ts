@@ -1,13 +1,13 @@
-// What a path means that need not exist: its symbolic links followed as the system does, as far as anything is there.
+// The one way to follow symbolic links: what a path leads to, whether or not anything exists there.
 import { posix } from "node:path";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 
 export interface FollowedPath {
-  /** Absolute, and without symbolic links as far as anything is there. */
+  /** Absolute, without symbolic links in the part that exists. */
   readonly path: string;
-  /** As much of it as is there. */
+  /** The part of `path` that exists. */
   readonly existing: string;
 }
 
@@ -15,8 +15,8 @@ export interface FollowedPath {
 const linksMax = 40;
 
 /**
- * What exists of the path is resolved; the rest is taken as it is. A link that leads to nothing is followed all the same: whoever writes to it makes what it leads
- * to.
+ * Resolves the part of the path that exists and appends the rest as it is. A link that leads to
+ * nothing is followed too: writing to it creates its target.
  */
 export async function followLinks(disk: Disk, path: string): Promise<FollowedPath> {
   const missing: string[] = [];
@@ -27,7 +27,8 @@ export async function followLinks(disk: Disk, path: string): Promise<FollowedPat
       const base = existing === "/" ? "" : existing;
       return { path: missing.length === 0 ? existing : `${base}/${missing.join("/")}`, existing };
     } catch (error) {
-      // What stands in the way may be replaced by a directory later; and nothing is there under a name that the system refuses.
+      // A file in the way may be replaced by a directory later, and nothing exists under a name
+      // that the system refuses.
       if (!hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL") || parentOf(at) === at) throw error;
     }
     const target = await findTarget(disk, at);
@@ -39,13 +40,13 @@ export async function followLinks(disk: Disk, path: string): Promise<FollowedPat
   }
 }
 
-/** Where a link says that it leads; undefined when there is no link. */
+/** Where a link leads; undefined when there is no link. */
 async function findTarget(disk: Disk, path: string): Promise<string | undefined> {
   try {
     const target = await disk.readLink(path);
     return posix.resolve(await disk.realPath(parentOf(path)), target);
   } catch (error) {
-    // By now there is nothing, or something else.
+    // By now there is nothing, or not a link.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) return undefined;
     throw error;
   }

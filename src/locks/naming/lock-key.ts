@@ -1,15 +1,16 @@
-// The key of a path below the root of the locks: normalised, symbolic links resolved, folded where the disk is. One key per file, whatever exists there.
+// The key of a path below the root of the locks: normalised, symbolic links resolved, case folded
+// where the disk folds it. One key per file, whether or not it exists.
 import { holdfastError } from "../../errors.ts";
 import { cleanPath, pathKey, type PathKeyOptions } from "../../format/path-key.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { followLinks } from "./follow-path.ts";
 
-/** What the rest of the locks needs of keys. */
+/** What the other rooms of the locks use. */
 export type Keys = Pick<LockKeys, "clean" | "locate" | "keyOf">;
 
 export interface Located {
-  /** Below the root and without symbolic links, as it is spelled on the disk. */
+  /** Below the root, without symbolic links, spelled as on the disk. */
   readonly path: string;
   readonly key: string;
 }
@@ -27,23 +28,25 @@ export class LockKeys {
     this.#options = options;
   }
 
-  /** Compared as was decided for all processes. */
+  /** `names`: how all processes compare names, as decided once. */
   static async open(disk: Disk, root: string, names: PathKeyOptions): Promise<LockKeys> {
     return new LockKeys(disk, root, await disk.realPath(root), names);
   }
 
-  /** `path` as the caller meant it, below the root: relative, or absolute and inside. INVALID_PATH. */
+  /**
+   * `path` relative to the root. It may be given relative, or absolute and inside. INVALID_PATH.
+   */
   clean(path: string): string {
     const outer = `${this.root === "/" ? "" : this.root}/`;
     return cleanPath(path === this.root ? "" : path.startsWith(outer) ? path.slice(outer.length) : path);
   }
 
-  /** INVALID_PATH, also for a path that leads out of the root through a symbolic link. */
+  /** INVALID_PATH, also for a path that a symbolic link leads out of the root. */
   async keyOf(clean: string): Promise<string> {
     return (await this.locate(clean)).key;
   }
 
-  /** Where `clean` leads. INVALID_PATH as above. */
+  /** Where `clean` leads. INVALID_PATH as `keyOf`. */
   async locate(clean: string): Promise<Located> {
     const isPlain = clean === "" || !(await this.#disk.hasLink(this.#realRoot, clean));
     const path = isPlain ? clean : await this.#follow(clean);

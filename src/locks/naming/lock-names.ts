@@ -1,4 +1,5 @@
-// What is decided once for the path locks of a ground: which tree they are of, and how names are compared in it.
+// What is decided once for the path locks of a ground: the tree that they lock, and how names are
+// compared in it.
 import { posix } from "node:path";
 import { decideRecord, findDecision } from "../../durable/publish/record-file.ts";
 import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
@@ -11,14 +12,17 @@ import type { Disk } from "../../ports/disk.ts";
 export interface LockNames {
   readonly id: string;
   readonly caseSensitive: boolean;
-  /** Of the tree, relative to the directory of the ground: a share has another path on each machine. */
+  /**
+   * The root of the tree, relative to the directory of the ground: a share has another path on each
+   * machine.
+   */
   readonly root: string;
 }
 
 /**
- * The names of the ground in `directory`, for the tree at `root`. Two processes with two answers
- * would have two keys for one file, or complete each other's redos in two trees: WRONG_STORE when the
- * ground is of another tree.
+ * The names of the ground in `directory`, for the tree at `root`. With two answers, two processes
+ * would have two keys for one file, or complete each other's redos in two trees: WRONG_STORE when
+ * the ground belongs to another tree.
  */
 export async function decideNames(staging: Staging, directory: string, root: string): Promise<LockNames> {
   const { disk } = staging;
@@ -39,7 +43,7 @@ export async function decideNames(staging: Staging, directory: string, root: str
   throw holdfastError("WRONG_STORE", message, { path: directory, expected: root, found });
 }
 
-/** The tree that the ground in `directory` is of; undefined as long as nothing was locked in one. */
+/** The tree of the ground in `directory`; undefined until something was locked. */
 export async function findTree(disk: Disk, directory: string): Promise<string | undefined> {
   const decided = await findDecision(disk, namesKind, namesPath(directory));
   return decided && (await resolveRoot(disk, directory, decided));
@@ -56,7 +60,7 @@ function namesPath(directory: string): string {
 const namesKind: RecordKind<LockNames> = {
   kind: "names",
   decode: (value) => {
-    // Before it was recorded, every ground lay in the tree that it was of.
+    // Grounds without this field lie in the tree that they lock.
     const { id, caseSensitive, root = ".." } = objectOf(value);
     return { id: textOf(id), caseSensitive: flagOf(caseSensitive), root: textOf(root) };
   },

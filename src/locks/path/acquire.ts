@@ -1,267 +1,271 @@
-// The way in: how a caller of this process comes to a grant, first through the line of the process and then through the lock table.
-import type { Waiting } from "../../common.ts";
-import { Deadline } from "../../durable/wait/deadline.ts";
+// Acquiring: how a caller of this process comes to a hold. In this order:
+//   1. The paths become keys: symbolic links are followed, and names folded where the disk folds
+//      them.
+//   2. The caller waits in a queue of this process, so that of callers that conflict only one goes
+//      on at a time. Within another hold that is the queue of the family, else the one of all
+//      callers.
+//   3. It gets a request that holds, by the first of these ways that is open:
+//      a. the hold that it is within covers its claims: it shares the request of that hold;
+//      b. the caller before it in the queue wanted the same: that one has passed its request on;
+//      c. it appends a request to the lock table, and waits until every earlier one that conflicts
+//         is over. Then it completes what dropped holders committed on these paths.
+//   4. The paths become keys again, now that no other process may change what is there. If a key
+//      has changed, because a symbolic link was swapped meanwhile, the caller gives the request
+//      back and begins again: else two callers could hold one file by two keys.
+//   5. With `interop` it writes lock files for foreign programs, and checks against the table that
+//      it still holds.
+//   6. The monitor begins to watch the hold, and the caller gets it.
+// A failure at any step gives back what the caller has by then. The deadline counts over all of the
+// waits.
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
+import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";
-import { describeBlockers, lockTimeout } from "./describe.ts";
-import type { Claim } from "../table/claim.ts";
+import { pathsOf, type Claim } from "../table/claim.ts";
 import { conflictingOf, conflictsWith } from "../table/conflict.ts";
-import { Grant, type PassedRequest } from "./grant.ts";
-import { LocalQueue, type LocalTurn } from "./local-queue.ts";
-import type { Keys } from "../naming/lock-key.ts";
-import type { LockTable } from "../table/lock-table.ts";
-import { enqueue, waitFor, type QueuedRequest } from "../table/enqueue.ts";
-import { fenceOf, type LockRequestRecord } from "../table/request.ts";
+import { lockTimeout } from "../table/describe.ts";
+import { enqueue, waitForBlockers } from "../table/enqueue.ts";
+import { fenceOf, type TableRequest } from "../table/request.ts";
+import { claimsOf } from "./arguments.ts";
+import { Grant } from "./grant.ts";
+import type { LocalQueue, LocalTurn } from "./local-queue.ts";
+import { PathHoldHandle, type LocksContext } from "./hold-verbs.ts";
+import type { PathHold } from "./path-hold.ts";
+import type { AcquireManyOptions, AcquireWait, LockRequest } from "./path-locks.ts";
 
-/** A path that leads elsewhere each time it is looked at is no path. */
-const resolvingsMax = 10;
+/** A path that leads elsewhere each time its links are followed is no path. */
+const attemptsMax = 10;
 
-/** So often, and for so long, a request is passed on within its process while others of this process wait for the same; then other processes have their turn. */
-const passesMax = 64;
-const passingMsMax = 20;
-
-/** What a wait rejects with when the time is up; then the answer says who was in the way. */
+/**
+ * What a wait rejects with when the time is up. The caller is told instead which requests were in
+ * the way.
+ */
 const expired: unique symbol = Symbol("expired");
 
-/** How long a caller waits, over all the places where it has to. */
-export interface AcquireWait extends Waiting {
-  /** By the monotonic clock. */
-  readonly startMs: number;
+/** LOCK_TIMEOUT, DEADLOCK. */
+export async function acquire(
+  locks: LocksContext,
+  requests: readonly LockRequest[],
+  { timeoutMs = locks.timeoutMs ?? 0, signal, tag, within, idleMs }: AcquireManyOptions,
+): Promise<PathHold> {
+  checkTimeout(timeoutMs);
+  signal?.throwIfAborted();
+  const wait = { timeoutMs, signal, startMs: locks.table.ground.ports.clock.monotonicMs() };
+  const parent = within === undefined ? undefined : PathHoldHandle.grantOf(within, locks);
+  const asked = claimsOf(requests, locks.keys);
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    locks.closed.throwIfAborted();
+    const session = await locks.table.ground.session();
+    parent?.mustHold();
+    const claims = await keysOf(locks, asked);
+    const grant = await new Acquisition(locks, { asked, claims, session, wait, tag, parent }).run();
+    const again = await keysOf(locks, asked).catch(async (error: unknown) => {
+      await locks.verbs.release(locks, grant);
+      throw error;
+    });
+    if (again.every(({ path }, index) => path === claims[index]?.path))
+      return await giveOut(locks, grant, { ...wait, idleMs });
+    await locks.verbs.release(locks, grant);
+  }
+  const path = pathsOf(asked);
+  const message = `${path} leads somewhere else each time its symbolic links are followed.`;
+  throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
 }
 
-export interface Acquisition {
+async function keysOf({ keys }: LocksContext, asked: readonly Claim[]): Promise<Claim[]> {
+  const claims: Claim[] = [];
+  for (const claim of asked) claims.push({ ...claim, path: await keys.keyOf(claim.path) });
+  return claims;
+}
+
+/** What one caller wants, and how it gets it. */
+interface Wanted {
   /** In the caller's spelling. */
   readonly asked: readonly Claim[];
-  readonly patience: AcquireWait;
-  readonly tag?: string | undefined;
-  readonly parent?: Grant | undefined;
-}
-
-/** A wish whose paths have become keys. */
-interface Ask extends Acquisition {
+  /** The same as keys. */
   readonly claims: readonly Claim[];
-  readonly life: HolderSession;
+  readonly session: HolderSession;
+  readonly wait: AcquireWait;
+  readonly tag: string | undefined;
+  readonly parent: Grant | undefined;
 }
 
-export class Acquirer {
-  readonly #table: LockTable;
-  readonly #keys: Keys;
-  readonly #closed: AbortSignal;
-  readonly #line = new LocalQueue<PassedRequest>();
+/** One attempt of one caller: from its queue to a grant. */
+class Acquisition {
+  readonly #locks: LocksContext;
+  readonly #wanted: Wanted;
 
-  constructor(table: LockTable, keys: Keys, closed: AbortSignal) {
-    this.#table = table;
-    this.#keys = keys;
-    this.#closed = closed;
+  constructor(locks: LocksContext, wanted: Wanted) {
+    this.#locks = locks;
+    this.#wanted = wanted;
   }
 
-  /** LOCK_TIMEOUT, DEADLOCK. */
-  async enter(wish: Acquisition): Promise<Grant> {
-    const { asked, parent } = wish;
-    for (let attempt = 0; attempt < resolvingsMax; attempt++) {
-      this.#closed.throwIfAborted();
-      const life = await this.#table.ground.life();
-      parent?.mustHold();
-      const claims = await this.#claims(asked);
-      const ask: Ask = { ...wish, claims, life };
-      const grant = await (parent === undefined ? this.#enterAlone(ask) : this.#enterFamily(parent, ask));
-      try {
-        // Resolved again now that nobody else may change what is there: a symbolic link that was swapped meanwhile would give two keys to one file.
-        const again = await this.#claims(asked);
-        if (again.every(({ path }, index) => path === claims[index]?.path)) return grant;
-      } catch (error) {
-        await this.#leave(grant);
-        throw error;
-      }
-      await this.#leave(grant);
+  async run(): Promise<Grant> {
+    const { parent } = this.#wanted;
+    if (parent === undefined) {
+      const turn = await this.#enter(this.#locks.queue);
+      return await this.#orLeave(turn, () => (turn.passed === undefined ? this.#request(turn) : this.#takeOn(turn)));
     }
-    const { path = "" } = asked[0] ?? {};
-    const message = `${path} leads somewhere else each time it is looked at.`;
-    throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
+    // Other processes that conflict with a covered claim conflict with the parent. Only the other
+    // holds of its family do not: so all of them exclude each other in a queue of their own, those
+    // with a request of their own too.
+    const turn = await this.#enter(parent.familyQueue, parent.familyTurn);
+    return await this.#orLeave(turn, () => this.#requestWithin(parent, turn));
   }
 
-  async #leave(grant: Grant): Promise<void> {
-    grant.release();
+  async #enter<T>(queue: LocalQueue<T>, within?: string): Promise<LocalTurn<T>> {
+    const { claims } = this.#wanted;
+    const turn = queue.tryEnter(claims, within);
+    if (turn !== undefined) return turn;
+    if (this.#leftMs <= 0) throw await this.#timedOut(await this.#findConflicting());
+    return await this.#waiting(
+      (deadline) => queue.enter(claims, deadline, within),
+      () => this.#findConflicting(),
+    );
+  }
+
+  async #orLeave(turn: LocalTurn<Grant>, work: () => Promise<Grant>): Promise<Grant> {
     try {
-      if (!grant.isCovered) await this.#table.release(grant.id);
-    } finally {
-      grant.place?.leave();
-    }
-  }
-
-  async #claims(asked: readonly Claim[]): Promise<Claim[]> {
-    const claims: Claim[] = [];
-    for (const { path, mode, shared } of asked) claims.push({ path: await this.#keys.keyOf(path), mode, shared });
-    return claims;
-  }
-
-  async #enterAlone(ask: Ask): Promise<Grant> {
-    const place = await this.#enterLine(this.#line, ask);
-    try {
-      const grant = place.passed === undefined ? await this.#enterTable(ask) : await this.#takeOn(ask, place.passed);
-      grant.place = place;
-      return grant;
+      return await work();
     } catch (error) {
-      place.leave();
+      turn.leave();
       throw error;
     }
   }
 
-  /**
-   * What a hold covers needs no request: all others that conflict with it conflict with that hold. Only the other holds of its
-   * family do not, so they exclude each other in their own line, those with a request of their own too.
-   */
-  async #enterFamily(parent: Grant, ask: Ask): Promise<Grant> {
-    const place = await this.#enterLine(this.familyLineOf(parent, ask.claims), ask, parent.familyPlace?.id);
+  /** The request that the caller before it in the queue has passed on. */
+  async #takeOn(turn: LocalTurn<Grant>): Promise<Grant> {
+    const { asked, claims } = this.#wanted;
+    const { id, session, fence, passes, requestedMs } = turn.passed as Grant;
     try {
-      parent.mustHold();
-      const grant = parent.covers(ask.claims) ? this.#partOf(parent, ask) : await this.#enterTable(ask);
-      grant.place = place;
-      return grant;
+      this.#locks.closed.throwIfAborted();
+      session.throwIfOver();
     } catch (error) {
-      place.leave();
+      await this.#locks.table.release(id).catch(() => undefined);
       throw error;
     }
+    const sinceMs = this.#clock.wallMs();
+    const next = { fence: fence + 1, passes: passes + 1, sinceMs };
+    return new Grant({ id, session, asked, claims, turn, requestedMs, ...next });
   }
 
-  protected familyLineOf(parent: Grant, _claims: readonly Claim[]): LocalQueue {
-    return parent.familyLine;
-  }
-
-  #partOf(parent: Grant, { asked, claims, life, tag }: Ask): Grant {
+  async #requestWithin(parent: Grant, turn: LocalTurn<never>): Promise<Grant> {
+    parent.mustHold();
+    const { asked, claims, session } = this.#wanted;
+    if (!parent.covers(claims)) return await this.#request(turn);
     const { id, fence } = parent;
     const sinceMs = this.#clock.wallMs();
-    return new Grant({ id, life, asked, claims, fence, sinceMs, tag, parent, isCovered: true });
+    return new Grant({ id, session, asked, claims, turn, fence, sinceMs, parent, isCovered: true });
+  }
+
+  async #request(turn: LocalTurn<Grant>): Promise<Grant> {
+    const { table, closed } = this.#locks;
+    const { asked, claims, session, tag, parent } = this.#wanted;
+    const wanted = {
+      holder: session.holder.id,
+      claims,
+      sinceMs: Math.floor(this.#clock.wallMs()),
+      ...(tag === undefined ? {} : { tag }),
+      ...(parent === undefined ? {} : { within: parent.id }),
+    };
+    const mustGoOn = (): void => session.throwIfOver();
+    const queued = await enqueue(table, wanted, { wait: this.#leftMs > 0, mustGoOn });
+    if (!("request" in queued)) throw await this.#timedOut(queued.blockers);
+    const { request, state, blockers } = queued;
+    try {
+      if (blockers.length > 0) await this.#waitInTable(request, blockers);
+      await table.completeOrphans(state, (redo) => conflictsWith(claims, redo.claims));
+      parent?.mustHold();
+      closed.throwIfAborted();
+      session.throwIfOver();
+    } catch (error) {
+      await table.release(request.id).catch(() => undefined);
+      throw error;
+    }
+    const times = { sinceMs: this.#clock.wallMs(), requestedMs: this.#clock.monotonicMs() };
+    return new Grant({ id: request.id, session, asked, claims, turn, fence: fenceOf(request), parent, ...times });
+  }
+
+  async #waitInTable(request: TableRequest, blockers: readonly TableRequest[]): Promise<void> {
+    const { table } = this.#locks;
+    const { session, parent } = this.#wanted;
+    const mustGoOn = (): void => {
+      session.throwIfOver();
+      parent?.mustHold();
+    };
+    const { leaseMs } = session.holder;
+    await this.#waiting(
+      (deadline) => waitForBlockers(table, { request, blockers }, { deadline, mustGoOn, leaseMs }),
+      () => table.standing(blockers),
+    );
   }
 
   /**
-   * Leaves the request of a grant that is over to the next caller of this process who waits for the same, without asking the table: nobody else can have come in as
-   * long as its hold file stands. True when somebody has it now.
+   * Waits for no longer than is left. LOCK_TIMEOUT names the requests that `findBlockers` finds
+   * then.
    */
-  async passOn(grant: Grant): Promise<boolean> {
-    const { id, life, parent, place, claims, wish, isWidthInDoubt, fence, turn, requestedMs } = grant;
-    // Within another hold it has the place of its family, and in the table it says what it is within.
-    if (parent !== undefined) return false;
-    if (place === undefined || !place.hasNext() || this.#closed.aborted || life.isOver) return false;
-    // What was widened or narrowed meanwhile, or waited for that, is no longer what the next one waits for.
-    if (claims !== place.claims || wish !== "none" || isWidthInDoubt || turn + 1 >= passesMax) return false;
-    if (this.#clock.monotonicMs() - requestedMs > passingMsMax) return false;
-    const passed: PassedRequest = { id, life, fence: fence + 1, turn: turn + 1, requestedMs };
-    // What cannot be seen is not passed on: then it is released.
-    if (!(await this.stands(id).catch(() => false))) return false;
-    return (place as LocalTurn<PassedRequest>).passOn(passed);
-  }
-
-  protected async stands(id: string): Promise<boolean> {
-    return !(await this.#table.isOver(id));
-  }
-
-  async #takeOn({ asked, claims, tag }: Ask, passed: PassedRequest): Promise<Grant> {
-    try {
-      this.#closed.throwIfAborted();
-      passed.life.mustGoOn();
-      return new Grant({ ...passed, asked, claims, sinceMs: this.#clock.wallMs(), tag });
-    } catch (error) {
-      await this.#table.release(passed.id).catch(() => undefined);
-      throw error;
-    }
-  }
-
-  async #enterLine<T>(line: LocalQueue<T>, ask: Ask, within?: string): Promise<LocalTurn<T>> {
-    const place = line.tryEnter(ask.claims, within);
-    if (place !== undefined) return place;
-    if (this.#leftMs(ask) <= 0) throw await this.#timedOut(ask, await this.#whoConflicts(ask));
-    return await this.#waiting(
-      ask,
-      (deadline) => line.enter(ask.claims, deadline, within),
-      () => this.#whoConflicts(ask),
-    );
-  }
-
-  async #enterTable(ask: Ask): Promise<Grant> {
-    const { asked, claims, life, tag, parent } = ask;
-    const queued = await enqueue(
-      this.#table,
-      { claims, life, tag, within: parent?.id },
-      { wait: this.#leftMs(ask) > 0 },
-    );
-    if (!("request" in queued)) throw await this.#timedOut(ask, queued.blockers);
-    const { request, table } = queued;
-    try {
-      if (queued.blockers.length > 0) await this.#waitInTable(queued, ask);
-      // What somebody committed here before he was dropped is done before anything else is.
-      await this.#table.completeOrphans(table, (redo) => conflictsWith(claims, redo.claims));
-      parent?.mustHold();
-      this.#closed.throwIfAborted();
-      life.mustGoOn();
-    } catch (error) {
-      await this.#table.release(request.id).catch(() => undefined);
-      throw error;
-    }
-    const [sinceMs, requestedMs, fence] = [this.#clock.wallMs(), this.#clock.monotonicMs(), fenceOf(request)];
-    const grant = new Grant({ id: request.id, life, asked, claims, fence, sinceMs, tag, parent, requestedMs });
-    this.raiseOuterFences(grant);
-    return grant;
-  }
-
-  protected raiseOuterFences(grant: Grant): void {
-    grant.raiseOuterFences();
-  }
-
-  async #waitInTable(queued: QueuedRequest, ask: Ask): Promise<void> {
-    const { life, parent } = ask;
-    const mustGoOn = (): void => {
-      life.mustGoOn();
-      parent?.mustHold();
-    };
-    await this.#waiting(
-      ask,
-      (deadline) => waitFor(this.#table, queued, { deadline, mustGoOn, leaseMs: life.holder.leaseMs }),
-      () => this.#table.standing(queued.blockers),
-    );
-  }
-
-  /** Waits for no longer than is left of what was asked for; says who was in the way when that was not enough. */
   async #waiting<T>(
-    ask: Ask,
     wait: (deadline: Deadline) => Promise<T>,
-    inTheWay: () => Promise<readonly LockRequestRecord[]>,
+    findBlockers: () => Promise<readonly TableRequest[]>,
   ): Promise<T> {
-    const { signal } = ask.patience;
+    const { signal } = this.#wanted.wait;
+    const { closed } = this.#locks;
     const timedOut = (): unknown => expired;
-    const deadline = new Deadline(this.#clock, {
-      timeoutMs: this.#leftMs(ask),
-      signal,
-      closed: this.#closed,
-      timedOut,
-    });
+    const deadline = new Deadline(this.#clock, { timeoutMs: this.#leftMs, signal, closed, timedOut });
     try {
       return await wait(deadline);
     } catch (error) {
       signal?.throwIfAborted();
-      throw error === expired ? await this.#timedOut(ask, await inTheWay()) : error;
+      throw error === expired ? await this.#timedOut(await findBlockers()) : error;
     } finally {
       deadline.cancel();
     }
   }
 
-  #leftMs({ patience: { timeoutMs = 0, startMs } }: Ask): number {
-    return timeoutMs <= 0 || timeoutMs === Infinity ? timeoutMs : timeoutMs - (this.#clock.monotonicMs() - startMs);
+  get #leftMs(): number {
+    return leftMsOf(this.#clock, this.#wanted.wait);
   }
 
-  async #whoConflicts({ claims }: Ask): Promise<LockRequestRecord[]> {
-    const { state } = await this.#table.read();
-    return conflictingOf(await this.#table.standing(state.requests), { id: "", claims });
+  async #findConflicting(): Promise<TableRequest[]> {
+    const { table } = this.#locks;
+    const { state } = await table.read();
+    return conflictingOf(await table.standing(state.requests), { id: "", claims: this.#wanted.claims });
   }
 
-  async #timedOut({ asked, claims, patience, parent }: Ask, blockers: readonly LockRequestRecord[]): Promise<Error> {
-    const waitedMs = Math.max(0, patience.timeoutMs ?? 0);
-    // Within another hold also those that wait for that one may stand in the way.
-    const wanted = [...claims, ...(parent?.claims ?? [])];
-    return lockTimeout(asked, waitedMs, await describeBlockers(this.#table.ground, blockers, wanted));
+  async #timedOut(blockers: readonly TableRequest[]): Promise<Error> {
+    const { asked, wait, parent } = this.#wanted;
+    // Within another hold also the requests that wait for that one may be in the way.
+    const claims = [...this.#wanted.claims, ...(parent?.claims ?? [])];
+    return await lockTimeout(this.#locks.table.ground, { asked, claims }, Math.max(0, wait.timeoutMs ?? 0), blockers);
   }
 
   get #clock() {
-    return this.#table.ground.ports.clock;
+    return this.#locks.table.ground.ports.clock;
   }
+}
+
+/** Gives a grant to its caller. Foreign programs see it first: the caller may rely on that. */
+export async function giveOut(
+  locks: LocksContext,
+  grant: Grant,
+  { idleMs, ...wait }: AcquireWait & { readonly idleMs?: number | undefined },
+): Promise<PathHold> {
+  try {
+    if (locks.interop !== undefined && !grant.isCovered) {
+      await locks.interop.show(grant, grant.asked, wait);
+      // That may have taken long, and the hold may have been broken meanwhile.
+      await locks.verbs.check(locks, grant);
+    }
+    // The hold that it is within may have ended, and the caller may have given up: then the hold
+    // would never be released.
+    grant.mustHold();
+    locks.closed.throwIfAborted();
+    wait.signal?.throwIfAborted();
+  } catch (error) {
+    // The caller is told what failed first. A release that fails is repeated until it succeeds.
+    await locks.verbs.release(locks, grant).catch(() => undefined);
+    throw error;
+  }
+  const hold = new PathHoldHandle(locks, grant);
+  locks.monitor.begin(grant, hold, idleMs);
+  return hold;
 }

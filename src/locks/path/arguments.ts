@@ -1,4 +1,5 @@
-// What a caller asks of path locks, checked before anything is done about it. TypeErrors name the call and the argument: who writes JavaScript has no compiler that would.
+// The arguments of a call of path locks, checked before anything is done. TypeErrors name the call
+// and the argument, because JavaScript has no compiler that would.
 import { inspect } from "node:util";
 import type { LockMode } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
@@ -6,7 +7,6 @@ import { checkOptions, type OptionNames } from "../../format/known-options.ts";
 import type { Claim, LockExtent } from "../table/claim.ts";
 import type { Keys } from "../naming/lock-key.ts";
 import type { AcquireManyOptions, AcquireOptions, LockRequest } from "./path-locks.ts";
-import type { LockChange } from "./upgrade.ts";
 
 const tagLengthMax = 1000;
 const modes: readonly unknown[] = ["exact", "tree"] satisfies readonly LockMode[];
@@ -21,8 +21,9 @@ const acquireOptions: OptionNames<AcquireOptions> = {
   idleMs: true,
 };
 
-/** What `call` was given, and what each argument is called there. */
-export class CheckedPathLocks {
+type Extent = Pick<AcquireOptions, "mode" | "shared">;
+
+export class CallArguments {
   readonly #call: string;
 
   constructor(call: string) {
@@ -39,25 +40,25 @@ export class CheckedPathLocks {
     return value;
   }
 
-  /** One path, whose mode and sharing stand in the options. */
-  path(argument: string, path: unknown, options: Pick<AcquireOptions, "mode" | "shared">): LockRequest {
-    return { path: this.text(argument, path), ...this.#width("options", options) };
+  /** One path, whose extent is in the options. */
+  path(argument: string, path: unknown, options: Extent): LockRequest {
+    return { path: this.text(argument, path), ...this.#extent("options", options) };
   }
 
-  list(argument: string, requests: unknown, options: Pick<AcquireOptions, "mode" | "shared"> = {}): LockRequest[] {
+  list(argument: string, requests: unknown, options: Extent = {}): LockRequest[] {
     if (!Array.isArray(requests)) throw this.#wrong(argument, "a list of paths or requests", requests);
     if (requests.length === 0) throw new TypeError(`${this.#call}: ${argument} is empty: there is nothing to lock.`);
     return requests.map((request: unknown, at) => this.one(`${argument}[${at}]`, request, options));
   }
 
-  /** A path, or a request with one. What it does not say stands in the options. */
-  one(argument: string, request: unknown, options: Pick<AcquireOptions, "mode" | "shared">): LockRequest {
+  /** A path, or a request with one. What the request leaves out is in the options. */
+  one(argument: string, request: unknown, options: Extent): LockRequest {
     if (typeof request === "string") return this.path(argument, request, options);
     if (typeof request !== "object" || request === null)
       throw this.#wrong(argument, "a path, or a request with one", request);
     const { path } = request as Partial<LockRequest>;
-    const own = this.#width(argument, request);
-    const others = this.#width("options", options);
+    const own = this.#extent(argument, request);
+    const others = this.#extent("options", options);
     return {
       path: this.text(`${argument}.path`, path),
       mode: own.mode ?? others.mode,
@@ -65,9 +66,9 @@ export class CheckedPathLocks {
     };
   }
 
-  /** What an upgrade or downgrade goes to. */
-  change(argument: string, to: unknown): LockChange {
-    return typeof to === "string" ? { mode: this.#mode(argument, to) } : this.#width(argument, to);
+  /** The extent that an upgrade or downgrade goes to. */
+  change(argument: string, to: unknown): Partial<LockExtent> {
+    return typeof to === "string" ? { mode: this.#mode(argument, to) } : this.#extent(argument, to);
   }
 
   options<O extends AcquireManyOptions>(options: O): O {
@@ -79,12 +80,12 @@ export class CheckedPathLocks {
     return options;
   }
 
-  #width(argument: string, value: unknown): Partial<LockExtent> {
+  #extent(argument: string, value: unknown): Partial<LockExtent> {
     const { mode, shared } = this.#object(argument, value) as { readonly mode?: unknown; readonly shared?: unknown };
     if (shared !== undefined && typeof shared !== "boolean")
       throw this.#wrong(`${argument}.shared`, "true or false", shared);
-    const width = mode === undefined ? {} : { mode: this.#mode(`${argument}.mode`, mode) };
-    return shared === undefined ? width : { ...width, shared };
+    const extent = mode === undefined ? {} : { mode: this.#mode(`${argument}.mode`, mode) };
+    return shared === undefined ? extent : { ...extent, shared };
   }
 
   #mode(argument: string, value: unknown): LockMode {
@@ -103,8 +104,8 @@ export class CheckedPathLocks {
   }
 }
 
-/** The claims that are asked for, with every path as the caller meant it. INVALID_PATH. */
-export function claimsAsked(requests: readonly LockRequest[], keys: Pick<Keys, "clean">): Claim[] {
+/** The claims of `requests`, with clean paths in the caller's spelling. INVALID_PATH. */
+export function claimsOf(requests: readonly LockRequest[], keys: Pick<Keys, "clean">): Claim[] {
   return requests.map(({ path, mode = "exact", shared = false }) => ({ path: keys.clean(path), mode, shared }));
 }
 

@@ -1,68 +1,73 @@
-// Narrowing a hold: tree to exact, exclusive to shared. The hold is narrower before the list says so, never after it.
+// Downgrading a hold: tree to exact, exclusive to shared. The hold is narrower before the table
+// says so, never after it.
 import { isHoldfastError } from "../../errors.ts";
-import type { Grant } from "./grant.ts";
-import type { LockTable } from "../table/lock-table.ts";
+import { settleRedos } from "../redo/draft.ts";
 import type { Redo } from "../redo/record.ts";
-import { changed, findOwn, isAsWide, loseIt, replaced, tryToSettle, type LockChange } from "./upgrade.ts";
+import { coversEach, withExtent, type LockExtent } from "../table/claim.ts";
+import type { LockTable } from "../table/lock-table.ts";
+import { replaceRequest } from "../table/request.ts";
+import { CallArguments } from "./arguments.ts";
+import { tryToCorrectTable } from "./monitor.ts";
+import type { Grant } from "./grant.ts";
+import type { LocksContext } from "./hold-verbs.ts";
+import type { LockChange } from "./path-hold.ts";
+import { mustNotBeCovered } from "./upgrade.ts";
 
 /**
- * Never waits: those that wait for what is given up find it in the list. False when something was committed under it that has
- * to be done before. OUTCOME_UNKNOWN when the list may still say what it was: the hold is narrower all the same.
+ * Waits for no other process. OUTCOME_UNKNOWN when the table may still have the wider claims: the
+ * hold is narrower all the same.
  */
-export async function downgrade(table: LockTable, grant: Grant, to: LockChange): Promise<boolean> {
-  return await grant.duringChange(() => tryToNarrow(table, grant, to));
+export async function downgrade({ table, interop }: LocksContext, grant: Grant, change: LockChange): Promise<void> {
+  mustNotBeCovered(grant);
+  const to = new CallArguments("downgrade").change("to", change);
+  // What was committed under all of it happens before others are let into a part.
+  do await settleRedos(table, grant);
+  while (!(await grant.duringChange(() => tryToDowngrade(table, grant, to))));
+  await interop?.adapt(grant);
 }
 
-async function tryToNarrow(table: LockTable, grant: Grant, to: LockChange): Promise<boolean> {
+/**
+ * False, and nothing has changed, when redos were committed under it that have to be completed
+ * before.
+ */
+async function tryToDowngrade(table: LockTable, grant: Grant, to: Partial<LockExtent>): Promise<boolean> {
   grant.mustHold();
-  const before = grant.claims;
-  const claims = changed(before, to);
-  if (!isAsWide(before, claims))
+  const { extent } = grant;
+  if (!coversEach(grant.claims, withExtent(grant.claims, to)))
     throw new RangeError(
       "A downgrade goes from tree to exact, or from exclusive to shared; use upgrade for the other way.",
     );
-  // Before the list says so, because others come in as soon as it does.
-  grant.claims = claims;
+  extent.beginDowngrade(to);
   let pending: readonly Redo[];
   try {
-    pending = await narrowRequest(table, grant);
+    pending = await appendNarrower(table, grant);
   } catch (error) {
     if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) {
-      grant.claims = before;
+      extent.cancelDowngrade();
       throw error;
     }
-    becomeNarrower(grant, to);
-    grant.isWidthInDoubt = true;
-    await tryToSettle(table, grant).catch(() => undefined);
-    if (grant.isWidthInDoubt) throw error;
+    grant.finishDowngrade(to, { isInDoubt: true });
+    await tryToCorrectTable(table, grant).catch(() => undefined);
+    if (extent.isInDoubt) throw error;
     return true;
   }
-  for (const redo of pending) grant.redos.set(redo.id, redo);
-  if (pending.length > 0) grant.claims = before;
-  else becomeNarrower(grant, to);
+  for (const redo of pending) grant.work.noteRedo(redo);
+  if (pending.length > 0) extent.cancelDowngrade();
+  else grant.finishDowngrade(to, { isInDoubt: false });
   return pending.length === 0;
 }
 
-/** What was committed under it and has to be done before; none when it is done. */
-async function narrowRequest(table: LockTable, grant: Grant): Promise<readonly Redo[]> {
+/** The redos that have to be completed before; none when it is done. */
+async function appendNarrower(table: LockTable, grant: Grant): Promise<readonly Redo[]> {
   let isListed = false;
   let pending: readonly Redo[] = [];
-  await table.append(({ requests, redos }, { change }) => {
-    const mine = findOwn(requests, grant);
+  await table.append((state, { change }) => {
+    const mine = grant.findRequest(state.requests);
     isListed = mine !== undefined;
-    pending = redos.filter(({ request }) => request === mine?.id);
+    pending = state.redos.filter(({ request }) => request === mine?.id);
     if (mine === undefined || pending.length > 0) return undefined;
-    return { requests: replaced(requests, mine, { ...mine, claims: grant.claims, change }), redos };
+    return replaceRequest(state, mine, { ...mine, claims: grant.claims, change });
   });
-  if (!isListed) throw loseIt(grant);
+  if (!isListed) throw grant.loseAsDropped();
   return pending;
-}
-
-/** Its claims are narrower: so is all that rests on them. */
-function becomeNarrower(grant: Grant, to: LockChange): void {
-  grant.isWidthInDoubt = false;
-  grant.asked = changed(grant.asked, to);
-  grant.familyPlace?.change(grant.claims);
-  for (const inner of grant.inner)
-    if (inner.isCovered && !grant.covers(inner.claims)) inner.lose(inner.lost("what it is within was downgraded"));
 }

@@ -1,125 +1,144 @@
-// One grant as this process knows it: what it covers, whether it still stands, and what ends with it.
+// A grant: the state of one hold in this process, from the moment in which its request holds until
+// it is given up. The state is private. The verbs (acquire, release, upgrade, downgrade, transfer)
+// call methods that say what happens to the hold.
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Claim } from "../table/claim.ts";
-import { covers, raisedBy } from "../table/conflict.ts";
+import { pathsOf, type Claim, type LockExtent } from "../table/claim.ts";
+import { raisedBy } from "../table/conflict.ts";
+import { fenceOf, type TableRequest } from "../table/request.ts";
+import { HoldExtent } from "./hold-extent.ts";
+import { HoldWork } from "./hold-work.ts";
 import { LocalQueue, type LocalTurn } from "./local-queue.ts";
-import type { Redo } from "../redo/record.ts";
 
-export interface GrantFacts {
-  /** Of its request in the table; that of what it is within, when it is covered by that. */
+export interface NewGrant {
+  /** Of its request in the table. A covered grant has that of its parent. */
   readonly id: string;
-  readonly life: HolderSession;
+  readonly session: HolderSession;
   /** In the caller's spelling. */
   readonly asked: readonly Claim[];
+  /** The same as keys. */
   readonly claims: readonly Claim[];
   readonly fence: number;
   readonly sinceMs: number;
-  readonly tag?: string | undefined;
+  /** In the queue of this process, or in that of its family. A received grant has none. */
+  readonly turn?: LocalTurn<Grant> | undefined;
+  /** The hold that it is within. */
   readonly parent?: Grant | undefined;
-  /** It has no request of its own. */
+  /** It is covered by its parent, and has no request of its own. */
   readonly isCovered?: boolean;
-  /** How often its request was passed on before, and since when this process has it. */
-  readonly turn?: number | undefined;
+  /** How often its request was passed on within this process. */
+  readonly passes?: number | undefined;
+  /** When this process got its request, by the monotonic clock. */
   readonly requestedMs?: number;
-}
-
-/** What is left to the next caller of this process who wants the same: a request that holds. */
-export interface PassedRequest {
-  readonly id: string;
-  readonly life: HolderSession;
-  /** For the one who gets it. */
-  readonly fence: number;
-  readonly turn: number;
-  readonly requestedMs: number;
 }
 
 export class Grant {
   readonly id: string;
-  readonly life: HolderSession;
+  readonly session: HolderSession;
+  readonly sinceMs: number;
   readonly parent: Grant | undefined;
   readonly isCovered: boolean;
-  readonly sinceMs: number;
-  readonly tag: string | undefined;
-  asked: readonly Claim[];
-  claims: readonly Claim[];
-  #fence: number;
-  lastActiveMs: number;
-  /** The same by the monotonic clock, for what is decided by it. */
-  #activeMs = 0;
-  /** Committed under its request, or perhaps committed, and not known to be done: by whoever has a part of it. */
-  readonly redos: Map<string, Redo>;
-  /** Whether the list says that it waits to become wider, or perhaps does; stale when nobody waits for that any more. */
-  wish: "none" | "said" | "stale" = "none";
-  /** The list may say that it is wider than it is, because the answer to a change of its width was lost. */
-  isWidthInDoubt = false;
-  /** What ends when this one ends, until it is given up. */
-  readonly inner: Set<Grant> = new Set();
-  /** Its place in the line of this process, or in that of its family; left by whoever releases it, and when it is lost. */
-  place: LocalTurn<PassedRequest> | LocalTurn<never> | undefined;
-  /** What is to be done once when it is over. */
-  readonly onOver: (() => void)[] = [];
-  readonly turn: number;
-  /** By the monotonic clock. */
+  readonly passes: number;
   readonly requestedMs: number;
+  readonly extent: HoldExtent;
+  readonly work: HoldWork;
+  readonly #turn: LocalTurn<Grant> | undefined;
+
+  /** "ending": its owner has let go, and its request is still its own. */
   #state: "held" | "ending" | "released" | "lost" = "held";
+  #isGivenUp = false;
   /** Why it is lost, or about to end. */
   #reason: unknown;
-  #isGivenUp = false;
-  #turn: Promise<unknown> = Promise.resolve();
-  #change: Promise<unknown> = Promise.resolve();
-  readonly #works = new Set<Promise<unknown>>();
   #signal: AbortController | undefined;
-  #familyLine: LocalQueue | undefined;
+  readonly #overActions: (() => void)[] = [];
+
+  #fence: number;
+  /** Holds within it, until they are given up. */
+  readonly #inner = new Set<Grant>();
+  #familyQueue: LocalQueue | undefined;
+  #lastEnd: Promise<unknown> = Promise.resolve();
+  #lastActiveMs: number;
+  /** The same by the monotonic clock, which decides. */
+  #activeMs = 0;
 
   constructor({
     id,
-    life,
+    session,
     asked,
     claims,
     fence,
     sinceMs,
-    tag,
+    turn,
     parent,
     isCovered = false,
-    turn = 0,
+    passes = 0,
     requestedMs = 0,
-  }: GrantFacts) {
+  }: NewGrant) {
     this.id = id;
-    this.life = life;
-    this.asked = asked;
-    this.claims = claims;
-    this.#fence = fence;
+    this.session = session;
     this.sinceMs = sinceMs;
-    this.lastActiveMs = sinceMs;
-    this.tag = tag;
     this.parent = parent;
     this.isCovered = isCovered;
-    this.redos = (isCovered ? parent?.redos : undefined) ?? new Map();
-    this.turn = turn;
+    this.passes = passes;
     this.requestedMs = requestedMs;
-    parent?.inner.add(this);
+    this.#turn = turn;
+    this.extent = new HoldExtent(asked, claims);
+    this.#fence = fence;
+    this.#lastActiveMs = sinceMs;
+    this.work = new HoldWork(isCovered ? parent?.work : undefined);
+    if (parent !== undefined) parent.#inner.add(this);
+    if (!isCovered) this.#raiseOuterFences();
   }
 
-  /** That of what it is within, when it is covered by that: they are one request. */
+  // What it is.
+
+  /** In the caller's spelling. */
+  get asked(): readonly Claim[] {
+    return this.extent.asked;
+  }
+
+  /** As keys. The list is another one after each change. */
+  get claims(): readonly Claim[] {
+    return this.extent.claims;
+  }
+
+  covers(claims: readonly Claim[]): boolean {
+    return this.extent.covers(claims);
+  }
+
+  /** A covered grant has the fence of its parent: they are one request. */
   get fence(): number {
     return this.isCovered && this.parent !== undefined ? this.parent.fence : this.#fence;
   }
 
-  set fence(fence: number) {
-    this.#fence = fence;
+  /**
+   * A hold within this one has the fence `fence` and shares a path: this one must not write there
+   * later with a lower fence.
+   */
+  raiseFence(fence: number): void {
+    this.#fence = Math.max(this.#fence, fence);
   }
 
-  /** No hold that it is within may write after it with a lower fence where they share a path. */
-  raiseOuterFences(): void {
-    const outer: Grant[] = [];
-    for (let next = this.parent; next !== undefined; next = next.parent) outer.push(next);
-    for (const grant of raisedBy(outer, this)) grant.fence = Math.max(grant.fence, this.fence);
+  get inner(): ReadonlySet<Grant> {
+    return this.#inner;
   }
+
+  /**
+   * Its request in a list. Undefined once it is given up: the next caller of this process may have
+   * the request then.
+   */
+  findRequest(requests: readonly TableRequest[]): TableRequest | undefined {
+    if (this.#isGivenUp) return undefined;
+    const isMine = ({ id, holder, transfer }: TableRequest): boolean =>
+      id === this.id && holder === this.session.holder.id && transfer === undefined;
+    return requests.find(isMine);
+  }
+
+  // Whether it stands.
 
   get isHeld(): boolean {
-    if (this.#state === "held" && this.life.isOver) this.lose(this.life.signal.reason);
+    if (this.#state === "held") this.loseWithSession();
     return this.#state === "held";
   }
 
@@ -128,83 +147,61 @@ export class Grant {
     return !this.isHeld && this.#state !== "ending";
   }
 
-  /** LOCK_LOST. To be asked before and after everything whose result is acted on. */
+  /** LOCK_LOST. To be called before and after everything whose result is acted on. */
   mustHold(): void {
-    if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.lost("it was released");
+    if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.#lockLost("it was released");
   }
 
-  /** Made when it is asked for: for most grants it never is, and it costs more than all the rest of a grant. */
+  /** Made on demand: most grants never need it, and it costs more than all the rest of a grant. */
   get signal(): AbortSignal {
     this.#signal ??= new AbortController();
-    // Asked now: after a sleep, a caller that looks comes before every timer.
-    if (this.life.isOver) this.lose(this.life.signal.reason);
+    // Looked at now: after a sleep the caller may run before every timer.
+    this.loseWithSession();
     if (this.#reason !== undefined) this.#signal.abort(this.#reason);
     return this.#signal.signal;
   }
 
-  /** Aborts its signal, and those of what is within it: it is about to end, and not by its owner's will. */
-  tell(reason: unknown): void {
-    this.#reason ??= reason;
-    this.#signal?.abort(this.#reason);
-    for (const grant of this.inner) grant.tell(reason);
+  /**
+   * Aborts its signal, and those of the holds within it: it is about to end without the will of its
+   * owner.
+   */
+  warn(why: string): void {
+    if (this.isHeld) this.#warn(this.#lockLost(why));
   }
 
-  /** Where all holds within the outermost one exclude each other: those that it covers stand in no other list. */
-  get familyLine(): LocalQueue {
-    return this.parent?.familyLine ?? (this.#familyLine ??= new LocalQueue());
+  /** It is over without the will of its owner. Returns the error for callers. */
+  lose(why: string): Error {
+    const reason = this.#lockLost(why);
+    this.#lose(reason);
+    return reason;
   }
 
-  /** Its place in that line; undefined for the outermost one, which excludes none of them. */
-  get familyPlace(): LocalTurn<unknown> | undefined {
-    return this.parent === undefined ? undefined : this.place;
+  /** Another process has dropped its request. Returns the error for callers. */
+  loseAsDropped(): Error {
+    return this.lose("it was broken, or this process was taken for dead");
   }
 
-  /** It is over, and not by its owner's will. */
-  lose(reason: unknown): void {
-    if (this.#state !== "held" && this.#state !== "ending") return;
-    this.#reason ??= reason;
-    this.#end("lost");
-    // Within another hold no request keeps the others of its family out of what is still to be done: that is done first.
-    if (this.familyPlace === undefined || this.redos.size === 0) this.place?.leave();
-    this.#signal?.abort(this.#reason);
-    for (const grant of this.inner) grant.lose(reason);
+  /** Loses it if the session of this process is over. */
+  loseWithSession(): void {
+    if (this.session.isOver) this.#lose(this.session.signal.reason);
   }
 
-  /** What is appended under it, which may count as long as it is under way: until then its request must stay its own. */
-  async during<T>(work: () => Promise<T>): Promise<T> {
-    const done = work();
-    this.#works.add(done);
-    try {
-      return await done;
-    } finally {
-      this.#works.delete(done);
-    }
+  /** `action` is called once when it is over. */
+  whenOver(action: () => void): void {
+    this.#overActions.push(action);
   }
 
-  /** A change of its width, which is appended under it: one at a time, because each rests on the one before. LOCK_LOST. */
-  async duringChange<T>(work: () => Promise<T>): Promise<T> {
-    this.mustHold();
-    return await this.during(async () => {
-      const done = this.#change.then(work);
-      this.#change = done.catch(() => undefined);
-      return await done;
-    });
-  }
+  // How it ends.
 
-  /** Resolves when nothing is under way. To be asked once nothing new is begun. */
-  async quiet(): Promise<void> {
-    while (this.#works.size > 0) await Promise.allSettled(this.#works);
-  }
-
-  /** Whoever ends it comes in turn, and finds what was made of it before. */
+  /** Ends run one after the other: the second finds what the first made of it. */
   async inTurn<T>(end: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(end);
-    // Whoever asked for it hears of its failure; the next one tries himself.
-    this.#turn = done.catch(() => undefined);
+    const done = this.#lastEnd.then(end);
+    // The caller of a failed end is told; the next end tries for itself.
+    this.#lastEnd = done.catch(() => undefined);
     return await done;
   }
 
-  /** Its owner lets go: from now on nothing is begun under it, though its request is still its own. */
+  /** Its owner lets go: nothing is begun under it from now on, and its request is still its own. */
   beginToEnd(): void {
     if (this.#state === "held") this.#state = "ending";
   }
@@ -214,42 +211,125 @@ export class Grant {
     if (this.#state === "ending") this.#state = "held";
   }
 
-  /** Whether its request is no longer its own: it may be another's by now. */
   get isGivenUp(): boolean {
     return this.#isGivenUp;
   }
 
-  /** Its request is given up. False when it was lost before. */
-  release(): boolean {
+  /** From now on its request may be another's. False when it was lost before. */
+  giveUp(): boolean {
     this.#isGivenUp = true;
-    this.parent?.inner.delete(this);
+    if (this.parent !== undefined) this.parent.#inner.delete(this);
     if (this.#state === "lost") return false;
     this.#end("released");
     return true;
   }
 
-  /** Something was done under it. */
+  leaveQueue(): void {
+    this.#turn?.leave();
+  }
+
+  /**
+   * Whether its request may go to the next caller of this process that wants the same, unchanged.
+   */
+  get isPassable(): boolean {
+    // Within another hold it has its turn in the family, and its request names what it is within.
+    if (this.parent !== undefined || this.session.isOver || !this.#turn?.hasNext()) return false;
+    return this.claims === this.#turn.claims && this.extent.isInTable;
+  }
+
+  passOn(): boolean {
+    return this.#turn?.passOn(this) ?? false;
+  }
+
+  /** A change of its extent. LOCK_LOST, also while an earlier change is under way. */
+  async duringChange<T>(change: () => Promise<T>): Promise<T> {
+    this.mustHold();
+    return await this.work.duringChange(change);
+  }
+
+  /** Its owner did something under it. */
   touch(clock: Clock): void {
-    this.lastActiveMs = clock.wallMs();
+    this.#lastActiveMs = clock.wallMs();
     this.#activeMs = clock.monotonicMs();
+  }
+
+  get lastActiveMs(): number {
+    return this.#lastActiveMs;
   }
 
   idleMs(clock: Clock): number {
     return clock.monotonicMs() - this.#activeMs;
   }
 
-  covers(claims: readonly Claim[]): boolean {
-    return claims.every((inner) => this.claims.some((outer) => covers(outer, inner)));
+  // Its family: all holds within one outermost hold.
+
+  /**
+   * Where the holds of a family exclude each other: those that the outermost hold covers are in no
+   * other list.
+   */
+  get familyQueue(): LocalQueue {
+    return this.parent?.familyQueue ?? (this.#familyQueue ??= new LocalQueue());
   }
 
-  lost(why: string): Error {
-    const path = this.asked.map((claim) => claim.path || ".").join(", ");
-    const message = `The lock on ${path} with fence ${this.fence} is no longer held: ${why}. Whatever is committed under it is refused.`;
-    return holdfastError("LOCK_LOST", message, { path, fence: this.fence });
+  /** Its turn in that queue. The outermost hold has none, because it excludes no hold within it. */
+  get familyTurn(): string | undefined {
+    return this.parent === undefined ? undefined : this.#turn?.id;
+  }
+
+  /**
+   * Excludes its family from `claims`. False, and nothing has changed, when a hold of its family
+   * has a part of them.
+   */
+  claimInFamily(claims: readonly Claim[]): boolean {
+    return this.parent === undefined || (this.#turn?.change(claims) ?? true);
+  }
+
+  /** Upgraded: its request in the table is `request` now. */
+  upgrade(request: TableRequest, to: Partial<LockExtent>): void {
+    this.extent.upgrade(request.claims, to);
+    this.#fence = fenceOf(request);
+    this.#raiseOuterFences();
+  }
+
+  /** Downgraded, and all that rests on it. `isInDoubt`: the table may not say so yet. */
+  finishDowngrade(to: Partial<LockExtent>, options: { readonly isInDoubt: boolean }): void {
+    this.extent.finishDowngrade(to, options);
+    this.claimInFamily(this.claims);
+    for (const inner of this.#inner)
+      if (inner.isCovered && !this.covers(inner.claims)) inner.lose("the hold that it is within was downgraded");
+  }
+
+  #raiseOuterFences(): void {
+    const outer: Grant[] = [];
+    for (let next = this.parent; next !== undefined; next = next.parent) outer.push(next);
+    for (const grant of raisedBy(outer, this)) grant.raiseFence(this.fence);
+  }
+
+  #warn(reason: unknown): void {
+    this.#reason ??= reason;
+    this.#signal?.abort(this.#reason);
+    for (const grant of this.#inner) grant.#warn(reason);
+  }
+
+  #lose(reason: unknown): void {
+    if (this.#state !== "held" && this.#state !== "ending") return;
+    this.#reason ??= reason;
+    this.#end("lost");
+    // Within another hold no request keeps its family out of what is still to be done: that is done
+    // first.
+    if (this.parent === undefined || this.work.redos.size === 0) this.leaveQueue();
+    this.#signal?.abort(this.#reason);
+    for (const grant of this.#inner) grant.#lose(reason);
   }
 
   #end(state: "released" | "lost"): void {
     this.#state = state;
-    for (const action of this.onOver.splice(0)) action();
+    for (const action of this.#overActions.splice(0)) action();
+  }
+
+  #lockLost(why: string): Error {
+    const path = pathsOf(this.asked);
+    const message = `The lock on ${path} with fence ${this.fence} is no longer held: ${why}. Commits under it are refused.`;
+    return holdfastError("LOCK_LOST", message, { path, fence: this.fence });
   }
 }

@@ -1,30 +1,37 @@
-// A line in one process: callers that conflict wait for each other here. There is one for all callers, so that one of them at
-// a time waits in the lock table, and one for the holds within each outermost hold.
+// A queue of one process: callers that conflict wait for each other here. One queue is for all
+// callers, so that of those that conflict only one at a time waits in the lock table; each
+// outermost hold has another one for the holds within it.
 import type { Deadline } from "../../durable/wait/deadline.ts";
-import { blockersOf, conflictingOf, type Claimant } from "../table/conflict.ts";
 import type { Claim } from "../table/claim.ts";
+import { blockersOf, conflictingOf, type Claimant } from "../table/conflict.ts";
 
 interface Place<T> extends Claimant {
   claims: readonly Claim[];
-  /** Set while it waits. */
+  /** Set while the caller waits. */
   enter?: ((passed: T | undefined) => void) | undefined;
 }
 
-/** A place in the line that is not waited for any more. */
+/**
+ * The turn of a caller that waits no longer: it keeps out the callers behind it that conflict,
+ * until it leaves.
+ */
 export interface LocalTurn<T> {
   readonly id: string;
   readonly claims: readonly Claim[];
-  /** What whoever was before it has left to it. */
+  /** What the caller before it passed on. */
   readonly passed: T | undefined;
   leave(): void;
   /**
-   * Gives the place other claims. False, and nothing has changed, when one that has entered conflicts with them. Those that
-   * wait are overtaken.
+   * Gives the turn other claims, ahead of the callers that wait. False, and nothing has changed,
+   * when a caller whose turn it is too conflicts with them.
    */
   change(claims: readonly Claim[]): boolean;
-  /** Whether somebody waits to whom it could be passed on. */
+  /** Whether `passOn` would find a caller. */
   hasNext(): boolean;
-  /** Leaves, and leaves `value` to the next who waits for this place alone and wants the same. False when there is none: then nothing has changed. */
+  /**
+   * Leaves, and passes `value` to the next caller, if that waits for this turn alone and wants the
+   * same claims. False, and nothing has changed, when there is none.
+   */
   passOn(value: T): boolean;
 }
 
@@ -32,24 +39,30 @@ export class LocalQueue<T = never> {
   #places: Place<T>[] = [];
   #count = 0;
 
-  /** In at once, or not at all. `within`: the place of the hold that it is within, if that is in this line. */
+  /**
+   * A turn at once, or none. `within`: the turn of the hold that the caller asks within, if that is
+   * in this queue.
+   */
   tryEnter(claims: readonly Claim[], within?: string): LocalTurn<T> | undefined {
     const place = this.#newPlace(claims, within);
     if (blockersOf(this.#places, place).length > 0) return undefined;
     this.#places.push(place);
-    return this.#entered(place, undefined);
+    return this.#turnOf(place, undefined);
   }
 
-  /** In when every earlier one that conflicts has left; rejects with the deadline's reason and is out of the line. */
+  /**
+   * A turn when every earlier caller that conflicts has left. Rejects with the deadline's reason,
+   * out of the queue.
+   */
   async enter(claims: readonly Claim[], deadline: Deadline, within?: string): Promise<LocalTurn<T>> {
     deadline.throwIfOver();
     const place = this.#newPlace(claims, within);
     this.#places.push(place);
     const isFree = blockersOf(this.#places, place).length === 0;
-    return this.#entered(place, isFree ? undefined : await this.#wait(place, deadline));
+    return this.#turnOf(place, isFree ? undefined : await this.#wait(place, deadline));
   }
 
-  #entered(place: Place<T>, passed: T | undefined): LocalTurn<T> {
+  #turnOf(place: Place<T>, passed: T | undefined): LocalTurn<T> {
     return {
       id: place.id,
       get claims() {
@@ -85,7 +98,7 @@ export class LocalQueue<T = never> {
   #leave(place: Place<T>): void {
     if (!this.#places.includes(place)) return;
     this.#places = this.#places.filter((other) => other !== place);
-    this.#letIn();
+    this.#admit();
   }
 
   #change(place: Place<T>, claims: readonly Claim[]): boolean {
@@ -94,13 +107,13 @@ export class LocalQueue<T = never> {
     const entered = others.filter(({ enter }) => enter === undefined);
     if (conflictingOf([place, ...entered], { ...place, claims }).length > 0) return false;
     place.claims = claims;
-    // To the front, because those that wait are kept out by what stands before them.
+    // To the front, because a waiting caller is kept out by the places before its own.
     this.#places = [place, ...others];
-    this.#letIn();
+    this.#admit();
     return true;
   }
 
-  #letIn(): void {
+  #admit(): void {
     for (const waiting of this.#places)
       if (waiting.enter !== undefined && blockersOf(this.#places, waiting).length === 0) waiting.enter(undefined);
   }
@@ -113,17 +126,19 @@ export class LocalQueue<T = never> {
     return true;
   }
 
-  /** The first who waits for it, and no other: nobody is overtaken. */
+  /**
+   * The first caller that waits for this place, if it waits for no other: then none is overtaken.
+   */
   #findNext(place: Place<T>): Place<T> | undefined {
     const next = this.#places.find(
       (other) => other.enter !== undefined && blockersOf(this.#places, other).includes(place),
     );
     if (next === undefined || blockersOf(this.#places, next).length > 1) return undefined;
-    return wantTheSame(place, next) ? next : undefined;
+    return haveSameClaims(place, next) ? next : undefined;
   }
 }
 
-function wantTheSame({ claims: mine }: Claimant, { claims: theirs }: Claimant): boolean {
+function haveSameClaims({ claims: mine }: Claimant, { claims: theirs }: Claimant): boolean {
   if (mine.length !== theirs.length) return false;
   return mine.every(({ path, mode, shared }, index) => {
     const other = theirs[index];

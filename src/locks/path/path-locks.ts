@@ -1,4 +1,4 @@
-// Path locks: the public door to the lock table. Asking, waiting, holding, handing over, listing and breaking.
+// Path locks, as callers see them.
 import type { BlockingLock, Cancel, HolderInfo, LockMode, OpenOptions, Waiting } from "../../common.ts";
 import type { PathHold } from "./path-hold.ts";
 
@@ -15,7 +15,9 @@ export interface PathLocksOptions extends OpenOptions {
   leaseMs?: number | undefined;
   /** Default for every acquire. Default 0: fail at once. */
   timeoutMs?: number | undefined;
-  /** Write lock files of the `.ovlock` kind as a mirror, and respect foreign ones. Default false. */
+  /**
+   * Write lock files of the `.ovlock` kind for foreign programs, and respect theirs. Default false.
+   */
   interop?: boolean | undefined;
 }
 
@@ -23,12 +25,24 @@ export interface AcquireOptions extends Waiting {
   mode?: LockMode | undefined;
   shared?: boolean | undefined;
   tag?: string | undefined;
-  /** Re-entry: what this hold already covers does not block. The new hold ends no later than this one. */
+  /**
+   * Re-entry: what this hold already covers does not block. The new hold ends no later than this
+   * one.
+   */
   within?: PathHold | undefined;
-  /** Let go by itself when neither `refresh()` nor a commit happened for so long: a bound for a task that hangs in a live process. Default: none. */
+  /**
+   * The hold ends when neither `refresh()` nor a commit happened for so long: a bound for a task
+   * that hangs in a live process. Default: none.
+   */
   idleMs?: number | undefined;
 }
 export type AcquireManyOptions = Omit<AcquireOptions, "mode" | "shared">;
+
+/** How long one caller waits, over all of its waits. */
+export interface AcquireWait extends Waiting {
+  /** By the monotonic clock. */
+  readonly startMs: number;
+}
 
 export interface HeldLock extends BlockingLock {
   readonly holdId: string;
@@ -44,13 +58,16 @@ export interface HeldLock extends BlockingLock {
 
 export interface PathLocks extends AsyncDisposable {
   readonly root: string;
-  /** Undefined when somebody else has it: losing a race is an answer. */
+  /** Undefined when a conflicting lock is held: a lost race is an answer and not an error. */
   tryAcquire(path: string, options?: Omit<AcquireOptions, "timeoutMs">): Promise<PathHold | undefined>;
-  /** LOCK_TIMEOUT (also when `timeoutMs` is 0) tells who blocks, since when and where; DEADLOCK. Whenever it is aborted before it resolves, it rejects, and what it has is released. */
+  /**
+   * LOCK_TIMEOUT (also when `timeoutMs` is 0) names the holders in the way, since when and where;
+   * DEADLOCK. If it is aborted before it resolves, it rejects, and releases what it has.
+   */
   acquire(path: string, options?: AcquireOptions): Promise<PathHold>;
-  /** All or nothing, one grant, no order to keep. */
+  /** All or none, in one grant: there is no order to keep. */
   acquireAll(requests: readonly (string | LockRequest)[], options?: AcquireManyOptions): Promise<PathHold>;
-  /** Both ends as trees, in one grant, whatever is there. */
+  /** Both ends as trees, in one grant. Neither needs to exist. */
   acquireMove(from: string, to: string, options?: AcquireManyOptions): Promise<PathHold>;
   /** Releases in every case; an error of `work` arrives unchanged. */
   withLock<T>(
@@ -58,11 +75,14 @@ export interface PathLocks extends AsyncDisposable {
     work: (hold: PathHold) => Promise<T>,
     options?: AcquireOptions,
   ): Promise<T>;
-  /** Takes over what was transferred. NO_SUCH_TRANSFER when it was taken, expired or never was. Aborted when it has been taken already, it is released. */
+  /**
+   * Receives a transferred hold. NO_SUCH_TRANSFER when it was taken, has lapsed or never was. If it
+   * is aborted after the hold was taken, it rejects, and releases the hold.
+   */
   receive(token: string, options?: Cancel): Promise<PathHold>;
   list(options?: { under?: string | undefined }): Promise<HeldLock[]>;
-  /** Evicts the holders of this path; whatever they do later is refused. */
+  /** Evicts the holders of this path. What they commit later is refused. */
   break(path: string): Promise<HeldLock[]>;
-  /** Releases what is held; the signals of those holds abort first. Those that wait are told CLOSED. */
+  /** Releases what is held; the signals of those holds abort first. Waiting callers get CLOSED. */
   close(): Promise<void>;
 }

@@ -1,120 +1,115 @@
-// Path locks on a lock table: grants and everything that happens to them in this process.
-import type { Cancel, Waiting } from "../../common.ts";
-import { checkTimeout } from "../../durable/wait/deadline.ts";
+// Path locks on a lock table: opening, listing, breaking and closing. What happens to a single hold
+// is in the files of its verbs.
+import type { Cancel } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
-import type { HolderSession } from "../../durable/liveness/holder-session.ts";
+import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { CheckedPathLocks, claimsAsked } from "./arguments.ts";
-import { downgrade } from "./downgrade.ts";
-import { Releaser } from "./release.ts";
-import { Acquirer, type AcquireWait } from "./acquire.ts";
-import { Grant } from "./grant.ts";
-import { HoldMonitor } from "./monitor.ts";
-import { describeHeld, holdersOf, isShownUnder } from "../table/listing.ts";
+import { Interop } from "../interop/interop.ts";
 import { LockKeys, type Keys } from "../naming/lock-key.ts";
 import { decideNames } from "../naming/lock-names.ts";
+import { RedoDraft } from "../redo/draft.ts";
+import { conflictsWith, holdingOf } from "../table/conflict.ts";
+import { describeHeld } from "../table/describe.ts";
 import { LockTable } from "../table/lock-table.ts";
-import { Interop } from "../interop/interop.ts";
-import { KeptHold, type HoldKeeper, type PathHold } from "./path-hold.ts";
+import type { TableRequest } from "../table/request.ts";
+import { acquire } from "./acquire.ts";
+import { CallArguments } from "./arguments.ts";
+import { downgrade } from "./downgrade.ts";
+import type { Grant } from "./grant.ts";
+import { LocalQueue } from "./local-queue.ts";
+import { PathHoldHandle, type HoldVerbs, type LocksContext } from "./hold-verbs.ts";
+import { check, HoldMonitor } from "./monitor.ts";
+import { workUnder, type PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLocks } from "./path-locks.ts";
-import { RedoDraft, settleRedos } from "../redo/draft.ts";
-import { fenceOf, type LockRequestRecord } from "../table/request.ts";
-import { takeOver } from "./transfer.ts";
-import { changed, isListed, loseIt, settleWidth, upgrade, type LockChange } from "./upgrade.ts";
-import { workUnder } from "./work-under.ts";
+import { release } from "./release.ts";
+import { receive, transfer } from "./transfer.ts";
+import { upgrade } from "./upgrade.ts";
 
 export interface TablePathLocksOptions {
-  /** Of the tree. Without one the locks are on names, which `keys` must give, and no draft can be made under them. */
+  /**
+   * Of the tree. Without one the locks are on names, which `keys` must give, and no draft can be
+   * made under them.
+   */
   readonly root?: string | undefined;
+  readonly keys?: Keys | undefined;
   readonly timeoutMs?: number | undefined;
   readonly slotsPerEpoch?: number | undefined;
   /** Closing the locks closes the ground. */
   readonly ownsGround?: boolean | undefined;
-  /** Only to `list`: nothing is joined, made or swept. */
+  /** Only to `list`: no session is begun, and nothing is made or swept. */
   readonly toLook?: boolean | undefined;
   /** Lock files for foreign programs are written, and theirs respected. */
   readonly interop?: boolean | undefined;
-  /** What they run on: the real ones, or known-wrong variants. */
+  /** Known-wrong variants of the table and of the verbs, for tests. */
   readonly TableClass?: typeof LockTable | undefined;
-  readonly EntranceClass?: typeof Acquirer | undefined;
-  readonly EndingClass?: typeof Releaser | undefined;
-  readonly keys?: Keys | undefined;
+  readonly verbs?: Partial<HoldVerbs> | undefined;
 }
 
-export class TablePathLocks implements PathLocks, HoldKeeper {
+export class TablePathLocks implements PathLocks {
   readonly root: string;
   readonly table: LockTable;
-  readonly #keys: Keys;
-  readonly #options: TablePathLocksOptions;
-  readonly #closed = new AbortController();
-  readonly #entrance: Acquirer;
-  readonly #watch: HoldMonitor;
-  readonly #ending: Releaser;
+  readonly #locks: LocksContext;
+  readonly #closed: AbortController;
+  readonly #ownsGround: boolean;
+  /** Calls that may still come to a hold. */
   readonly #acquiring = new Set<Promise<unknown>>();
-  #mirror: Interop | undefined;
 
-  protected constructor(table: LockTable, keys: Keys, options: TablePathLocksOptions) {
-    this.root = options.root ?? table.ground.layout.directory;
-    this.table = table;
-    this.#keys = keys;
-    this.#options = options;
-    const closed = this.#closed.signal;
-    this.#entrance = new (options.EntranceClass ?? Acquirer)(table, keys, closed);
-    this.#watch = new HoldMonitor({
-      ports: table.ground.ports,
-      closed,
-      check: (grants) => this.#checkAll(grants),
-      giveUp: (grant, why) => this.#giveUp(grant, why),
-      release: (grant) => this.release(grant),
-    });
-    const [entrance, watch] = [this.#entrance, this.#watch];
-    this.#ending = new (options.EndingClass ?? Releaser)({ table, entrance, watch, mirror: () => this.#mirror });
+  private constructor(root: string, locks: LocksContext, closed: AbortController, ownsGround: boolean) {
+    this.root = root;
+    this.table = locks.table;
+    this.#locks = locks;
+    this.#closed = closed;
+    this.#ownsGround = ownsGround;
   }
 
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
-    checkTimeout(options.timeoutMs ?? 0);
-    const { root, slotsPerEpoch, toLook, TableClass = LockTable } = options;
-    // One that only looks has none, and needs none.
-    if (!toLook) await ground.life();
+    const { root, slotsPerEpoch, toLook, timeoutMs, TableClass = LockTable } = options;
+    checkTimeout(timeoutMs ?? 0);
+    if (!toLook) await ground.session();
     const keys = await openKeys(ground, options);
     const table = await TableClass.open(ground, { root, slotsPerEpoch, toLook });
     if (!toLook) {
-      // What the dead have committed is done before anybody looks at the tree.
+      // Before the caller looks at the tree: what dead holders committed is completed.
       await table.sweep();
       await table.collect();
     }
-    const locks = new this(table, keys, options);
-    if (options.interop && root !== undefined) {
-      const onTaken = (grant: Grant, file: string): void =>
-        void locks.#giveUp(grant, `a foreign program has put its own lock file at ${file}`).catch(() => undefined);
-      locks.#mirror = await Interop.open(ground, { root, closed: locks.#closed.signal, onTaken });
-    }
-    return locks;
+    const closed = new AbortController();
+    const verbs = { acquire, receive, check, upgrade, downgrade, transfer, release, ...options.verbs };
+    const monitor = new HoldMonitor({
+      table,
+      closed: closed.signal,
+      release: (grant) => verbs.release(locks, grant),
+    });
+    const interop =
+      options.interop && root !== undefined ? await openInterop(ground, root, closed, monitor) : undefined;
+    const queue = new LocalQueue<Grant>();
+    const locks: LocksContext = { table, keys, queue, monitor, interop, closed: closed.signal, timeoutMs, verbs };
+    return new TablePathLocks(root ?? ground.layout.directory, locks, closed, options.ownsGround ?? false);
   }
 
   async tryAcquire(path: string, options: Omit<AcquireOptions, "timeoutMs"> = {}): Promise<PathHold | undefined> {
-    const asked = new CheckedPathLocks("tryAcquire");
-    const wanted = [asked.path("path", path, options)];
-    return await this.#acquire(wanted, { ...asked.options(options), timeoutMs: 0 }).catch((error: unknown) => {
+    const call = new CallArguments("tryAcquire");
+    const requests = [call.path("path", path, options)];
+    return await this.#acquire(requests, { ...call.options(options), timeoutMs: 0 }).catch((error: unknown) => {
       if (isHoldfastError(error, "LOCK_TIMEOUT")) return undefined;
       throw error;
     });
   }
 
   async acquire(path: string, options: AcquireOptions = {}): Promise<PathHold> {
-    const asked = new CheckedPathLocks("acquire");
-    return await this.#acquire([asked.path("path", path, options)], asked.options(options));
+    const call = new CallArguments("acquire");
+    return await this.#acquire([call.path("path", path, options)], call.options(options));
   }
 
   async acquireAll(requests: readonly (string | LockRequest)[], options: AcquireManyOptions = {}): Promise<PathHold> {
-    const asked = new CheckedPathLocks("acquireAll");
-    return await this.#acquire(asked.list("requests", requests), asked.options(options));
+    const call = new CallArguments("acquireAll");
+    return await this.#acquire(call.list("requests", requests), call.options(options));
   }
 
   async acquireMove(from: string, to: string, options: AcquireManyOptions = {}): Promise<PathHold> {
-    const asked = new CheckedPathLocks("acquireMove");
-    const ends = [asked.path("from", from, { mode: "tree" }), asked.path("to", to, { mode: "tree" })];
-    return await this.#acquire(ends, asked.options(options));
+    const call = new CallArguments("acquireMove");
+    const ends = [call.path("from", from, { mode: "tree" }), call.path("to", to, { mode: "tree" })];
+    return await this.#acquire(ends, call.options(options));
   }
 
   async withLock<T>(
@@ -122,58 +117,57 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     work: (hold: PathHold) => Promise<T>,
     options: AcquireOptions = {},
   ): Promise<T> {
-    const asked = new CheckedPathLocks("withLock");
-    const wanted = Array.isArray(what) ? asked.list("what", what, options) : [asked.one("what", what, options)];
-    asked.work("work", work);
-    return await workUnder(await this.#acquire(wanted, asked.options(options)), work);
+    const call = new CallArguments("withLock");
+    const requests = Array.isArray(what) ? call.list("what", what, options) : [call.one("what", what, options)];
+    call.work("work", work);
+    return await workUnder(await this.#acquire(requests, call.options(options)), work);
   }
 
-  async receive(token: string, { signal }: Cancel = {}): Promise<PathHold> {
-    new CheckedPathLocks("receive").text("token", token);
-    signal?.throwIfAborted();
-    return await this.#whileOpen(async () => {
-      const life = await this.#life();
-      const request = await this.takeOver(token, life);
-      const { id, claims, sinceMs, tag, turn } = request;
-      const grant = new Grant({ id, life, asked: claims, claims, fence: fenceOf(request, turn), sinceMs, tag, turn });
-      return await this.#giveOut(grant, { startMs: 0, signal });
-    });
+  async receive(token: string, options: Cancel = {}): Promise<PathHold> {
+    new CallArguments("receive").text("token", token);
+    return await this.#untilClosed(this.#locks.verbs.receive(this.#locks, token, options));
   }
 
   async list({ under = "" }: { under?: string | undefined } = {}): Promise<HeldLock[]> {
-    const key = await this.#keys.keyOf(this.#keys.clean(new CheckedPathLocks("list").text("under", under)));
+    const key = await this.#keyOf(new CallArguments("list").text("under", under));
     const { state } = await this.table.read();
-    return await describeHeld(this.table.ground, await this.table.seen(state.requests), isShownUnder(key));
+    return await describeHeld(this.table.ground, await this.table.seen(state.requests), { under: key });
   }
 
   async break(path: string): Promise<HeldLock[]> {
-    const key = await this.#keys.keyOf(this.#keys.clean(new CheckedPathLocks("break").text("path", path)));
+    const wanted = [
+      { path: await this.#keyOf(new CallArguments("break").text("path", path)), mode: "exact", shared: false } as const,
+    ];
     const requests = await this.#standing();
-    const evicted = new Set(holdersOf(requests, key).map(({ id }) => id));
-    const shown = await describeHeld(this.table.ground, requests, () => true);
-    // Again while one of them stands: it may have changed hands just now, and then the verdict was about what it was before. Whoever comes in after them stays.
-    const ofThem = ({ id }: LockRequestRecord): boolean => evicted.has(id);
-    for (let left = requests.filter(ofThem); left.length > 0; left = (await this.#standing()).filter(ofThem))
+    const holding = holdingOf(requests).filter(({ claims }) => conflictsWith(claims, wanted));
+    const evicted = new Set(holding.map(({ id }) => id));
+    const shown = await describeHeld(this.table.ground, requests);
+    // Again while one of them stands: if it was transferred meanwhile, the judgement was about an
+    // older state of it. Requests that come to hold after them stay.
+    const isEvicted = ({ id }: TableRequest): boolean => evicted.has(id);
+    for (let left = requests.filter(isEvicted); left.length > 0; left = (await this.#standing()).filter(isEvicted))
       await this.table.drop(left);
-    for (const grant of this.#watch.grants) if (evicted.has(grant.id)) grant.lose(grant.lost("it was broken"));
+    for (const grant of this.#locks.monitor.grants) if (evicted.has(grant.id)) grant.lose("it was broken");
     return shown.filter(({ holdId }) => evicted.has(holdId));
   }
 
   /** A change of the tree under `hold`: prepared unseen, committed in one step. */
   async draft(hold: PathHold): Promise<RedoDraft> {
-    return await RedoDraft.begin(this.table, this.#keys, KeptHold.grantOf(hold, this));
+    return await RedoDraft.begin(this.table, this.#locks.keys, PathHoldHandle.grantOf(hold, this.#locks));
   }
 
   async close(): Promise<void> {
+    const { monitor, interop, verbs } = this.#locks;
     if (!this.#closed.signal.aborted)
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
     // Before any of them is released: the next holder must not come in beside work that goes on.
-    for (const grant of this.#watch.grants) this.tell(grant, "its locks were closed");
-    // Whoever waits leaves now. A request that is on its way to the disk needs the ground until it has arrived, or nobody would know whether it did.
+    for (const grant of monitor.grants) grant.warn("its locks were closed");
+    // Waiting callers leave now. A request on its way to the disk needs the ground until its
+    // outcome is known.
     await Promise.allSettled(this.#acquiring);
-    const ends = await Promise.allSettled([...this.#watch.unreleased].map((grant) => this.release(grant)));
-    await this.#mirror?.settle();
-    if (this.#options.ownsGround) await this.table.ground.close();
+    const ends = await Promise.allSettled([...monitor.unreleased].map((grant) => verbs.release(this.#locks, grant)));
+    await interop?.settle();
+    if (this.#ownsGround) await this.table.ground.close();
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 
@@ -181,81 +175,12 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     await this.close();
   }
 
-  async release(grant: Grant): Promise<void> {
-    await this.#ending.release(grant);
+  async #acquire(requests: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
+    return await this.#untilClosed(this.#locks.verbs.acquire(this.#locks, requests, options));
   }
 
-  async check(grant: Grant, { isRefresh }: { readonly isRefresh: boolean }): Promise<void> {
-    grant.mustHold();
-    const { claims } = grant;
-    const { state } = await this.table.read();
-    if (!isListed(state.requests, grant, claims)) throw loseIt(grant);
-    grant.mustHold();
-    if (isRefresh) grant.touch(this.#clock);
-  }
-
-  async #checkAll(grants: readonly Grant[]): Promise<void> {
-    if (grants.length === 0) return;
-    const claims = grants.map((grant) => grant.claims);
-    const { state } = await this.table.read();
-    const listed = new Map(state.requests.map((request) => [request.id, [request]]));
-    for (const [index, grant] of grants.entries())
-      if (grant.isHeld && !isListed(listed.get(grant.id) ?? [], grant, claims[index] ?? [])) loseIt(grant);
-    for (const grant of grants) await settleWidth(this.table, grant);
-  }
-
-  async upgrade(grant: Grant, asked: LockChange, options: Waiting): Promise<void> {
-    mustBeWhole(grant);
-    const to = new CheckedPathLocks("upgrade").change("to", asked);
-    const waiting = { timeoutMs: this.#options.timeoutMs, ...options };
-    const work = (left: Waiting): Promise<void> => upgrade(this.table, grant, to, left);
-    if (this.#mirror === undefined) return await work(waiting);
-    await this.#mirror.showAround(grant, changed(grant.asked, to), waiting, work);
-  }
-
-  async downgrade(grant: Grant, asked: LockChange): Promise<void> {
-    mustBeWhole(grant);
-    const to = new CheckedPathLocks("downgrade").change("to", asked);
-    // What was committed under all of it happens before anybody else is let into a part.
-    do await settleRedos(this.table, grant);
-    while (!(await downgrade(this.table, grant, to)));
-    await this.#mirror?.adapt(grant);
-  }
-
-  async transfer(grant: Grant, options: { readonly expiresMs?: number | undefined }): Promise<string> {
-    if (grant.parent !== undefined)
-      throw new TypeError("This hold ends with the one that it is within, so it cannot go to another process.");
-    return await this.#ending.transfer(grant, options);
-  }
-
-  protected tell(grant: Grant, why: string): void {
-    if (grant.isHeld) grant.tell(grant.lost(why));
-  }
-
-  protected async takeOver(token: string, life: HolderSession): Promise<LockRequestRecord> {
-    return await takeOver(this.table, token, life);
-  }
-
-  get #clock() {
-    return this.table.ground.ports.clock;
-  }
-
-  async #life(): Promise<HolderSession> {
-    this.#closed.signal.throwIfAborted();
-    return await this.table.ground.life();
-  }
-
-  async #standing(): Promise<LockRequestRecord[]> {
-    const { state } = await this.table.read();
-    return await this.table.standing(state.requests);
-  }
-
-  async #acquire(wanted: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
-    return await this.#whileOpen(() => this.#enter(wanted, options));
-  }
-
-  async #whileOpen(work: () => Promise<PathHold>): Promise<PathHold> {
-    const acquiring = work();
+  /** `close` waits for it. */
+  async #untilClosed(acquiring: Promise<PathHold>): Promise<PathHold> {
     this.#acquiring.add(acquiring);
     try {
       return await acquiring;
@@ -264,45 +189,14 @@ export class TablePathLocks implements PathLocks, HoldKeeper {
     }
   }
 
-  async #enter(wanted: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
-    const { timeoutMs = this.#options.timeoutMs ?? 0, signal, tag, within, idleMs } = options;
-    checkTimeout(timeoutMs);
-    signal?.throwIfAborted();
-    const asked = claimsAsked(wanted, this.#keys);
-    const parent = within === undefined ? undefined : KeptHold.grantOf(within, this);
-    const patience = { timeoutMs, signal, startMs: this.#clock.monotonicMs() };
-    return await this.#giveOut(await this.#entrance.enter({ asked, patience, tag, parent }), { ...patience, idleMs });
+  async #keyOf(path: string): Promise<string> {
+    const { keys } = this.#locks;
+    return await keys.keyOf(keys.clean(path));
   }
 
-  /** Shown to foreign programs first: whoever gets the hold may rely on it. */
-  async #giveOut(grant: Grant, options: AcquireWait & { readonly idleMs?: number | undefined }): Promise<PathHold> {
-    try {
-      if (this.#mirror !== undefined && !grant.isCovered) {
-        await this.#mirror.show(grant, grant.asked, options);
-        // It may have taken long, and somebody may have broken it meanwhile.
-        await this.check(grant, { isRefresh: false });
-      }
-      // So may what it is within have ended, and its caller have given up: then nobody would release it.
-      grant.mustHold();
-      this.#closed.signal.throwIfAborted();
-      options.signal?.throwIfAborted();
-    } catch (error) {
-      // What failed first is what the caller has to know; the release is made again until it is done.
-      await this.release(grant).catch(() => undefined);
-      throw error;
-    }
-    return this.#newHold(grant, options);
-  }
-
-  #newHold(grant: Grant, { idleMs }: { readonly idleMs?: number | undefined }): PathHold {
-    const hold = new KeptHold(this, grant);
-    this.#watch.begin(grant, hold, idleMs);
-    return hold;
-  }
-
-  async #giveUp(grant: Grant, why: string): Promise<void> {
-    grant.lose(grant.lost(why));
-    await this.release(grant);
+  async #standing(): Promise<TableRequest[]> {
+    const { state } = await this.table.read();
+    return await this.table.standing(state.requests);
   }
 }
 
@@ -316,7 +210,13 @@ async function openKeys(ground: Ground, { root, keys }: TablePathLocksOptions): 
   return keys;
 }
 
-/** A hold within another has no request of its own that could change. */
-function mustBeWhole(grant: Grant): void {
-  if (grant.isCovered) throw new TypeError("This hold is part of the one that it is within: change that one.");
+async function openInterop(
+  ground: Ground,
+  root: string,
+  { signal: closed }: AbortController,
+  monitor: HoldMonitor,
+): Promise<Interop> {
+  const onTaken = (grant: Grant, file: string): void =>
+    void monitor.evict(grant, `a foreign program has put its own lock file at ${file}`).catch(() => undefined);
+  return await Interop.open(ground, { root, closed, onTaken });
 }

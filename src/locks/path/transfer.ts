@@ -1,89 +1,122 @@
-// Handing a hold over to another process: its request stays in the list, waits for whoever has the secret, and lapses when nobody comes.
+// Transferring a hold to another process: its request stays in the table, waits for a receiver with
+// the secret, and lapses when none comes in time.
 import { createHash } from "node:crypto";
-import { unlinkIfThere } from "../../durable/publish/directory.ts";
-import { createUniqueFile } from "../../durable/publish/unique-file.ts";
+import type { Cancel } from "../../common.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
-import { findOwn, loseIt, withoutWish } from "./upgrade.ts";
-import type { Grant } from "./grant.ts";
 import type { LockTable } from "../table/lock-table.ts";
-import { fenceOf, fenceParts, type LockRequestRecord } from "../table/request.ts";
+import { fenceOf, fenceParts, replaceRequest, withoutAnnouncement, type TableRequest } from "../table/request.ts";
+import { giveOut } from "./acquire.ts";
+import { Grant } from "./grant.ts";
+import type { LocksContext } from "./hold-verbs.ts";
+import type { PathHold } from "./path-hold.ts";
+import { finishWork } from "./release.ts";
 
-/** Gives the request to nobody in particular; the hold is over. The hold file stays, because for everybody else nothing has changed. */
-export async function handOver(
-  table: LockTable,
+/** Ends the hold and returns the token for `receive`. */
+export async function transfer(
+  locks: LocksContext,
   grant: Grant,
-  { expiresMs }: { readonly expiresMs: number },
+  { expiresMs = grant.session.holder.leaseMs }: { readonly expiresMs?: number | undefined },
 ): Promise<string> {
-  if (!(expiresMs > 0)) throw new RangeError(`expiresMs must be a number of milliseconds above 0, not ${expiresMs}.`);
-  grant.life.mustGoOn();
-  const { disk, random } = table.ground.ports;
-  const secret = randomName(random.bytes(16));
-  const transfer = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
-  const file = table.transferFile(grant.id, transfer);
-  // Before the list says that it waits, because from then on its stamp is what it lapses by.
-  await createUniqueFile(disk, file, new Uint8Array(), { sync: false });
-  const offer = (): Promise<unknown> =>
-    table.append(({ requests, redos }, { change }) => {
-      const mine = findOwn(requests, grant);
-      if (mine === undefined) return undefined;
-      // Holds within it may have had a higher one than the list says.
-      const fence = fenceParts(Math.max(grant.fence, fenceOf(mine)));
-      return {
-        requests: requests.map((request) =>
-          request === mine ? { ...withoutWish(mine), change, ...fence, transfer } : request,
-        ),
-        redos,
-      };
-    });
-  const entry = await offer().catch(async (error: unknown) => {
-    // Left alone only where it may be what an offer lapses by.
-    if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) await unlinkIfThere(disk, file).catch(() => undefined);
-    throw error;
+  if (grant.parent !== undefined)
+    throw new TypeError("This hold ends with the one that it is within, so it cannot go to another process.");
+  return await grant.inTurn(async () => {
+    grant.mustHold();
+    grant.beginToEnd();
+    let token: string;
+    try {
+      await finishWork(locks, grant, "the hold that it is within was transferred");
+      token = await offer(locks.table, grant, expiresMs);
+    } catch (error) {
+      grant.goOn();
+      throw error;
+    }
+    await locks.interop?.leave(grant);
+    locks.monitor.forget(grant);
+    grant.giveUp();
+    grant.leaveQueue();
+    return token;
   });
+}
+
+/** The hold file stays, because nothing has changed for other processes. */
+async function offer(table: LockTable, grant: Grant, expiresMs: number): Promise<string> {
+  if (!(expiresMs > 0)) throw new RangeError(`expiresMs must be a number of milliseconds above 0, not ${expiresMs}.`);
+  grant.session.throwIfOver();
+  const secret = randomName(table.ground.ports.random.bytes(16));
+  const made = { secretHash: hashOf(secret), expiresMs: Math.min(Math.ceil(expiresMs), Number.MAX_SAFE_INTEGER) };
+  await table.holds.createOffer(grant.id, made);
+  let entry;
+  try {
+    entry = await table.append((state, { change }) => {
+      const mine = grant.findRequest(state.requests);
+      if (mine === undefined) return undefined;
+      // Holds within it may have raised its fence above that of its request.
+      const fence = fenceParts(Math.max(grant.fence, fenceOf(mine)));
+      return replaceRequest(state, mine, { ...withoutAnnouncement(mine), change, ...fence, transfer: made });
+    });
+  } catch (error) {
+    // It stays only where an offer in the table may lapse by it.
+    if (!isHoldfastError(error, "OUTCOME_UNKNOWN"))
+      await table.holds.removeOffer(grant.id, made).catch(() => undefined);
+    throw error;
+  }
   if (entry === undefined) {
-    await unlinkIfThere(disk, file);
-    throw loseIt(grant);
+    await table.holds.removeOffer(grant.id, made);
+    throw grant.loseAsDropped();
   }
   return `${grant.id}.${secret}`;
 }
 
-/** Takes over what was handed over. NO_SUCH_TRANSFER when it was taken, has lapsed, or never was. */
-export async function takeOver(table: LockTable, token: string, life: HolderSession): Promise<LockRequestRecord> {
+/** NO_SUCH_TRANSFER when the hold was taken, has lapsed, or never was. */
+export async function receive(locks: LocksContext, token: string, { signal }: Cancel): Promise<PathHold> {
+  signal?.throwIfAborted();
+  locks.closed.throwIfAborted();
+  const session = await locks.table.ground.session();
+  const grant = receivedGrant(await take(locks.table, token, session), session);
+  return await giveOut(locks, grant, { startMs: 0, signal });
+}
+
+export function receivedGrant(request: TableRequest, session: HolderSession): Grant {
+  const { id, claims, sinceMs, turn } = request;
+  return new Grant({ id, session, asked: claims, claims, fence: fenceOf(request, turn), sinceMs, passes: turn });
+}
+
+async function take(table: LockTable, token: string, session: HolderSession): Promise<TableRequest> {
   const dot = token.lastIndexOf(".");
   const id = token.slice(0, dot);
   const secretHash = hashOf(token.slice(dot + 1));
-  const isIt = (request: LockRequestRecord): boolean =>
-    request.id === id && request.transfer?.secretHash === secretHash;
+  const isIt = (request: TableRequest): boolean => request.id === id && request.transfer?.secretHash === secretHash;
   const offered = (await table.read()).state.requests.find(isIt);
-  if (offered === undefined) throw noSuch(token, "it was taken, has lapsed, or never was");
-  if (await table.isLapsed(offered)) {
+  if (offered === undefined) throw noSuchTransfer(token, "it was taken, has lapsed, or never was");
+  if (await table.holds.isLapsed(offered)) {
     await table.drop([offered]);
-    throw noSuch(token, `nobody took it within ${offered.transfer?.expiresMs} ms`);
+    throw noSuchTransfer(token, `it was not received within ${offered.transfer?.expiresMs} ms`);
   }
-  life.mustGoOn();
-  let mine: LockRequestRecord | undefined;
+  session.throwIfOver();
+  let mine: TableRequest | undefined;
   let entry;
   try {
-    entry = await table.append(({ requests, redos }, { change }) => {
-      const found = requests.find(isIt);
+    entry = await table.append((state, { change }) => {
+      const found = state.requests.find(isIt);
       if (found === undefined) return undefined;
-      const { transfer: _transfer, ...request } = { ...found, change, holder: life.holder.id };
+      const { transfer: _transfer, ...request } = { ...found, change, holder: session.holder.id };
       mine = request;
-      return { requests: requests.map((each) => (each === found ? request : each)), redos };
+      return replaceRequest(state, found, request);
     });
   } catch (error) {
-    // It may be ours, and then nobody else would ever release it. If it is not, this says nothing about it: another append has changed it last.
+    // This process may own it, and then no other would ever release it. If it does not, another
+    // append has changed it last, and this judgement says nothing about that.
     if (isHoldfastError(error, "OUTCOME_UNKNOWN") && mine !== undefined)
       await table.drop([mine]).catch(() => undefined);
     throw error;
   }
-  const taken = entry?.state.requests.find((request) => request.id === id && request.holder === life.holder.id);
-  if (taken === undefined) throw noSuch(token, "somebody else has taken it, or it has lapsed");
-  // Harmless if it stays: it says nothing about any other offer, and goes with what is left when its request is over.
-  const file = table.transferFile(id, { secretHash });
-  await unlinkIfThere(table.ground.ports.disk, file).catch(() => undefined);
+  const taken = entry?.state.requests.find((request) => request.id === id && request.holder === session.holder.id);
+  if (taken === undefined) throw noSuchTransfer(token, "another process has received it, or it has lapsed");
+  // Harmless if it stays: it says nothing about any other offer, and is swept when its request is
+  // over.
+  await table.holds.removeOffer(id, { secretHash }).catch(() => undefined);
   return taken;
 }
 
@@ -91,8 +124,8 @@ function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex").slice(0, 32);
 }
 
-function noSuch(token: string, why: string): Error {
-  // The secret is not repeated where logs might keep it.
-  const message = `There is no lock to be received under this token: ${why}. Acquire it anew.`;
+function noSuchTransfer(token: string, why: string): Error {
+  // The message does not repeat the secret, because logs might keep it.
+  const message = `There is no lock to receive under this token: ${why}. Acquire the lock anew.`;
   return holdfastError("NO_SUCH_TRANSFER", message, { token });
 }

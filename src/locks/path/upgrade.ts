@@ -1,255 +1,192 @@
-// The width of a hold: how it becomes wider (exact to tree, shared to exclusive), and how the list comes to say what it is.
-import type { LockMode, Waiting } from "../../common.ts";
+// Upgrading a hold: exact to tree, shared to exclusive.
+//
+// One append replaces its request by a wider one at the end of the list, so that its fence is above
+// all that were granted before. Every live request that conflicts with the wider one refuses it.
+// The request is never in the table twice, or a request that only waits behind it could enter
+// beside it: so waiting means trying again.
+import type { Waiting } from "../../common.ts";
 import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
-import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
-import { describeBlockers, holderOf, lockTimeout } from "./describe.ts";
-import type { Claim, LockExtent } from "../table/claim.ts";
-import { conflictingOf, conflictsWith, covers, overtakenBy } from "../table/conflict.ts";
-import type { Grant } from "./grant.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { coversEach, pathsOf, widestExtent, withExtent, type LockExtent } from "../table/claim.ts";
+import { conflictingOf, conflictsWith, overtakenBy } from "../table/conflict.ts";
+import { deadlock, lockTimeout } from "../table/describe.ts";
 import type { LockTable } from "../table/lock-table.ts";
-import { fenceOf, type LockRequestRecord, type Table } from "../table/request.ts";
+import { replaceRequest, withoutAnnouncement, type TableRequest, type TableState } from "../table/request.ts";
+import { CallArguments } from "./arguments.ts";
+import { correctTable } from "./monitor.ts";
+import type { Grant } from "./grant.ts";
+import type { LocksContext } from "./hold-verbs.ts";
+import type { LockChange } from "./path-hold.ts";
 
-/** What a caller may ask for: what it leaves out stays as it is. */
-export type LockChange = LockMode | { readonly mode?: LockMode | undefined; readonly shared?: boolean | undefined };
-
-export function changed<C extends Claim>(claims: readonly C[], to: LockChange): C[] {
-  const { mode, shared } = typeof to === "string" ? { mode: to } : { mode: undefined, shared: undefined, ...to };
-  return claims.map((claim) => ({ ...claim, mode: mode ?? claim.mode, shared: shared ?? claim.shared }));
-}
-
-/** Whether each of `claims` covers its counterpart. */
-export function isAsWide(claims: readonly Claim[], others: readonly Claim[]): boolean {
-  return claims.every((claim, index) => covers(claim, others[index] as Claim));
-}
-
-/**
- * Replaces the request by a wider one at the end of the list, in one append, so that its fence is above all that were granted before. Refused by every live
- * request that conflicts with the wider one: it is never in the list and waiting at the same time, or somebody who only waits behind it
- * could enter beside it. So waiting means trying again. LOCK_TIMEOUT; DEADLOCK when somebody waits for this very hold.
- */
+/** LOCK_TIMEOUT; DEADLOCK when a request in the way waits for this hold. */
 export async function upgrade(
+  { table, interop, timeoutMs }: LocksContext,
+  grant: Grant,
+  change: LockChange,
+  options: Waiting,
+): Promise<void> {
+  mustNotBeCovered(grant);
+  const to = new CallArguments("upgrade").change("to", change);
+  const waiting = { timeoutMs, ...options };
+  const work = (left: Waiting): Promise<void> => upgradeRequest(table, grant, to, left);
+  if (interop === undefined) await work(waiting);
+  else await interop.showAround(grant, withExtent(grant.asked, to), waiting, work);
+}
+
+/** TypeError for a hold that has no request of its own to change. */
+export function mustNotBeCovered(grant: Grant): void {
+  if (grant.isCovered) throw new TypeError("This hold is part of the one that it is within: change that one.");
+}
+
+async function upgradeRequest(
   table: LockTable,
   grant: Grant,
-  to: LockChange,
+  to: Partial<LockExtent>,
   { timeoutMs = 0, signal }: Waiting,
 ): Promise<void> {
   checkTimeout(timeoutMs);
   signal?.throwIfAborted();
-  if (!isAsWide(changed(grant.claims, to), grant.claims))
+  if (!coversEach(withExtent(grant.claims, to), grant.claims))
     throw new RangeError(
       "An upgrade goes from exact to tree, or from shared to exclusive; use downgrade for the other way.",
     );
-  const { clock } = table.ground.ports;
-  const bell = new ChangeWaiter(table.ground.ports);
+  const waiter = new ChangeWaiter(table.ground.ports);
   const expired = Symbol("expired");
-  const deadline = new Deadline(clock, { timeoutMs: Math.max(timeoutMs, 0), signal, timedOut: () => expired });
+  const waitMs = Math.max(timeoutMs, 0);
+  const deadline = new Deadline(table.ground.ports.clock, { timeoutMs: waitMs, signal, timedOut: () => expired });
+  const timedOut = (blockers: readonly TableRequest[]): Promise<Error> =>
+    lockTimeout(table.ground, { asked: grant.asked, claims: withExtent(grant.claims, to) }, waitMs, blockers);
   let isAnnounced = false;
   try {
     for (;;) {
-      const blockers = await grant.duringChange(() => tryToWiden(table, grant, to));
+      const blockers = await grant.duringChange(() => tryToUpgrade(table, grant, to));
       if (blockers.length === 0) return;
-      if (timeoutMs <= 0)
-        throw lockTimeout(grant.asked, 0, await describeBlockers(table.ground, blockers, changed(grant.claims, to)));
+      if (timeoutMs <= 0) throw await timedOut(blockers);
       isAnnounced ||= await grant.duringChange(() => announce(table, grant, to));
-      // Somebody else was faster: the next try tells.
+      // A hold in the way announced first: the next try finds the deadlock.
       if (!isAnnounced) continue;
-      const [first] = blockers as [LockRequestRecord];
+      const [{ id }] = blockers as [TableRequest];
       try {
-        await bell.wait(table.holdFile(first.id), () => table.isOver(first.id), deadline);
+        await waiter.wait(table.holds.pathOf(id), () => table.isOver(id), deadline);
       } catch (error) {
-        if (error !== expired) throw error;
-        throw lockTimeout(
-          grant.asked,
-          timeoutMs,
-          await describeBlockers(table.ground, blockers, changed(grant.claims, to)),
-        );
+        throw error === expired ? await timedOut(blockers) : error;
       }
     }
   } finally {
     deadline.cancel();
-    if (grant.wish === "said") grant.wish = "stale";
-    // What cannot be settled now is settled by the watch: the answer to the upgrade is another.
-    await settleWidth(table, grant).catch(() => undefined);
+    grant.extent.retractAnnouncement();
+    // If this fails, the monitor corrects the table later: the caller is told how the upgrade
+    // ended.
+    await correctTable(table, grant).catch(() => undefined);
   }
 }
 
-/** Those who stand in the way; none when it is done. */
-async function tryToWiden(table: LockTable, grant: Grant, to: LockChange): Promise<readonly LockRequestRecord[]> {
+/** The live requests in the way; none when it is done. */
+async function tryToUpgrade(table: LockTable, grant: Grant, to: Partial<LockExtent>): Promise<readonly TableRequest[]> {
   grant.mustHold();
-  // Before the append: what the outer hold covers is let in without one.
-  if (grant.familyPlace?.change(changed(grant.claims, to)) === false) return [await outerOf(table, grant)];
+  // Before the append: holds that the outer hold covers are let in without one.
+  if (!grant.claimInFamily(withExtent(grant.claims, to))) return [await parentRequest(table, grant)];
   try {
-    return await tryToWidenRequest(table, grant, to);
+    return await tryToAppendWider(table, grant, to);
   } catch (error) {
-    if (isHoldfastError(error, "OUTCOME_UNKNOWN")) grant.isWidthInDoubt = true;
+    if (isHoldfastError(error, "OUTCOME_UNKNOWN")) grant.extent.noteInDoubt();
     throw error;
   } finally {
-    grant.familyPlace?.change(grant.claims);
+    grant.claimInFamily(grant.claims);
   }
 }
 
-/** The request that covers what stands in the way within the same outer hold. */
-async function outerOf(table: LockTable, { parent }: Grant): Promise<LockRequestRecord> {
+/**
+ * The request of the hold that this one is within: it covers the hold of the family that is in the
+ * way.
+ */
+async function parentRequest(table: LockTable, { parent }: Grant): Promise<TableRequest> {
   const { state } = await table.read();
-  const outer = parent && findOwn(state.requests, parent);
-  if (parent !== undefined && outer === undefined) throw loseIt(parent);
-  return outer as LockRequestRecord;
+  const request = parent?.findRequest(state.requests);
+  if (parent !== undefined && request === undefined) throw parent.loseAsDropped();
+  return request as TableRequest;
 }
 
-async function tryToWidenRequest(
+async function tryToAppendWider(
   table: LockTable,
   grant: Grant,
-  to: LockChange,
-): Promise<readonly LockRequestRecord[]> {
+  to: Partial<LockExtent>,
+): Promise<readonly TableRequest[]> {
   for (;;) {
     grant.mustHold();
-    let blockers: readonly LockRequestRecord[] = [];
-    let circle: readonly LockRequestRecord[] = [];
+    let blockers: readonly TableRequest[] = [];
+    let cycle: readonly TableRequest[] = [];
     let isListed = false;
     const entry = await table.append(({ requests, redos }, { fence, change }) => {
-      const mine = findOwn(requests, grant);
+      const mine = grant.findRequest(requests);
       isListed = mine !== undefined;
       if (mine === undefined) return undefined;
-      const wider: LockRequestRecord = { ...mine, claims: changed(grant.claims, to), fence, change };
-      // They wait for what it is within, so they cannot end before it does.
-      const overtaken = overtakenBy([...requests.filter((request) => request !== mine), wider], wider);
+      const wider: TableRequest = { ...mine, claims: withExtent(grant.claims, to), fence, change };
+      const others = requests.filter((request) => request !== mine);
+      // They wait for a hold that this one is within, so they cannot end before it does.
+      const overtaken = overtakenBy([...others, wider], wider);
       blockers = [...new Set([...conflictingOf(requests, wider), ...overtaken])];
-      circle = blockers.filter((other) => overtaken.includes(other) || waitsFor(other, mine, requests));
-      if (blockers.length > 0) return undefined;
-      return { requests: [...requests.filter((request) => request !== mine), withoutWish(wider)], redos };
+      cycle = blockers.filter((other) => overtaken.includes(other) || waitsFor(other, mine, requests));
+      return blockers.length > 0 ? undefined : { requests: [...others, withoutAnnouncement(wider)], redos };
     });
-    if (entry !== undefined) return await settle(table, grant, entry.state, to);
-    if (!isListed) throw loseIt(grant);
+    if (entry !== undefined) {
+      await finishUpgrade(table, grant, entry.state, to);
+      return [];
+    }
+    if (!isListed) throw grant.loseAsDropped();
     const living = await table.judge(blockers, { once: true });
-    const closed = circle.filter((request) => living.includes(request));
-    if (closed.length > 0) throw await deadlock(table, grant, closed);
+    const closed = cycle.filter((request) => living.includes(request));
+    if (closed.length > 0) {
+      const path = pathsOf(grant.asked);
+      const message = `${path} cannot be upgraded, because a request in the way waits for this hold. Release it and ask for the wider lock instead.`;
+      throw await deadlock(table.ground, path, closed, message);
+    }
     if (living.length > 0) return living;
   }
 }
 
-/** Whether `other` cannot end before `mine` does: it stands behind it, or waits to become what `mine` excludes. */
-function waitsFor(other: LockRequestRecord, mine: LockRequestRecord, requests: readonly LockRequestRecord[]): boolean {
+/**
+ * Whether `other` cannot end before `mine` does: it is behind it in the list, or waits for an
+ * upgrade that `mine` excludes.
+ */
+function waitsFor(other: TableRequest, mine: TableRequest, requests: readonly TableRequest[]): boolean {
   if (requests.indexOf(other) > requests.indexOf(mine) && conflictsWith(other.claims, mine.claims)) return true;
-  return other.wants !== undefined && conflictsWith(changed(other.claims, other.wants), mine.claims);
+  return other.wants !== undefined && conflictsWith(withExtent(other.claims, other.wants), mine.claims);
 }
 
-async function settle(
+async function finishUpgrade(
   table: LockTable,
   grant: Grant,
-  state: Table,
-  to: LockChange,
-): Promise<readonly LockRequestRecord[]> {
-  const mine = findOwn(state.requests, grant);
-  if (mine === undefined) throw loseIt(grant);
-  grant.wish = "none";
-  grant.isWidthInDoubt = false;
-  grant.claims = mine.claims;
-  grant.asked = changed(grant.asked, to);
-  grant.fence = fenceOf(mine);
-  grant.raiseOuterFences();
-  // What somebody committed below before he died is done before anything is done there under the wider hold.
+  state: TableState,
+  to: Partial<LockExtent>,
+): Promise<void> {
+  const mine = grant.findRequest(state.requests);
+  if (mine === undefined) throw grant.loseAsDropped();
+  grant.upgrade(mine, to);
+  // What a dropped holder committed there is completed before anything is done under the wider
+  // hold.
   await table.completeOrphans(state, (redo) => conflictsWith(mine.claims, redo.claims));
   grant.mustHold();
-  return [];
 }
 
 /**
- * Says what this hold waits to become, so that another one who widens sees that both would wait for each other. False when somebody in the way has said so
- * before: of two that announce at the same time only the second one finds the other, so one of them goes on waiting.
+ * Writes into the table what this hold waits to become, so that another hold that upgrades sees
+ * that the two would wait for each other. False when a request in the way has announced before: of
+ * two that announce at the same time only the second one finds the other, so one of them goes on
+ * waiting.
  */
-async function announce(table: LockTable, grant: Grant, to: LockChange): Promise<boolean> {
+async function announce(table: LockTable, grant: Grant, to: Partial<LockExtent>): Promise<boolean> {
   grant.mustHold();
-  // Before it is tried: if the answer is lost, it may stand there.
-  grant.wish = "said";
-  const entry = await table.append(({ requests, redos }, { change }) => {
-    const mine = findOwn(requests, grant);
+  grant.extent.noteAnnouncement();
+  const entry = await table.append((state, { change }) => {
+    const { requests } = state;
+    const mine = grant.findRequest(requests);
     if (mine === undefined) return undefined;
-    const claims = changed(grant.claims, to);
+    const claims = withExtent(grant.claims, to);
     if (conflictingOf(requests, { ...mine, claims }).some((other) => waitsFor(other, mine, requests))) return undefined;
-    return { requests: replaced(requests, mine, { ...mine, change, wants: widthOf(claims) }), redos };
+    return replaceRequest(state, mine, { ...mine, change, wants: widestExtent(claims) });
   });
-  if (entry === undefined) grant.wish = "none";
+  if (entry === undefined) grant.extent.forgetAnnouncement();
   return entry !== undefined;
-}
-
-/**
- * Makes the list say what the hold is: no wider, and without a wish that is over, which others would take for a reason not to
- * wait.
- */
-export async function settleWidth(table: LockTable, grant: Grant): Promise<void> {
-  if (isWidthSettled(grant) || !grant.isHeld) return;
-  await grant.duringChange(() => tryToSettle(table, grant));
-}
-
-function isWidthSettled({ wish, isWidthInDoubt }: Grant): boolean {
-  return wish !== "stale" && !isWidthInDoubt;
-}
-
-/** Of `settleWidth`, for a caller whose turn it is. */
-export async function tryToSettle(table: LockTable, grant: Grant): Promise<void> {
-  if (isWidthSettled(grant)) return;
-  let isPending = false;
-  await table.append(({ requests, redos }, { change }) => {
-    const mine = findOwn(requests, grant);
-    // What was committed when it was wider is done before others are let into a part.
-    isPending = grant.isWidthInDoubt && redos.some(({ request }) => request === mine?.id);
-    if (mine === undefined || isPending) return undefined;
-    return { requests: replaced(requests, mine, withoutWish({ ...mine, claims: grant.claims, change })), redos };
-  });
-  if (isPending) return;
-  grant.wish = "none";
-  grant.isWidthInDoubt = false;
-}
-
-/**
- * Whether the list has the request of a grant that had `claims` before the list was read, as wide as they are. A width that
- * was changed since is not compared: the list may be older.
- */
-export function isListed(requests: readonly LockRequestRecord[], grant: Grant, claims: readonly Claim[]): boolean {
-  const mine = findOwn(requests, grant);
-  if (mine === undefined) return false;
-  return grant.claims !== claims || claims.every((inner) => mine.claims.some((outer) => covers(outer, inner)));
-}
-
-/** Its own: what was given up stands in the list as before when another caller of this process has it now. */
-export function findOwn(
-  requests: readonly LockRequestRecord[],
-  { id, life, isGivenUp }: Grant,
-): LockRequestRecord | undefined {
-  if (isGivenUp) return undefined;
-  return requests.find(
-    (request) => request.id === id && request.holder === life.holder.id && request.transfer === undefined,
-  );
-}
-
-/** Says and remembers that others have dropped it. */
-export function loseIt(grant: Grant): Error {
-  const reason = grant.lost("somebody broke it, or took this process for dead");
-  grant.lose(reason);
-  return reason;
-}
-
-export function replaced(
-  requests: readonly LockRequestRecord[],
-  one: LockRequestRecord,
-  by: LockRequestRecord,
-): LockRequestRecord[] {
-  return requests.map((request) => (request === one ? by : request));
-}
-
-export function withoutWish({ wants: _wants, ...request }: LockRequestRecord): LockRequestRecord {
-  return request;
-}
-
-function widthOf(claims: readonly Claim[]): LockExtent {
-  const mode = claims.some((claim) => claim.mode === "tree") ? "tree" : "exact";
-  return { mode, shared: claims.every((claim) => claim.shared) };
-}
-
-async function deadlock(table: LockTable, grant: Grant, circle: readonly LockRequestRecord[]): Promise<Error> {
-  const path = grant.asked.map((claim) => claim.path || ".").join(", ");
-  const cycle = await Promise.all(circle.map((request) => holderOf(table.ground, request)));
-  const message = `${path} cannot be upgraded, because somebody who stands in the way waits for this very hold. Release it and ask for the wider lock instead.`;
-  return holdfastError("DEADLOCK", message, { path, cycle });
 }

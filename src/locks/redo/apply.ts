@@ -1,44 +1,34 @@
-// Applies a committed redo: every step is a rename out of or into the step's own directory, and that directory is gone before anything goes on. So whoever comes
-// late, twice or delayed finds nothing to rename, and no identity needs to be compared.
+// Applies a committed redo. Every step is a rename into or out of the step's own directory, and
+// that directory is removed before the next step begins. A process that comes late, twice or after
+// a pause finds nothing to rename, so no identities need to be compared.
 import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { parentOf, removeTree, syncNames } from "../../durable/publish/directory.ts";
 import { renameOnce } from "../../durable/publish/publish.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { randomName } from "../../format/id.ts";
-import { isWithin } from "../../format/path-key.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
-import type { Ports } from "../../ports/ports.ts";
+import { doneDirectory, redoDirectory, targetOf, trashDirectory, type RedoFiles } from "./paths.ts";
 import type { Redo, RedoStep } from "./record.ts";
 
-/** What is open elsewhere (SMB, Windows) cannot be renamed now: asked again so often, each time after twice as long. */
+/**
+ * A file that is open elsewhere (SMB, Windows) cannot be renamed now. Tries, each after twice the
+ * pause.
+ */
 const busyTriesMax = 6;
 const busyPauseMs = 20;
-/** Each round does all that is left of a step; more are needed only when others do the same step at the same time. */
+/**
+ * Each round does all that is left of a step. More are needed only while other processes do the
+ * same step.
+ */
 const roundsMax = 100;
 
-/** Where the redos of one set of locks lie. */
-export interface RedoFiles {
-  readonly ports: Pick<Ports, "disk" | "clock" | "random">;
-  /** Of the tree that the steps change; undefined for locks that are of no tree. */
-  readonly root: string | undefined;
-  /** Of the ground. */
-  readonly directory: string;
-}
-
-export function redoDirectory({ directory }: RedoFiles, id: string): string {
-  return `${directory}/redo/${id}`;
-}
-export function doneDirectory({ directory }: RedoFiles, id: string): string {
-  return `${directory}/done/${id}`;
-}
-export function trashDirectory({ directory }: RedoFiles): string {
-  return `${directory}/trash`;
-}
-
-/** Deletes what was removed: by the one who removed it, and after a crash by the next who opens the locks. Never fails: what stays is in no one's way. */
-export async function emptyTrash(place: RedoFiles): Promise<void> {
-  const { disk } = place.ports;
-  const trash = trashDirectory(place);
+/**
+ * Deletes removed files: called by the process that removed them, and after a crash by the next
+ * that opens the locks. Never fails: the trash is in no process's way.
+ */
+export async function emptyTrash(files: RedoFiles): Promise<void> {
+  const { disk } = files.ports;
+  const trash = trashDirectory(files);
   try {
     for (const name of await disk.list(trash)) await removeTree(disk, `${trash}/${name}`);
   } catch (error) {
@@ -46,47 +36,52 @@ export async function emptyTrash(place: RedoFiles): Promise<void> {
   }
 }
 
-/** Does what is left of it, whoever began. RESOURCE_BUSY when that cannot be done now, whatever the disk says: it is committed, and nobody may go on. */
-export async function applyRedo(place: RedoFiles, redo: Redo): Promise<void> {
+/**
+ * Does what is left of the redo, whichever process began it. RESOURCE_BUSY when it cannot be
+ * completed now, for any disk error: it is committed, and no process may pass it.
+ */
+export async function applyRedo(files: RedoFiles, redo: Redo): Promise<void> {
   try {
-    await applySteps(place, redo);
+    await applySteps(files, redo);
   } catch (error) {
     if (!isHoldfastError(error) || isHoldfastError(error, "RESOURCE_BUSY")) throw error;
-    throw stuck(place.root ?? place.directory, `the disk failed: ${error.message}`, error);
+    throw stuck(files.root ?? files.directory, `the disk failed: ${error.message}`, error);
   }
 }
 
-async function applySteps(place: RedoFiles, redo: Redo): Promise<void> {
-  const directory = redoDirectory(place, redo.id);
+async function applySteps(files: RedoFiles, redo: Redo): Promise<void> {
+  const directory = redoDirectory(files, redo.id);
   for (const [index, step] of redo.steps.entries()) {
-    // That the step before is over must not be forgotten when this one has begun, or it would be done again to what this one made.
-    if (index > 0) await syncIfThere(place, directory);
-    await applyStep(place, step, `${directory}/${index}`);
+    // The end of the previous step must be durable before this one begins: otherwise, after a power
+    // cut, it would be done again to what this step made.
+    if (index > 0) await syncIfThere(files, directory);
+    await applyStep(files, step, `${directory}/${index}`);
   }
-  // The mark by which a committer that slept learns that it counted.
-  await renameIfThere(place, directory, doneDirectory(place, redo.id));
+  // By this mark a committer that was paused learns that its commit counted.
+  await renameIfThere(files, directory, doneDirectory(files, redo.id));
 }
 
-/** Done when its directory is removed; only then may the next one begin. */
-async function applyStep(place: RedoFiles, step: RedoStep, directory: string): Promise<void> {
-  const { disk } = place.ports;
+/** A step is done when its directory is gone. Only then may the next one begin. */
+async function applyStep(files: RedoFiles, step: RedoStep, directory: string): Promise<void> {
+  const { disk } = files.ports;
   for (let round = 0; round < roundsMax; round++) {
-    await moveAlong(place, step, directory);
-    // Before anything says that it is done: what a power cut takes back must be done again.
-    for (const parent of parentsOf(place, step)) await syncIfThere(place, parent);
+    await moveAlong(files, step, directory);
+    // Durable before the step counts as done: a power cut must not take it back.
+    for (const parent of parentsOf(files, step)) await syncIfThere(files, parent);
     try {
       await retryOutage(disk, parentOf(directory), () => disk.rmdir(directory));
       return;
     } catch (error) {
-      // Its name is made once and was there when it was learnt of, so its absence is no old answer.
+      // The directory's name is never reused and existed when the redo was read: its absence is not
+      // an old answer.
       if (hasErrno(error, "ENOENT")) return;
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
     }
   }
-  throw stuck(targetOf(place, step.target), "something keeps coming into the directory of its redo");
+  throw stuck(targetOf(files, step.target), "something keeps coming into the directory of its redo");
 }
 
-/** Gone means that somebody came after us: then we were slept past, and they have made it durable. */
+/** A missing directory means that another process has done this step, and made it durable. */
 async function syncIfThere({ ports }: RedoFiles, directory: string): Promise<void> {
   try {
     await syncNames(ports.disk, directory);
@@ -95,41 +90,45 @@ async function syncIfThere({ ports }: RedoFiles, directory: string): Promise<voi
   }
 }
 
-async function moveAlong(place: RedoFiles, step: RedoStep, directory: string): Promise<void> {
-  const target = targetOf(place, step.target);
+async function moveAlong(files: RedoFiles, step: RedoStep, directory: string): Promise<void> {
+  const target = targetOf(files, step.target);
   switch (step.kind) {
     case "in":
-      return await moveOut(place, `${directory}/new`, target);
+      return await moveOut(files, `${directory}/new`, target);
     case "out":
-      await moveIn(place, target, `${directory}/out`);
-      // Renamed and not removed: what is open on a share would stay there under another name, and keep the directory.
-      return await moveOut(place, `${directory}/out`, newTrash(place));
+      await moveIn(files, target, `${directory}/out`);
+      // Renamed and not removed: on a share an open file would stay under another name, and keep
+      // the directory.
+      return await moveOut(files, `${directory}/out`, newTrash(files));
     case "move":
-      await moveIn(place, targetOf(place, step.source), `${directory}/moved`);
-      return await moveOut(place, `${directory}/moved`, target);
+      await moveIn(files, targetOf(files, step.source), `${directory}/moved`);
+      return await moveOut(files, `${directory}/moved`, target);
   }
 }
 
-/** Into the step's directory, which is gone if another process has come after us. */
-async function moveIn(place: RedoFiles, from: string, to: string): Promise<void> {
+/** Into the step's directory, which is gone if another process has done the step. */
+async function moveIn(files: RedoFiles, from: string, to: string): Promise<void> {
   try {
-    await renameIfThere(place, from, to);
+    await renameIfThere(files, from, to);
   } catch (error) {
     if (!hasErrno(error, "ENOENT")) throw error;
   }
 }
 
-/** Out of the step's directory. */
-async function moveOut(place: RedoFiles, from: string, to: string): Promise<void> {
+async function moveOut(files: RedoFiles, from: string, to: string): Promise<void> {
   try {
-    await renameIfThere(place, from, to);
+    await renameIfThere(files, from, to);
   } catch (error) {
-    // A foreign program took away the target's directory: that has to be said, or the step would be tried for ever.
+    // A foreign program removed the target's directory. Report it: the step would be tried for
+    // ever.
     throw hasErrno(error, "ENOENT") ? stuck(to, "its directory is missing; make it again", error) : error;
   }
 }
 
-/** Nothing to rename is fine: another process has. To rename again what was renamed is impossible: each rename goes out of or into the step's own directory. */
+/**
+ * Nothing to rename is fine: another process has done it. A rename cannot happen twice, because
+ * each goes into or out of the step's own directory.
+ */
 async function renameIfThere({ ports }: RedoFiles, from: string, to: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -143,29 +142,13 @@ async function renameIfThere({ ports }: RedoFiles, from: string, to: string): Pr
   }
 }
 
-function newTrash(place: RedoFiles): string {
-  return `${trashDirectory(place)}/${randomName(place.ports.random.bytes(16))}`;
+function newTrash(files: RedoFiles): string {
+  return `${trashDirectory(files)}/${randomName(files.ports.random.bytes(16))}`;
 }
 
-function parentsOf(place: RedoFiles, step: RedoStep): string[] {
+function parentsOf(files: RedoFiles, step: RedoStep): string[] {
   const targets = step.kind === "move" ? [step.source, step.target] : [step.target];
-  return [...new Set(targets.map((target) => parentOf(targetOf(place, target))))];
-}
-
-/** Whether a change of `path` would change the ground, in whatever case it is spelled: on some disks that is one name. */
-export function isInGround(place: RedoFiles, path: string): boolean {
-  const [ground, target] = [fold(place.directory), fold(targetOf(place, path))];
-  return isWithin(target, ground) || isWithin(ground, target);
-}
-
-function fold(path: string): string {
-  return path.normalize("NFC").toLowerCase();
-}
-
-/** TypeError for locks that are of no tree. */
-export function targetOf({ root, directory }: RedoFiles, path: string): string {
-  if (root === undefined) throw new TypeError(`The locks in ${directory} were opened without a tree, and change none.`);
-  return `${root}/${path}`;
+  return [...new Set(targets.map((target) => parentOf(targetOf(files, target))))];
 }
 
 export function stuck(path: string, why: string, cause?: unknown): Error {

@@ -1,70 +1,106 @@
-// Whether the steps of a redo can be done at all, one after the other. Found out before the commit: afterwards they would block their paths for ever.
+// Preflight of a redo: whether its steps can be done, one after the other. Checked before the
+// commit, because a committed step that can never be done blocks its paths for ever.
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
-import { redoDirectory, targetOf, type RedoFiles } from "./apply.ts";
+import { isInGround, redoDirectory, targetOf, type RedoFiles } from "./paths.ts";
 import type { Redo } from "./record.ts";
 
 export type Kind = FileStat["kind"];
 
 /**
- * FILE_EXISTS when a target is in the way, NO_SUCH_FILE when an earlier step takes away the directory of a later one's target. `staged` tells for each step what
- * it brings, if it brings anything.
+ * Checked when a step is staged, whose files lie in `staged`. NO_SUCH_FILE for a missing
+ * directory, CROSS_DEVICE for another file system.
  */
-export async function checkSteps(place: RedoFiles, redo: Redo, staged: readonly (Kind | undefined)[]): Promise<void> {
-  const { disk } = place.ports;
+export async function checkTarget(files: RedoFiles, staged: string, path: string): Promise<void> {
+  const { disk } = files.ports;
+  const parent = parentOf(targetOf(files, path));
+  const [here, there] = [await disk.stat(staged), await findStat(disk, parent)];
+  if (there?.kind !== "directory") {
+    const message = `${parent} is not a directory. Make it first, under a lock on it.`;
+    throw holdfastError("NO_SUCH_FILE", message, { path: parent });
+  }
+  if (here.device === there.device) return;
+  const message = `${parent} is on another file system than ${staged}: a file cannot be renamed from one to the other.`;
+  throw holdfastError("CROSS_DEVICE", message, { path: parent });
+}
+
+/** `located`: where `path` leads. INVALID_PATH for the root, and for the directory of the locks. */
+export function mustBeChangeable(files: RedoFiles, path: string, located: string): void {
+  if (located === "") throw holdfastError("INVALID_PATH", "The root itself cannot be changed.", { path });
+  if (!isInGround(files, located)) return;
+  throw holdfastError("INVALID_PATH", `${path} is part of the locks themselves, and cannot be changed.`, { path });
+}
+
+/**
+ * FILE_EXISTS when something is at a target, NO_SUCH_FILE when an earlier step removes the
+ * directory of a later target. `staged`: for each step the kind of what it brings, if it brings
+ * anything.
+ */
+export async function checkSteps(files: RedoFiles, redo: Redo, staged: readonly (Kind | undefined)[]): Promise<void> {
+  const { disk } = files.ports;
   for (const [index, step] of redo.steps.entries()) {
     if (step.kind === "out") continue;
-    const find = (path: string): Promise<Kind | undefined> => findKind(disk, whereIs(place, redo, path, index));
-    await mustHaveParent(place, redo, step.target, index);
+    const find = (path: string): Promise<Kind | undefined> => findKind(disk, whereIs(files, redo, path, index));
+    await mustHaveParent(files, redo, step.target, index);
     const coming = step.kind === "in" ? staged[index] : await find(step.source);
-    // Nothing to move; or back to where it was.
+    // Nothing to move, or moved to where it is.
     if (coming === undefined || (step.kind === "move" && step.source === step.target)) continue;
     const there = await find(step.target);
-    if (there === "directory" || (there !== undefined && coming === "directory")) throw inTheWay(place, step.target);
+    if (there === "directory" || (there !== undefined && coming === "directory")) throw inTheWay(files, step.target);
   }
 }
 
-/** What no earlier step concerns was looked at when the step was staged. */
-async function mustHaveParent(place: RedoFiles, redo: Redo, target: string, index: number): Promise<void> {
+/** A directory that no earlier step touches was checked when the step was staged. */
+async function mustHaveParent(files: RedoFiles, redo: Redo, target: string, index: number): Promise<void> {
   if (!target.includes("/")) return;
   const parent = parentOf(target);
-  const now = whereIs(place, redo, parent, index);
-  if (now === targetOf(place, parent) || (await findKind(place.ports.disk, now)) === "directory") return;
-  const path = targetOf(place, parent);
-  const message = `${path} is no directory any more when the change comes to ${target}: an earlier step of it takes it away.`;
+  const now = whereIs(files, redo, parent, index);
+  if (now === targetOf(files, parent) || (await findKind(files.ports.disk, now)) === "directory") return;
+  const path = targetOf(files, parent);
+  const message = `${path} is no longer a directory when the change comes to ${target}: an earlier step removes it. Change the order of the steps.`;
   throw holdfastError("NO_SUCH_FILE", message, { path });
 }
 
-/** Where that lies now which the first `count` steps will bring to `path`, or leave there; undefined for nothing. */
-function whereIs(place: RedoFiles, redo: Redo, path: string, count: number): string | undefined {
+/**
+ * Where the content lies now that will be at `path` after the first `count` steps; undefined for
+ * none.
+ */
+function whereIs(files: RedoFiles, redo: Redo, path: string, count: number): string | undefined {
   for (let index = count - 1; index >= 0; index--) {
     const step = redo.steps[index];
     if (step === undefined) continue;
     if (isWithin(path, step.target)) {
       const rest = path.slice(step.target.length);
-      if (step.kind === "move") return whereIs(place, redo, step.source + rest, index);
-      return step.kind === "in" ? `${redoDirectory(place, redo.id)}/${index}/new${rest}` : undefined;
+      if (step.kind === "move") return whereIs(files, redo, step.source + rest, index);
+      return step.kind === "in" ? `${redoDirectory(files, redo.id)}/${index}/new${rest}` : undefined;
     }
     if (step.kind === "move" && isWithin(path, step.source)) return undefined;
   }
-  return targetOf(place, path);
+  return targetOf(files, path);
 }
 
 async function findKind(disk: Disk, path: string | undefined): Promise<Kind | undefined> {
-  if (path === undefined) return undefined;
+  return path === undefined ? undefined : (await findStat(disk, path))?.kind;
+}
+
+/**
+ * As the server knows it. On a share `stat` may describe what was there before another machine
+ * changed it under its own lock.
+ */
+export async function findStat(disk: Disk, path: string): Promise<FileStat | undefined> {
   try {
-    return (await disk.look(path)).kind;
+    return await disk.look(path);
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ENOTDIR")) return undefined;
     throw error;
   }
 }
 
-function inTheWay(place: RedoFiles, target: string): Error {
-  const path = targetOf(place, target);
-  const message = `${path} is in the way: only a file can be replaced, and only by a file. Take it away by an earlier step.`;
+function inTheWay(files: RedoFiles, target: string): Error {
+  const path = targetOf(files, target);
+  const message = `${path} exists, and only a file can be replaced, by a file. Remove it by an earlier step.`;
   return holdfastError("FILE_EXISTS", message, { path });
 }

@@ -1,11 +1,13 @@
-// A committed redo as the lock table has it: what is to be done to the tree, in order, whoever does it.
+// A committed redo as the lock table records it: what to do to the tree, in order, whichever
+// process does it.
 import { listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { isId } from "../../format/id.ts";
 import { claimOf, type Claim } from "../table/claim.ts";
 
 /**
- * One change of the tree. `in`: what was staged becomes the target. `out`: the target goes. `move`: the source becomes the target. Paths are relative to the
- * root of the locks, spelled as on the disk.
+ * One change of the tree. `in`: the staged file or directory becomes the target. `out`: the target
+ * is removed. `move`: the source becomes the target. Paths are relative to the root of the locks,
+ * spelled as on the disk.
  */
 export type RedoStep =
   | { readonly kind: "in"; readonly target: string }
@@ -17,7 +19,7 @@ export interface Redo {
   readonly id: string;
   /** The request under which it was committed. */
   readonly request: string;
-  /** What that request held: who wants any of it completes the redo first. */
+  /** What that request held. A process that needs any of it completes the redo first. */
   readonly claims: readonly Claim[];
   readonly steps: readonly RedoStep[];
 }
@@ -40,7 +42,7 @@ function stepOf(value: unknown): RedoStep {
   }
 }
 
-/** A record that was edited by hand must not lead us out of the tree. */
+/** A record that was edited by hand must not lead out of the tree. */
 function pathOf(value: unknown): string {
   const path = textOf(value);
   if (
@@ -52,7 +54,10 @@ function pathOf(value: unknown): string {
   return path;
 }
 
-/** Of a request or a redo: its maker and a random part. It becomes a path, and one that was edited by hand must not lead us out of the ground. */
+/**
+ * Name of a request or redo: its holder's id and a random part. It becomes a path, and a record
+ * that was edited by hand must not lead out of the ground.
+ */
 export function nameOf(value: unknown): string {
   const name = textOf(value);
   const [holder = "", random = "", ...more] = name.split(".");

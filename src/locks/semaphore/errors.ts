@@ -1,5 +1,6 @@
-// Who stands in the way of a semaphore, told to the one who waited in vain.
+// Errors that name the holder of a semaphore: LOCK_TIMEOUT for a waiter, NOT_HELD for a release.
 import type { BlockingLock } from "../../common.ts";
+import { holderInfo } from "../../durable/liveness/holder-record.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { LockRecord } from "./lock-file.ts";
@@ -8,22 +9,22 @@ import { findFate } from "./owner.ts";
 import type { Observation } from "./observe.ts";
 
 export function timedOut(ports: Ports, path: string, waitedMs: number, obstacle: Obstacle): Error {
-  const { sight, why } = obstacle;
-  const record = findRecord(sight);
+  const { observation, why } = obstacle;
+  const record = findRecord(observation);
   const holder = record === undefined ? "is held" : `is held by ${describeHolder(record)}`;
   const message = `${path} ${holder}: ${why}. Waited ${Math.round(waitedMs)} ms (option timeoutMs).`;
   const blockedBy = record === undefined ? [] : [blockingLock(ports, path, record)];
   return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
 }
 
-/** `who` it was thought to be held by. */
-export function notHeld(path: string, who: string, sight: Observation): Error {
-  const record = findRecord(sight);
+/** `who`: the process that was expected to hold the lock. */
+export function notHeld(path: string, who: string, observation: Observation): Error {
+  const record = findRecord(observation);
   const state =
-    sight.kind === "free"
-      ? "nobody holds it"
+    observation.kind === "free"
+      ? "no process holds it"
       : record === undefined
-        ? "something else is there"
+        ? "what is there has no readable record"
         : `${describeHolder(record)} holds it`;
   return holdfastError("NOT_HELD", `${path} is not held by ${who}: ${state}.`, { path });
 }
@@ -35,24 +36,19 @@ function describeHolder({ pid, host, timestamp, tag }: LockRecord): string {
   return `process ${pid}${where} since ${sinceOf(timestamp).toISOString()}${what}`;
 }
 
-/** What a lock file does not tell is empty, or the one time that it does tell. */
+/**
+ * A lock file has one time, which stands for all of them. Fields that it does not have are empty.
+ */
 function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingLock {
   const since = sinceOf(record.timestamp);
-  const holder = {
-    id: record.token ?? "",
-    host: record.host ?? "",
-    pid: record.pid,
-    startedAt: since,
-    lastSeenAt: since,
-    version: "",
-    state: findFate(ports, record) ?? "alive",
-  } as const;
+  const { token: id = "", host = "", pid } = record;
+  const holder = holderInfo(since, { id, host, pid, state: findFate(ports, record) ?? "alive" });
   const lock = { path, mode: "exact", shared: false, holder, since } as const;
   return record.tag === undefined ? lock : { ...lock, tag: record.tag };
 }
 
-function findRecord(sight: Observation): LockRecord | undefined {
-  return sight.kind === "taken" ? sight.record : undefined;
+function findRecord(observation: Observation): LockRecord | undefined {
+  return observation.kind === "taken" ? observation.record : undefined;
 }
 
 function sinceOf(timestamp: number): Date {

@@ -1,14 +1,16 @@
-// The two forms of a lock, a file and a directory: how each is made so that one of many wins, and removed by its holder.
+// What is done to the files of a lock, in both forms (file and directory): make, remove, take away,
+// put back. Each `make` is one atomic call, so one of many callers wins.
+import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { linkOnce } from "../../durable/publish/publish.ts";
+import { isHoldfastError } from "../../errors.ts";
 import { hasErrno, isOutage, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { notALock } from "./path.ts";
-import { isSame, observe, recordPathOf, takenBy, type LockForm, type Taken } from "./observe.ts";
-import { removeLockDirectory, tempPathOf } from "./temp.ts";
+import { notALock, tempPathOf } from "./path.ts";
+import { isSame, observe, recordPathOf, takenBy, type LockForm, type Observation, type Taken } from "./observe.ts";
 
-/** How often a lock is asked to go when the server goes away meanwhile. */
+/** Tries to remove a lock during an outage of the server. */
 const triesMax = 3;
 
 export interface FileOptions {
@@ -17,8 +19,9 @@ export interface FileOptions {
 }
 
 /**
- * Writes the lock file under another name, and syncs it; `link` makes it the lock if the name is free then: of many callers
- * one gets true. A file that is created and then filled would be seen empty. UNSUPPORTED_DISK where there are no hard links.
+ * Writes the lock file under a temporary name and syncs it. `link` then makes it the lock if the
+ * name is free: one of many callers gets true. A file that is created first and filled later would
+ * be seen empty. UNSUPPORTED_DISK where there are no hard links.
  */
 export async function withStaged<T>(
   ports: Ports,
@@ -29,14 +32,18 @@ export async function withStaged<T>(
 ): Promise<T> {
   const temp = await stage(ports, path, bytes, options);
   try {
-    // Again if it is not there after all: it is ours only once we are told so, and whoever took it away by force meanwhile took it from nobody.
+    // May repeat: the caller holds the lock only once it is told so. If a forced release removed
+    // the first link meanwhile, no caller lost a hold.
     return await action(() => linkOnce(ports.disk, temp, path, bytes, { mayRepeat: true }));
   } finally {
     await discard(ports.disk, temp);
   }
 }
 
-/** For file systems without hard links, as the protocol describes it: others see the file empty for a moment. */
+/**
+ * For file systems without hard links, as protocol 1.0 describes it: readers see the file empty for
+ * a moment.
+ */
 export async function createLockFile(
   disk: Disk,
   path: string,
@@ -47,13 +54,14 @@ export async function createLockFile(
     await disk.createFile(path, bytes, { sync: options.fsync, mode: options.mode });
     return true;
   } catch (error) {
-    // Somebody else's; or, after a lost reply, our own, but then it is empty, and goes like any that was never filled.
+    // Another process has the lock. Or the reply was lost and the file is our own: then it is
+    // empty, and is removed like any lock file that was never filled.
     if (hasErrno(error, "EEXIST")) return false;
     throw error;
   }
 }
 
-/** The directory form: `mkdir` is what decides, on every version of NFS too; the record is moved in whole. */
+/** The directory form: `mkdir` decides, also on NFSv3. The record is moved in whole. */
 export async function makeLockDirectory(
   ports: Ports,
   path: string,
@@ -61,7 +69,7 @@ export async function makeLockDirectory(
   options: FileOptions,
 ): Promise<boolean> {
   const { disk } = ports;
-  // First, so that a full disk is met before the name is taken.
+  // Staged first, so that a full disk fails before the name is taken.
   const temp = await stage(ports, path, bytes, options);
   try {
     await disk.mkdir(path);
@@ -75,23 +83,26 @@ export async function makeLockDirectory(
   } catch (error) {
     if (await carries(disk, path, "directory", bytes)) return true;
     await discard(disk, temp);
-    // Ours, and empty; if it is neither any more, it is left alone.
+    // The directory is our own and empty. If it no longer is, `rmdir` fails and it stays.
     await disk.rmdir(path).catch(() => undefined);
     throw error;
   }
   return true;
 }
 
-/** Removes what was just looked at; fine when it is gone already. Only what is our own and young, or where nothing is taken over. */
-export async function removeLock(ports: Ports, path: string, sight: Taken): Promise<void> {
+/**
+ * Removes the lock that was just observed; no error if it is gone. Allowed only for a young lock of
+ * our own, and where nothing is taken over.
+ */
+export async function removeLock(ports: Ports, path: string, observation: Taken): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      return await removeOnce(ports, path, sight);
+      return await removeOnce(ports, path, observation);
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error;
-      // The answer was lost on the way, and what was asked for may be done: then something else is there by now, or nothing. What stands as it was is removed
-      // again; never without a look, because the name may be another's.
-      if (!isSame(sight, await observe(ports.disk, path))) return;
+      // The reply was lost, so the removal may be done. Observe before repeating it: another
+      // process may have taken the name since.
+      if (!isSame(observation, await observe(ports.disk, path))) return;
       if (tries >= triesMax || !isOutage(error)) throw error;
     }
   }
@@ -101,16 +112,121 @@ async function removeOnce(ports: Ports, path: string, { form, isBare }: Taken): 
   const { disk } = ports;
   try {
     if (form === "file") return await disk.unlink(path);
-    // Whatever is in a directory that we know nothing of stays.
+    // Without a record the contents of the directory are unknown: `rmdir` keeps them.
     if (isBare) return await disk.rmdir(path);
     const away = tempPathOf(path, ports.random);
-    // In one step, record and all: to empty it first would leave a bare directory, which counts as held, to a crash in between.
+    // One rename moves the directory with its record. Emptying it first would leave a bare
+    // directory after a crash, and a bare directory counts as held.
     await disk.rename(path, away);
-    // It is in nobody's way there: if it cannot be removed now, the next sweep finds it.
+    // If this fails, the next sweep removes it.
     await removeLockDirectory(disk, away);
   } catch (error) {
     if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notALock(path, form, error);
     if (!hasErrno(error, "ENOENT")) throw error;
+  }
+}
+
+/**
+ * Tries to put back a lock that was moved by mistake, while other processes take and free its name.
+ */
+const putBackTriesMax = 5;
+
+/**
+ * Moves the lock that was just observed to a temporary name, observes it there, and calls `then`
+ * with the name free (unless another process was faster). If the moved file is not the one that was
+ * observed, it is put back. Undefined in that case, and when nothing was there. Call only under the
+ * guard: programs without a guard may replace the lock at any moment, other takers may not.
+ */
+export async function takeAway<T>(
+  ports: Ports,
+  path: string,
+  observation: Taken,
+  then: () => Promise<T>,
+): Promise<T | undefined> {
+  const { disk } = ports;
+  const away = tempPathOf(path, ports.random);
+  const moved = await move(disk, path, away);
+  if (moved.kind === "free") return undefined;
+  if (!isSame(observation, moved)) {
+    await putBack(disk, away, path, moved);
+    return undefined;
+  }
+  try {
+    return await then();
+  } finally {
+    await removeMoved(disk, away, moved);
+  }
+}
+
+/** Returns what was moved. */
+async function move(disk: Disk, path: string, away: string): Promise<Observation> {
+  let failure: unknown;
+  try {
+    await disk.rename(path, away);
+  } catch (error) {
+    if (!hasErrno(error, "ENOENT") && !isOutcomeUnknown(error)) throw error;
+    // A repeated request fails although the first one succeeded. The observation below tells.
+    failure = error;
+  }
+  let moved: Observation;
+  try {
+    moved = await observe(disk, away);
+  } catch (error) {
+    // What was moved is unknown, so it must go back. The first error says more than a second one.
+    await putBack(disk, away, path).catch(() => undefined);
+    throw error;
+  }
+  if (moved.kind === "free" && failure !== undefined && !hasErrno(failure, "ENOENT")) throw failure as Error;
+  return moved;
+}
+
+/**
+ * Puts it back by a link, which overwrites nothing. A lock of Holdfast that was made on the free
+ * name meanwhile does not count yet, and is removed: its maker confirms it under the guard, which
+ * this process holds. A lock of another program stays; then two programs without a guard hold the
+ * lock (docs/format/semaphore.md).
+ */
+async function putBack(disk: Disk, away: string, path: string, moved?: Taken): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    let failure: unknown;
+    try {
+      await disk.link(away, path);
+      break;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return;
+      failure = error;
+    }
+    const now = await observe(disk, path);
+    if (now.kind === "free") {
+      // No hard links here, not for this user, or not of a directory. A rename may overwrite a lock
+      // that was made within this moment.
+      if (hasErrno(failure, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) return await disk.rename(away, path);
+    } else if (moved !== undefined && isSame(moved, now)) break;
+    else if (now.record?.token !== undefined) await disk.unlink(path).catch(() => undefined);
+    else if (!isOutcomeUnknown(failure)) break;
+    if (tries >= putBackTriesMax) throw failure;
+  }
+  await removeMoved(disk, away, moved);
+}
+
+/** If this fails, the next sweep removes it. */
+async function removeMoved(disk: Disk, away: string, moved: Taken | undefined): Promise<void> {
+  if (moved?.form === "directory") await removeLockDirectory(disk, away);
+  else await disk.unlink(away).catch(() => undefined);
+}
+
+/**
+ * Removes a lock directory that was moved away, with its record and nothing else. If a program has
+ * put other files into it, the files and the directory stay. True when it is gone.
+ */
+export async function removeLockDirectory(disk: Disk, path: string): Promise<boolean> {
+  try {
+    await unlinkIfThere(disk, recordPathOf(path, "directory"));
+    await disk.rmdir(path);
+    return true;
+  } catch (error) {
+    if (isHoldfastError(error)) return false;
+    throw error;
   }
 }
 
@@ -121,7 +237,7 @@ async function stage(ports: Ports, path: string, bytes: Uint8Array, { fsync, mod
 }
 
 async function discard(disk: Disk, temp: string): Promise<void> {
-  // Whatever stands in the way: it is in nobody's way, and the next sweep finds it.
+  // If this fails, the next sweep removes it.
   await disk.unlink(temp).catch(() => undefined);
 }
 

@@ -1,4 +1,5 @@
-// The guard of a lock: whoever removes or replaces what is under the lock's name holds an OS lock meanwhile, which nobody can steal and no crash can leave behind.
+// The guard of a lock: an OS lock on a file beside it, held while a process removes or replaces the
+// lock. No process can steal it, and it ends with the process that holds it.
 import { Deadline } from "../../durable/wait/deadline.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
@@ -6,9 +7,9 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk } from "../../ports/disk.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { tempPathOf } from "./temp.ts";
+import { tempPathOf } from "./path.ts";
 
-/** For those who have to get it: as long as a healthy process keeps it, many times over. */
+/** For callers that must get the guard: many times what a healthy process needs. */
 const waitMsMax = 10_000;
 
 export interface Guarded<T> {
@@ -23,37 +24,45 @@ export class Guard {
   constructor(ports: Ports, lockPath: string) {
     this.#ports = ports;
     this.#lockPath = lockPath;
-    // Never deleted: two who lock two files of one name exclude nobody.
+    // Never deleted: processes that lock two files of one name do not exclude each other.
     this.#path = `${lockPath}.guard`;
   }
 
   /**
-   * Whether the OS lock excludes everybody who could be at this lock. On a share it does not: some mounts keep locks to themselves, and all can lose one without a
-   * word while its holder lives on.
+   * Whether the OS lock excludes every process that can reach this lock. On a share it does not:
+   * some mounts keep locks to themselves, and any mount can lose one silently while its holder
+   * still runs.
    */
   get isTrusted(): boolean {
     return this.#ports.disk.volume.kind === "local";
   }
 
-  /** Undefined when somebody else has it. UNSUPPORTED_DISK where there are no OS locks. */
+  /** Undefined when another process has the guard. UNSUPPORTED_DISK where there are no OS locks. */
   async tryRun<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return await this.#tryWith(await this.#openFile(), action);
   }
 
-  /** As above, but without a guard where none can be had: there nobody takes over, so nobody has to be kept out. */
+  /**
+   * As `tryRun`, but without a guard where there is none. Nothing is taken over there, so no taker
+   * has to be kept out.
+   */
   async tryRunIfAny<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     const file = await this.#openIfAny();
     return file === undefined ? { result: await action() } : await this.#tryWith(file, action);
   }
 
-  /** Waits for it, but not for ever: LOCK_TIMEOUT. UNSUPPORTED_DISK where there are no OS locks. */
+  /**
+   * Waits for the guard, but not for ever: LOCK_TIMEOUT. UNSUPPORTED_DISK where there are no OS
+   * locks.
+   */
   async run<T>(action: () => Promise<T>): Promise<T> {
     return await this.#runWith(await this.#openFile(), action);
   }
 
   /**
-   * As above, but without a guard where none can be had; `action` is told. That is also where none was made so far and the
-   * disk is full: others cannot make one either, and a lock must be released to make room.
+   * As `run`, but without a guard where there is none; `action` is told. Also without one on a full
+   * disk where no guard was made yet: no other process can make one either, and releasing a lock
+   * makes room.
    */
   async runIfAny<T>(action: (isGuarded: boolean) => Promise<T>): Promise<T> {
     const file = await this.#openIfAny().catch((error: unknown) => {
@@ -63,15 +72,18 @@ export class Guard {
     return file === undefined ? await action(false) : await this.#runWith(file, () => action(true));
   }
 
-  /** Opened before it is needed: a guard that this user may not open is met before the lock is taken. Undefined when there is none. */
+  /**
+   * Opens the guard before the lock is taken, so that a guard that this user may not open fails
+   * first. Undefined when there is no guard.
+   */
   async open({ isNeeded }: { readonly isNeeded: boolean }): Promise<OsLockFile | undefined> {
     if (!this.isTrusted) return undefined;
     return isNeeded || (await this.#ports.disk.canOpen(this.#path)) ? await this.#openIfAny() : undefined;
   }
 
   /**
-   * What `look` finds under the guard, if there is one by now: `opened`, or one that was made since. Else true: who makes
-   * one later looks at the name later.
+   * What `look` finds under the guard: under `opened`, or under a guard that was made since. True
+   * when there is none: a process that makes one later observes the name later.
    */
   async confirm(opened: OsLockFile | undefined, look: () => Promise<boolean>): Promise<boolean> {
     const file = opened ?? (await this.open({ isNeeded: false }));
@@ -83,13 +95,13 @@ export class Guard {
       return await this.#ports.osLock.open(this.#path, { make: () => this.#make() });
     } catch (error) {
       if (hasErrno(error, "ELOOP", "EMLINK")) throw this.#isLink(error);
-      // Else it is the directory in which this user may not write.
+      // Otherwise this user may not write in the directory.
       const isGuard = isHoldfastError(error, "NO_PERMISSION") && error.path === this.#path;
       throw isGuard && hasErrno(error, "EACCES", "EPERM") ? this.#isClosed(error) : error;
     }
   }
 
-  /** Whole in one step, with the mode that it keeps: a user who meets it half made would be refused. */
+  /** Appears whole, with its final mode: another user that met it half made would be refused. */
   async #make(): Promise<void> {
     const { disk, random } = this.#ports;
     const options = { sync: false, isForDirectory: true };
@@ -145,19 +157,19 @@ export class Guard {
 
   #timedOut(): Error {
     const path = this.#path;
-    const message = `${path} has been held by another process for ${waitMsMax} ms: one that is about to remove the lock, and seems to be stopped. Nothing was changed.`;
+    const message = `${path} has been held by another process for ${waitMsMax} ms. That process was about to remove the lock and seems to be stopped. Nothing was changed. Wake or end that process, then try again.`;
     return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs: waitMsMax, blockedBy: [] });
   }
 
   #isClosed(cause: unknown): Error {
     const path = this.#path;
-    const message = `This user may not write to ${path}, and a lock that is taken here could not be released. Give it a mode that lets all write who may write in its directory.`;
+    const message = `This user may not write to ${path}, so a lock taken here could not be released. Let every user who may write in its directory write to it.`;
     return holdfastError("NO_PERMISSION", message, { path }, cause);
   }
 
   #isLink(cause: unknown): Error {
     const path = this.#path;
-    const message = `${path} is a symbolic link, and the guard of a lock must be a file of its own. Find out who made it, and remove it.`;
+    const message = `${path} is a symbolic link, but the guard of a lock must be a regular file. Find out what made the link, and remove it.`;
     return holdfastError("INVALID_PATH", message, { path }, cause);
   }
 }

@@ -1,12 +1,12 @@
-// One hold of a semaphore in the hands of its user: it is watched, and it ends by being released or lost.
+// One hold of a semaphore: watches that its lock file stands, and ends by release or loss.
 import type { Hold } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { SemaphoreClaim } from "./claim.ts";
+import type { SemaphoreClaim } from "./owner.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
 import type { SemaphoreProtocol } from "./protocol.ts";
 
-/** Between two tries of a release that failed, at first and at most. */
+/** The pause before a failed release is tried again: the first, and the longest. */
 const againMs = { first: 100, max: 5000 };
 
 export interface SemaphoreHold extends Hold {
@@ -15,11 +15,11 @@ export interface SemaphoreHold extends Hold {
 
 export interface ClaimHoldOptions {
   readonly clock: Clock;
-  readonly name: SemaphoreProtocol;
+  readonly protocol: SemaphoreProtocol;
   readonly claim: SemaphoreClaim;
-  /** How often it is looked whether the lock still stands. Infinity: never. */
+  /** Pause between two checks that the lock still stands. Infinity: no checks. */
   readonly watchMs: number;
-  /** Called once, when it is over. */
+  /** Called once, when the hold is over. */
   readonly onEnd: () => void;
 }
 
@@ -42,7 +42,10 @@ export class ClaimHold implements SemaphoreHold {
     if (options.watchMs < Infinity) void this.#watch();
   }
 
-  /** Aborts when the lock is found to be another's, or gone: it was removed by hand or by force, or another program took it for stale. */
+  /**
+   * Aborts when the lock file is gone or another's: it was removed by hand or by force, or another
+   * program took it for stale.
+   */
   get signal(): AbortSignal {
     return this.#lost.signal;
   }
@@ -55,7 +58,10 @@ export class ClaimHold implements SemaphoreHold {
     await this.end();
   }
 
-  /** False when it was lost before. Idempotent; after a failure it can be tried again, and is, whether or not anybody asks for it. */
+  /**
+   * False when the lock was lost before. Idempotent. After a failure the caller may try again; the
+   * hold itself does so in the background.
+   */
   async end(): Promise<boolean> {
     if (this.#lost.signal.aborted) return false;
     this.#releasing ??= this.#release();
@@ -68,7 +74,10 @@ export class ClaimHold implements SemaphoreHold {
     }
   }
 
-  /** In the background, until it is done: as long as this process lives nobody else may end it, and on a share not even then. */
+  /**
+   * Retries in the background until the lock is gone. While this process lives no other process may
+   * take the lock, and on a share not even afterwards.
+   */
   async #endLater(): Promise<void> {
     if (this.#isLate) return;
     this.#isLate = true;
@@ -78,37 +87,37 @@ export class ClaimHold implements SemaphoreHold {
         await clock.sleep(pauseMs, { signal: this.#over.signal, background: true });
         await this.end();
       } catch {
-        // Over; or it failed again.
+        // Either the hold is over, or the release failed again.
       }
   }
 
   async #release(): Promise<boolean> {
-    const { name, claim } = this.#options;
-    const wasOurs = await name.giveUp(claim);
+    const { protocol, claim } = this.#options;
+    const wasOurs = await protocol.giveUp(claim);
     if (wasOurs) this.#finish();
     else this.#lose();
     return wasOurs;
   }
 
-  /** In the background: it keeps no process alive, and a look that fails is made again. */
+  /** Runs in the background and keeps no process alive. A check that fails is repeated. */
   async #watch(): Promise<void> {
-    const { clock, name, claim, watchMs } = this.#options;
+    const { clock, protocol, claim, watchMs } = this.#options;
     while (!this.#over.signal.aborted) {
       try {
         await clock.sleep(watchMs, { signal: this.#over.signal, background: true });
-        // Whoever is releasing it finds out by himself, and what he finds is no loss.
-        if (this.#releasing === undefined && !(await name.isStanding(claim)) && this.#releasing === undefined)
+        // A release that is under way removes the lock file itself: its absence is then no loss.
+        if (this.#releasing === undefined && !(await protocol.isStanding(claim)) && this.#releasing === undefined)
           this.#lose();
       } catch {
-        // Over; or the disk did not answer, which proves nothing about the lock.
+        // Either the hold is over, or the disk did not answer, which proves nothing about the lock.
       }
     }
   }
 
   #lose(): void {
     if (this.#over.signal.aborted) return;
-    const { path } = this.#options.name;
-    const message = `${path} is no longer held: the lock was removed or taken over by somebody else. What was done under it may have met others.`;
+    const { path } = this.#options.protocol;
+    const message = `${path} is no longer held: its lock file was removed or replaced. Another process may have worked at the same time; check what was done since.`;
     this.#lost.abort(holdfastError("LOCK_LOST", message, { path }));
     this.#finish();
   }

@@ -1,41 +1,46 @@
-// What the callers of one process know of each other: who is next at a lock, and which locks this process holds.
+// The locks of one process: which caller is next at a path, and which hold of this process is
+// there.
 import { Fifo } from "../../durable/wait/fifo.ts";
 
-/** A hold of this process, as far as others in the process may end it. */
+/** A hold of this process, as other callers in the process may end it. */
 export interface OwnHold {
   readonly token: string;
-  /** Taken for another process than this one. */
+  /** The pid that the lock was taken for, if not this process's own. */
   readonly ownerPid: number | undefined;
-  /** False when it was lost before. */
+  /** False when the lock was lost before. */
   readonly end: () => Promise<boolean>;
 }
 
-/** One lock, among the callers of one process. */
+/** The lock at one path, among the callers of this process. */
 export interface LocalLock {
   readonly turn: Fifo;
   hold: OwnHold | undefined;
 }
 
-/** One for a whole process: two semaphores on one path share its place. */
+/** One for a whole process, so that two semaphores on one path share an entry. */
 export class InProcessLocks {
-  readonly #places = new Map<string, LocalLock>();
+  readonly #locks = new Map<string, LocalLock>();
 
-  /** To be used at once or not at all: a place that nobody has taken is forgotten when somebody leaves it. */
+  /**
+   * Take its turn at once or drop it: an entry is forgotten when its turn is given up and no caller
+   * waits.
+   */
   at(path: string): LocalLock {
-    const place = this.#places.get(path) ?? { turn: new Fifo(), hold: undefined };
-    this.#places.set(path, place);
-    return place;
+    const lock = this.#locks.get(path) ?? { turn: new Fifo(), hold: undefined };
+    this.#locks.set(path, lock);
+    return lock;
   }
 
   find(path: string): LocalLock | undefined {
-    return this.#places.get(path);
+    return this.#locks.get(path);
   }
 
-  /** The turn goes to the next in line. */
-  leave(path: string, place: LocalLock): void {
-    place.turn.give();
-    if (!place.turn.tryTake()) return;
-    // Nobody was in line. A later caller makes a new place; this one stays taken, so that nobody who still has it can use it.
-    if (this.#places.get(path) === place) this.#places.delete(path);
+  /** Gives the turn to the next caller. */
+  leave(path: string, lock: LocalLock): void {
+    lock.turn.give();
+    if (!lock.turn.tryTake()) return;
+    // No caller waited. The next one makes a new entry; this one stays taken, so that a caller that
+    // still refers to it cannot use it.
+    if (this.#locks.get(path) === lock) this.#locks.delete(path);
   }
 }

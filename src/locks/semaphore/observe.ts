@@ -1,8 +1,7 @@
-// One look at the name of a lock: whether something is there, what it says, and how to recognise it at the next look.
+// Observation: what lies under the name of a lock at one moment, and how to recognise it again.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
-import { contentsOf, type Contents } from "./contents.ts";
-import { lockFileBytesMax, parseLockRecord, type LockRecord } from "./lock-file.ts";
+import { contentsOf, lockFileBytesMax, parseLockRecord, type Contents, type LockRecord } from "./lock-file.ts";
 
 export type LockForm = "file" | "directory";
 
@@ -10,21 +9,24 @@ export interface Taken {
   readonly kind: "taken";
   readonly form: LockForm;
   /**
-   * Equal for two looks if and only if nothing has changed in between. The bytes are enough where a token is among them;
-   * elsewhere two locks may have the same ones, as two that were just created and are empty, and so the stamps of the
-   * file are part of it.
+   * Equal for two observations if and only if nothing has changed in between. The bytes suffice
+   * where they hold a token. Elsewhere two locks may have equal bytes (two empty files), so the
+   * signature includes the stamps of the file.
    */
   readonly signature: string;
-  /** Absent when there is none that can be read. */
+  /** Absent when no record can be read. */
   readonly record?: LockRecord;
-  /** What is there instead of a record, if that is known. */
+  /** What the file may be if it has no record, as far as that is known. */
   readonly contents?: Contents;
-  /** Whose content this user may not read: nothing can be said about it. */
+  /** This user may not read it, so nothing is known about it. */
   readonly isHidden?: boolean;
-  /** A directory without a record of ours in it: it may be a lock of another program, or no lock at all. */
+  /** A directory without a record: the lock of another program, or not a lock. */
   readonly isBare?: boolean;
-  /** Each time it was opened, it was gone before it could be read: it changes hands on other machines. Nothing of it can be known, except that it is another's. */
-  readonly isFleeting?: boolean;
+  /**
+   * The file was replaced during each attempt to read it: it changes hands on other machines.
+   * Nothing is known of it, except that it belongs to another process.
+   */
+  readonly changedWhileReading?: boolean;
 }
 
 export type Observation = { readonly kind: "free" } | Taken;
@@ -38,16 +40,17 @@ export function recordPathOf(lockPath: string, form: LockForm): string {
 }
 
 /**
- * What is there now. By reading and not by `stat`, whose answer may be an old one on a share. Never reads more than a lock file can have, whatever lies there.
+ * What is there now. Reads the file instead of calling `stat`, whose answer may be old on a share.
+ * Never reads more than a lock file can have.
  */
 export async function observe(disk: Disk, path: string): Promise<Observation> {
   for (let tries = 1; ; tries++) {
     try {
       return await lookOnce(disk, path);
     } catch (error) {
-      // What this machine has opened is gone, and what is there now is found by looking anew. It is no proof that the name is free.
+      // The file that was opened is gone. That does not prove that the name is free, so look again.
       if (!hasErrno(error, "ESTALE")) throw error;
-      if (tries >= triesMax) return { kind: "taken", form: "file", signature: "fleeting", isFleeting: true };
+      if (tries >= triesMax) return { kind: "taken", form: "file", signature: "changing", changedWhileReading: true };
     }
   }
 }
@@ -69,25 +72,25 @@ async function lookAtRecord(disk: Disk, path: string, form: LockForm): Promise<T
   return { ...taken, signature: `${taken.signature}@${stampOf(await disk.stat(recordPath))}` };
 }
 
-/** What a lock of ours looks like that has exactly these bytes. */
+/** The observation of a lock that has exactly these bytes. */
 export function takenBy(form: LockForm, bytes: Uint8Array): Taken {
   const text = Buffer.from(bytes).toString("utf8");
   const record = parseLockRecord(text);
-  // The bytes themselves and not the text: two kinds of garbage can decode to one text.
+  // The bytes and not the text: different invalid bytes decode to one text.
   const signature = `${form}:${Buffer.from(bytes).toString("latin1")}`;
   const taken = { kind: "taken", form, signature } as const;
   return record === undefined ? { ...taken, contents: contentsOf(text) } : { ...taken, record };
 }
 
-/** Nothing has changed between these two looks. */
+/** True when nothing has changed between the two observations. */
 export function isSame(before: Taken, now: Observation): boolean {
-  return now.kind === "taken" && now.signature === before.signature && !now.isFleeting;
+  return now.kind === "taken" && now.signature === before.signature && !now.changedWhileReading;
 }
 
 async function lookInside(disk: Disk, path: string): Promise<Observation> {
-  const sight = await lookAtRecordInside(disk, path);
-  if (sight.kind === "free" || sight.record !== undefined) return sight;
-  return (await hasOthersInside(disk, path)) ? { ...sight, contents: "data" } : sight;
+  const observation = await lookAtRecordInside(disk, path);
+  if (observation.kind === "free" || observation.record !== undefined) return observation;
+  return (await hasOthersInside(disk, path)) ? { ...observation, contents: "data" } : observation;
 }
 
 async function lookAtRecordInside(disk: Disk, path: string): Promise<Observation> {
@@ -95,19 +98,19 @@ async function lookAtRecordInside(disk: Disk, path: string): Promise<Observation
     return await lookAtRecord(disk, path, "directory");
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ENOTDIR")) {
-      const sight = await describeByStat(disk, path, "directory");
-      return sight.kind === "free" ? sight : { ...sight, isBare: true };
+      const observation = await describeByStat(disk, path, "directory");
+      return observation.kind === "free" ? observation : { ...observation, isBare: true };
     }
     return await describeUnread(disk, path, "directory", error);
   }
 }
 
-/** A lock of the directory form has its record inside and nothing else, at every moment of its life. */
+/** A lock of the directory form contains its record and nothing else, at every moment. */
 async function hasOthersInside(disk: Disk, path: string): Promise<boolean> {
   try {
     return (await disk.list(path)).some((name) => `${path}/${name}` !== recordPathOf(path, "directory"));
   } catch (error) {
-    // It has changed since, or may not be listed: then nothing speaks against a lock.
+    // It changed meanwhile or cannot be listed: no evidence against a lock.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE", "EACCES", "EPERM")) return false;
     throw error;
   }
@@ -115,13 +118,13 @@ async function hasOthersInside(disk: Disk, path: string): Promise<boolean> {
 
 async function describeUnread(disk: Disk, path: string, form: LockForm, error: unknown): Promise<Observation> {
   if (!hasErrno(error, "EFBIG", "EACCES", "EPERM", "EISDIR")) throw error;
-  const sight = await describeByStat(disk, path, form);
-  if (sight.kind === "free") return sight;
-  // What is larger than any record, or has a directory in its place, is another's.
-  return hasErrno(error, "EACCES", "EPERM") ? { ...sight, isHidden: true } : { ...sight, contents: "data" };
+  const observation = await describeByStat(disk, path, form);
+  if (observation.kind === "free") return observation;
+  // A file larger than any record, or a directory in place of the record, is not a lock of ours.
+  return hasErrno(error, "EACCES", "EPERM") ? { ...observation, isHidden: true } : { ...observation, contents: "data" };
 }
 
-/** For what has no content that could be compared. */
+/** For a file or directory without content to compare. */
 async function describeByStat(disk: Disk, path: string, form: LockForm): Promise<Observation> {
   const stat = await disk.findStat(path);
   return stat === undefined ? free : { kind: "taken", form, signature: `${form}?${stampOf(stat)}` };

@@ -1,20 +1,30 @@
-// The options of a semaphore: what a user may give, what is refused, and what holds otherwise.
+// The options of a semaphore: what a user may give, what is refused, and the defaults.
 import type { LockForm } from "./observe.ts";
 
 export interface SemaphoreOptions {
-  /** Default 3_600_000; null: never stale by age. The same for all who use one lock. */
+  /** Default 3_600_000; null: never stale by age. Must be the same for all users of one lock. */
   staleMs?: number | null | undefined;
-  /** Default 100. Only how often a foreign release is looked for; releases by Holdfast wake waiters at once. */
+  /**
+   * Default 100. How often a waiter looks for a release by another program; releases by Holdfast
+   * wake waiters at once.
+   */
   retryMs?: number | undefined;
   /** Default true, as the protocol asks. */
   fsync?: boolean | undefined;
-  /** Default 0o600; 0o644 when programs of other users must be able to judge staleness. The umask may take away from it. */
+  /**
+   * Default 0o600; 0o644 when programs of other users must be able to judge staleness. The umask
+   * may remove bits.
+   */
   mode?: 0o600 | 0o644 | undefined;
-  /** "directory": the protocol's form for NFSv3, `mkdir` of the path with the record inside. Default "file". */
+  /**
+   * "directory": the protocol's form for NFSv3, `mkdir` of the path with the record inside. Default
+   * "file".
+   */
   form?: LockForm | undefined;
   /**
-   * The process that the lock belongs to. Default: this one. For a helper that takes a lock on behalf of the program that called it: the lock ends with that
-   * program, and another helper of the same program may release it.
+   * The process that the lock belongs to. Default: this one. For a helper that takes a lock for the
+   * program that called it: the lock ends with that program, and another helper of the same program
+   * may release it.
    */
   owner?: { readonly pid: number } | undefined;
 }
@@ -28,7 +38,7 @@ export interface SemaphoreSettings {
   readonly ownerPid: number | undefined;
 }
 
-/** RangeError or TypeError for what makes no sense. */
+/** RangeError or TypeError for an option that makes no sense. */
 export function settingsOf(options: SemaphoreOptions): SemaphoreSettings {
   const { staleMs = 3_600_000, retryMs = 100, fsync = true, mode = 0o600, form = "file", owner } = options;
   if (staleMs !== null && !(staleMs >= 0)) throw new RangeError("staleMs must be a number of milliseconds, or null.");
@@ -43,7 +53,7 @@ export function settingsOf(options: SemaphoreOptions): SemaphoreSettings {
   return { staleMs: staleMs === Infinity ? null : staleMs, retryMs, fsync, mode, form, ownerPid };
 }
 
-/** TypeError when it is no text. */
+/** TypeError when it is not a string. */
 export function checkTag(tag: string | undefined): string | undefined {
   if (tag !== undefined && typeof tag !== "string") throw new TypeError("tag must be a string.");
   return tag;

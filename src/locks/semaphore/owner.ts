@@ -1,7 +1,11 @@
-// Whose a lock is: the process that it was taken for, and what can be said from here about the owner of another one.
+// The owner of a lock: the process that it was taken for, whether that process lives as far as this
+// machine can tell, and the claim that names it.
+import { randomName } from "../../format/id.ts";
+import type { BeatTimes } from "../../ports/heart.ts";
 import { isKnownBoot, type Host } from "../../ports/host.ts";
 import type { Ports } from "../../ports/ports.ts";
-import type { LockRecord } from "./lock-file.ts";
+import { formatLockRecord, parseLockRecord, type LockRecord } from "./lock-file.ts";
+import { isSame, takenBy, type LockForm, type Observation } from "./observe.ts";
 
 /** A process, as a lock record names it. */
 export interface Owner {
@@ -9,7 +13,7 @@ export interface Owner {
   readonly host: string;
   readonly boot: string;
   readonly space: string;
-  /** Empty where nothing is known of it. */
+  /** Empty where it is unknown. */
   readonly start: string;
 }
 
@@ -18,7 +22,7 @@ export function ownerOf(host: Host, pid: number = host.pid): Owner {
   return { pid, host: host.name, boot: host.bootId, space: host.processSpace, start };
 }
 
-export function newRecord(
+function newRecord(
   { disk, host }: Ports,
   {
     token,
@@ -36,31 +40,39 @@ export function newRecord(
 }
 
 /**
- * Whether the owner of a record that Holdfast wrote lives. Undefined when nothing can be said from here: another program
- * wrote it, or the process belongs to another machine or container, where its pid means another process or none.
+ * Whether the owner of a record that Holdfast wrote lives. Undefined when this machine cannot tell:
+ * another program wrote it, or the process belongs to another machine or container, where its pid
+ * may mean a different process.
  */
 export function findFate({ disk, host }: Ports, record: LockRecord): "alive" | "dead" | undefined {
   const { token, boot = "", space = "", start = "", pid, volume } = record;
   if (token === undefined || space !== host.processSpace || ![boot, host.bootId].every(isKnownBoot)) return undefined;
   const state = host.processState(pid, start);
   if (boot === host.bootId) return state;
-  // Other boot ids alone prove nothing. But its writer had the lock on a disk of its own, and so has this process: its
-  // kernel is this one, whose process table has just told, or one that is gone. An NFS client of this machine had it on a
-  // share. If a process is found, it may be another with the same number and start.
+  // Different boot ids alone prove nothing. But the writer had the lock on a local disk, as this
+  // process has, so the writer's kernel is either this one, whose process table says dead, or one
+  // that is gone. (An NFS client on this machine would have had it on a share.) A process that is
+  // found alive may be another one with the same pid and start.
   return state === "dead" && volume === "local" && disk.volume.kind === "local" ? "dead" : undefined;
 }
 
-/** The protocol counts whole seconds, and a start is known to about one. */
+/** The protocol counts whole seconds, and the start of a process is known to about one second. */
 const startDoubtMs = 2000;
 
-/** A record of another program says no more than a pid: whether a process of this machine has it that can have written it. */
+/**
+ * Whether a process of this machine has the pid of another program's record and is old enough to
+ * have written it. Such a record names no more than a pid.
+ */
 export function isForeignAlive({ disk, host }: Ports, { token, pid, timestamp }: LockRecord): boolean {
   if (token !== undefined || disk.volume.kind !== "local") return false;
   const startMs = host.findStartMs(pid);
   return startMs !== undefined && startMs <= timestamp * 1000 + startDoubtMs;
 }
 
-/** The same process; not just the same pid, which is 1 in every container and is given out again after a while. */
+/**
+ * The same process, and not just the same pid: pid 1 exists in every container, and pids are
+ * reused.
+ */
 export function isOwnedBy(record: LockRecord, owner: Owner): boolean {
   const { token, pid, boot, space = "", start = "" } = record;
   return (
@@ -71,4 +83,46 @@ export function isOwnedBy(record: LockRecord, owner: Owner): boolean {
     pid === owner.pid &&
     start === owner.start
   );
+}
+
+export interface ClaimOptions {
+  readonly form: LockForm;
+  /** The process that the lock is taken for, if not this one. */
+  readonly ownerPid: number | undefined;
+}
+
+/** One acquisition: a record of ours under the name of the lock, until it is released or lost. */
+export interface SemaphoreClaim {
+  readonly record: LockRecord;
+  readonly bytes: Uint8Array;
+  readonly form: LockForm;
+  readonly since: BeatTimes;
+  /** The owner is another process, which may die while this one acts for it. */
+  readonly isForAnother: boolean;
+  /**
+   * It was not confirmed since it was made: a taker may have moved it, and may put it back later.
+   */
+  readonly isUnsettled?: boolean;
+}
+
+export function newClaim(
+  ports: Ports,
+  { form, ownerPid = ports.host.pid }: ClaimOptions,
+  tag: string | undefined,
+): SemaphoreClaim {
+  const { clock, host, random } = ports;
+  if (ownerPid !== host.pid && host.processState(ownerPid, "") === "dead")
+    throw new RangeError(`owner.pid ${ownerPid} is no running process: its lock would be stale at once.`);
+  // The time of this attempt, and not of the start of the wait: a lock must not be born old.
+  const since = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+  const token = randomName(random.bytes(16));
+  const meant = newRecord(ports, { token, pid: ownerPid, wallMs: since.wallMs, tag });
+  const bytes = Buffer.from(formatLockRecord(meant));
+  // As readers will see it: a tag may have been cut.
+  const record = parseLockRecord(bytes.toString()) ?? meant;
+  return { record, bytes, form, since, isForAnother: ownerPid !== host.pid };
+}
+
+export function isObservationOf({ form, bytes }: SemaphoreClaim, observation: Observation): boolean {
+  return isSame(takenBy(form, bytes), observation);
 }

@@ -1,18 +1,22 @@
-// Where a lock file really lies: which paths are refused, and what a symbolic link leads to.
+// The path of a lock: which ones are refused, what file a symbolic link leads to, and the names
+// beside it.
 import { posix } from "node:path";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { randomName } from "../../format/id.ts";
+import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
+import type { Random } from "../../ports/random.ts";
+import { followLinks } from "../naming/follow-path.ts";
 import type { LockForm } from "./observe.ts";
 
-// What is made beside the lock has a longer name: `.guard`, or `.` and 26 digits and `.tmp`.
+// The names beside the lock are longer: `.guard`, or `.`, 26 digits and `.tmp`.
 const nameBytesMax = 255 - 32;
-const linksMax = 40;
 
 /**
- * Refuses, before anything is touched, a path that is empty, holds a NUL, or has a `..` in it: what comes from a user or a configuration must not lead out of
- * the directory that the program has in mind. INVALID_PATH.
+ * Refuses a path that is empty, holds a NUL or contains `..`, before anything is touched: a path
+ * from a user or a configuration must not lead out of the directory that the program means.
+ * INVALID_PATH.
  */
 export function checkLockPath(path: string): void {
   if (typeof path !== "string") throw new TypeError("The path of a semaphore must be a string.");
@@ -22,27 +26,32 @@ export function checkLockPath(path: string): void {
     throw invalid(path, "it contains `..`; if that is meant, resolve it to an absolute path first");
 }
 
-/** Follows symbolic links, also one whose target is not there: that is what a free lock looks like behind a link. INVALID_PATH. */
+/**
+ * The file that `path` leads to. A symbolic link may lead to nothing: that is a free lock behind a
+ * link. Its directory must exist. INVALID_PATH.
+ */
 export async function resolveLockPath(disk: Disk, path: string): Promise<string> {
-  let at = path;
-  for (let links = 0; links < linksMax; links++) {
-    try {
-      const real = await disk.realPath(at);
-      return checkName(real, (await disk.findStat(real))?.kind);
-    } catch (error) {
-      if (!hasErrno(error, "ENOENT")) throw explainPath(error, path);
-    }
-    // Either there is nothing, or a link that leads to nothing.
-    const directory = await realParent(disk, at, path);
-    const here = `${directory === "/" ? "" : directory}/${posix.basename(at)}`;
-    const target = await findLinkTarget(disk, here);
-    if (target === undefined) return checkName(here, undefined);
-    at = posix.resolve(directory, target);
+  try {
+    const { path: real, existing } = await followLinks(disk, path);
+    if (real === existing) return checkName(real, (await disk.findStat(real))?.kind);
+    if (parentOf(real) !== existing) throw diskError("ENOENT", "open", parentOf(real));
+    return checkName(real, undefined);
+  } catch (error) {
+    throw explainPath(error, path);
   }
-  throw invalid(path, "its symbolic links lead in a circle");
 }
 
-/** What a failure with the name itself means to a user: the directory went away, or never was. Other errors come back unchanged. */
+/**
+ * 128 random bits: no process can guess the name, and two containers with one pid do not collide.
+ */
+export function tempPathOf(lockPath: string, random: Random): string {
+  return `${lockPath}.${randomName(random.bytes(16))}.tmp`;
+}
+
+/**
+ * What a disk error about the name means to a user: the directory went away, or never existed.
+ * Other errors are returned unchanged.
+ */
 export function explainPath(error: unknown, path: string): unknown {
   if (hasErrno(error, "ENOENT"))
     return invalid(path, "its directory is not there; make it, or mount what it lies on", error);
@@ -51,26 +60,8 @@ export function explainPath(error: unknown, path: string): unknown {
   return error;
 }
 
-async function realParent(disk: Disk, at: string, path: string): Promise<string> {
-  try {
-    return await disk.realPath(parentOf(at));
-  } catch (error) {
-    throw explainPath(error, path);
-  }
-}
-
-async function findLinkTarget(disk: Disk, path: string): Promise<string | undefined> {
-  try {
-    return await disk.readLink(path);
-  } catch (error) {
-    // EINVAL: by now a lock is there.
-    if (hasErrno(error, "ENOENT", "EINVAL")) return undefined;
-    throw error;
-  }
-}
-
 function checkName(path: string, kind: FileStat["kind"] | undefined): string {
-  // To open a pipe would wait for somebody who writes into it.
+  // Opening a pipe would wait for a writer.
   if (kind === "other") throw invalid(path, "it is neither a file nor a directory");
   const name = posix.basename(path);
   if (name === "") throw invalid(path, "it has no name");
@@ -78,10 +69,11 @@ function checkName(path: string, kind: FileStat["kind"] | undefined): string {
   return path;
 }
 
-/** For what has contents that are neither a record nor the beginning of one: it is somebody's data. */
+/** For contents that are neither a record nor the beginning of one. */
 export function notALock(path: string, form: LockForm, cause?: unknown): Error {
-  const what = form === "file" ? "file with contents that are no lock" : "directory with files in it that are no lock";
-  const message = `${path} is a ${what}. Nothing was removed; choose another path, or move it away.`;
+  const what =
+    form === "file" ? "a lock file: its contents are not a record" : "a lock: it is a directory with files in it";
+  const message = `${path} is not ${what}. Nothing was removed; choose another path, or move it away.`;
   return holdfastError("INVALID_PATH", message, { path }, cause);
 }
 

@@ -1,41 +1,42 @@
-// The protocol: what may happen to the name of a lock, in which order, and what of it only under the guard.
+// The semaphore protocol: what may happen to the name of a lock, in which order, and what of it
+// only under the guard.
 //
-// 1. A free name is won by one atomic call, without the guard. If there is a guard, what was won counts only when it is
-//    found to stand under the guard: until then a taker may have another lock in its hands, which it has to put back.
-// 2. What is there is taken away only under the guard, after looking again: the same bytes, and still stale. It is moved to a
-//    name of our own, looked at there, and put back if it is something else: programs without a guard come between.
-// 3. Except by its own holder while it is young: nobody takes a young lock whose holder lives, so nobody can come between
-//    look and unlink.
-// 4. Where the guard does not exclude everybody, nothing is ever taken over.
+// 1. A free name is won by one atomic call, without the guard. If there is a guard, the lock counts
+//    only once it is found to stand under the guard: until then a taker may hold another lock that
+//    it moved by mistake and has to put back.
+// 2. A lock is taken away only under the guard, after a second observation: the same bytes, and
+//    still stale. It is moved to a temporary name, observed there, and put back if it is another
+//    lock: programs without a guard may come between.
+// 3. Its own holder may unlink it without the guard while it is young: no process takes over a
+//    young lock whose holder lives, so none can come between observation and unlink.
+// 4. Where the guard does not exclude every process, nothing is ever taken over.
 //
-// Why (2) binds the holder of an old lock too: it looks ("mine"), another one takes over under the guard, and what the holder
-// unlinks then is the lock of the other.
+// Rule 2 binds the holder of an old lock too: it observes its own lock, a taker takes over under
+// the guard, and then the holder would unlink the lock of the taker.
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { diskError, hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import { elapsedMs } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { isSightOf, newClaim, type SemaphoreClaim, type ClaimOptions } from "./claim.ts";
-import { createLockFile, makeLockDirectory, removeLock, withStaged, type FileOptions } from "./file-ops.ts";
+import { createLockFile, makeLockDirectory, removeLock, takeAway, withStaged, type FileOptions } from "./file-ops.ts";
 import { Guard, type Guarded } from "./guard.ts";
 import { notALock } from "./path.ts";
-import { isOwnedBy, type Owner } from "./owner.ts";
+import { isOwnedBy, isObservationOf, newClaim, type ClaimOptions, type Owner, type SemaphoreClaim } from "./owner.ts";
 import { isSame, observe, type Observation, type Taken } from "./observe.ts";
 import { Staleness, type Verdict } from "./staleness.ts";
-import { takeAway } from "./take-away.ts";
 
 export interface SemaphoreProtocolOptions extends FileOptions, ClaimOptions {
   readonly staleMs: number | null;
 }
 
-/** Why a claim was not made. */
+/** Why an attempt did not get the lock. */
 export interface Obstacle {
-  readonly sight: Observation;
+  readonly observation: Observation;
   readonly why: string;
 }
 
-/** With a `doubt` the answer was lost: the claim may stand, and whoever made it has to give it up. */
+/** `doubt`: the reply was lost. The lock may be ours, and the caller has to give it up. */
 export interface Won {
   readonly claim: SemaphoreClaim;
   readonly doubt?: unknown;
@@ -43,9 +44,9 @@ export interface Won {
 
 export type Attempt = Won | { readonly obstacle: Obstacle };
 
-/** How often a name that looked free may be lost to somebody faster, in one attempt. */
+/** Rounds of one attempt: each round another process may win a name that looked free. */
 const roundsMax = 3;
-/** A lock whose age is limited by nobody here may be judged by others, who have the protocol's own limit. */
+/** With `staleMs: null` here, other programs still judge by the protocol's own limit. */
 const defaultStaleMs = 3_600_000;
 
 export class SemaphoreProtocol {
@@ -64,87 +65,103 @@ export class SemaphoreProtocol {
     this.#guard = new Guard(ports, path);
   }
 
-  async look(): Promise<Observation> {
-    const sight = await observe(this.ports.disk, this.path);
-    this.staleness.saw(sight);
-    return sight;
+  async observe(): Promise<Observation> {
+    const observation = await observe(this.ports.disk, this.path);
+    this.staleness.saw(observation);
+    return observation;
   }
 
-  judge(sight: Taken): Promise<Verdict> {
-    return this.staleness.judge(sight);
+  judge(observation: Taken): Promise<Verdict> {
+    return this.staleness.judge(observation);
   }
 
-  /** One attempt: takes the name if it is free or stale. Never waits for anybody. */
+  /** One attempt: takes the name if it is free or stale. Never waits. */
   async attempt(tag: string | undefined): Promise<Attempt> {
-    let sight: Observation = { kind: "free" };
+    let observation: Observation = { kind: "free" };
     for (let round = 0; round < roundsMax; round++) {
-      sight = await this.look();
-      if (sight.kind === "taken") {
-        const { isStale, why } = await this.judge(sight);
-        if (!isStale) return { obstacle: { sight, why } };
-        const outcome = await this.#tryTakeOver(sight, tag);
-        if (typeof outcome === "string") return { obstacle: { sight, why: `it is stale (${why}), but ${outcome}` } };
+      observation = await this.observe();
+      if (observation.kind === "taken") {
+        const { isStale, why } = await this.judge(observation);
+        if (!isStale) return { obstacle: { observation, why } };
+        const outcome = await this.#tryTakeOver(observation, tag);
+        if (typeof outcome === "string")
+          return { obstacle: { observation, why: `it is stale (${why}), but ${outcome}` } };
         if (outcome !== undefined) return outcome;
         continue;
       }
       const attempt = await this.#tryWin(newClaim(this.ports, this.options, tag));
       if (attempt !== undefined) return attempt;
     }
-    return { obstacle: { sight, why: "others were faster" } };
+    return { obstacle: { observation, why: "others were faster" } };
   }
 
-  /** Whether it is still ours, as far as can be told. Rejects when it cannot. */
+  /** Whether the lock is still ours. Rejects when that cannot be told. */
   async isStanding(claim: SemaphoreClaim): Promise<boolean> {
-    const sight = await this.look();
-    this.#mustBeVisible(sight);
-    return isSightOf(claim, sight);
+    const observation = await this.observe();
+    this.#mustBeVisible(observation);
+    return isObservationOf(claim, observation);
   }
 
-  /** False when it was lost before. */
+  /** False when the lock was lost before. */
   async giveUp(claim: SemaphoreClaim): Promise<boolean> {
     if (!this.mustGuard(claim)) return await this.#removeOwn(claim, false);
     return await this.guarded((isGuarded) => this.#removeOwn(claim, isGuarded));
   }
 
-  /** Ends the lock of another process that we act for; false when it has none. */
+  /** Releases the lock of a process that this one acts for. False when that process has none. */
   async giveUpFor(owner: Owner): Promise<boolean> {
-    // Under the guard whatever its age: the owner may die while we look, and the lock of the dead is taken at once.
+    // Under the guard whatever its age: the owner may die meanwhile, and a dead owner's lock is
+    // taken over at once.
     return await this.guarded(async (isGuarded) => {
-      const sight = await this.look();
-      if (sight.kind === "free" || sight.record === undefined || !isOwnedBy(sight.record, owner)) return false;
-      return await this.#remove(sight, isGuarded);
+      const observation = await this.observe();
+      if (observation.kind === "free" || observation.record === undefined || !isOwnedBy(observation.record, owner))
+        return false;
+      return await this.#remove(observation, isGuarded);
     });
   }
 
-  /** True when a stale lock was there and is gone. UNSUPPORTED_DISK where that cannot be done safely. */
+  /**
+   * True when a stale lock was there and is gone. UNSUPPORTED_DISK where it cannot be removed
+   * safely.
+   */
   async removeStale(): Promise<boolean> {
-    const sight = await this.look();
-    if (sight.kind === "free" || !(await this.judge(sight)).isStale) return false;
-    return await this.#guardedOrRefused(async () => (await this.isStillStale(sight)) && this.#remove(sight, true));
+    const observation = await this.observe();
+    if (observation.kind === "free" || !(await this.judge(observation)).isStale) return false;
+    return await this.#guardedOrRefused(
+      async () => (await this.isStillStale(observation)) && this.#remove(observation, true),
+    );
   }
 
-  /** Whatever lock is there, because somebody says so. True when there was one. INVALID_PATH for what is none: nobody can mean that. */
+  /**
+   * Removes any lock, because the caller insists. True when there was one. INVALID_PATH for a file
+   * that is not a lock.
+   */
   async removeAnyway(): Promise<boolean> {
     return await this.guarded(async (isGuarded) => {
       for (let round = 0; round < roundsMax; round++) {
-        const sight = await this.look();
-        this.mustBeLock(sight);
-        if (sight.kind === "free") return false;
-        if (await this.#remove(sight, isGuarded)) return true;
+        const observation = await this.observe();
+        this.mustBeLock(observation);
+        if (observation.kind === "free") return false;
+        if (await this.#remove(observation, isGuarded)) return true;
       }
       return false;
     });
   }
 
-  /** INVALID_PATH when what is there has contents that are no record and, as far as they go, not the beginning of one. */
-  mustBeLock(sight: Observation): void {
-    if (sight.kind === "taken" && (sight.contents === "data" || sight.contents === "unfinished"))
-      throw notALock(this.path, sight.form);
+  /**
+   * INVALID_PATH when the contents are no record and, as far as they go, not the beginning of one.
+   */
+  mustBeLock(observation: Observation): void {
+    if (observation.kind === "taken" && (observation.contents === "data" || observation.contents === "unfinished"))
+      throw notALock(this.path, observation.form);
   }
 
-  /** False while it is so young that nobody can take it before it is removed: half of the time, and the other half for the pause of a busy machine. */
+  /**
+   * False while the lock is so young that no process can take it before it is removed: half of its
+   * time. The other half allows for a pause of this process.
+   */
   protected mustGuard({ since, isForAnother, isUnsettled }: SemaphoreClaim): boolean {
-    // As for `giveUpFor`.
+    // As in `giveUpFor`.
     if (isForAnother || isUnsettled) return true;
     const { clock } = this.ports;
     const ageMs = elapsedMs(since, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
@@ -155,36 +172,43 @@ export class SemaphoreProtocol {
     return this.#guard.runIfAny(action);
   }
 
-  /** Undefined when somebody else is at it. */
+  /** Undefined when another process has the guard. */
   protected tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return this.#guard.tryRun(action);
   }
 
-  /** Under the guard, with a lock that `make` makes in one call: takes the place of `sight` if that is still there and stale; else false. */
-  protected async takeOver(sight: Taken, make: () => Promise<boolean>): Promise<boolean> {
-    if (!(await this.isStillStale(sight))) return false;
-    return (await takeAway(this.ports, this.path, sight, make)) ?? false;
+  /**
+   * Call under the guard. Replaces the observed lock by the one that `make` makes in one call, if
+   * it is still there and stale; otherwise false.
+   */
+  protected async takeOver(observation: Taken, make: () => Promise<boolean>): Promise<boolean> {
+    if (!(await this.isStillStale(observation))) return false;
+    return (await takeAway(this.ports, this.path, observation, make)) ?? false;
   }
 
-  /** The look last: what may be another's by now is moved right after it. */
-  protected async isStillStale(sight: Taken): Promise<boolean> {
-    return (await this.judge(sight)).isStale && isSame(sight, await this.look());
+  /** Observes last: a lock that may have changed is moved right after this. */
+  protected async isStillStale(observation: Taken): Promise<boolean> {
+    return (await this.judge(observation)).isStale && isSame(observation, await this.observe());
   }
 
-  /** Whether what was won on a free name stands, now that no taker can have moved it, nor another lock in whose place it stands. */
+  /**
+   * Whether a lock that was won on a free name stands under the guard: no taker can have moved it,
+   * nor hold another lock that must go back to this name.
+   */
   protected isSettled(claim: SemaphoreClaim, guard: OsLockFile | undefined): Promise<boolean> {
     return this.#guard.confirm(guard, () => this.isStanding(claim));
   }
 
-  /** Undefined: something has changed, look again. Text: what stands in the way. */
-  async #tryTakeOver(sight: Taken, tag: string | undefined): Promise<Attempt | string | undefined> {
+  /** Undefined: something changed, so observe again. A string: the obstacle. */
+  async #tryTakeOver(observation: Taken, tag: string | undefined): Promise<Attempt | string | undefined> {
     if (!this.#guard.isTrusted) return "on this file system nothing can be taken over safely";
     const claim = newClaim(this.ports, this.options, tag);
     let isBusy = false;
     try {
-      // Written and synced before the guard is asked for: nothing that takes long comes between the last look and the end.
+      // Staged and synced before the guard is taken, so that nothing slow comes between the last
+      // observation and the end.
       const attempt = await this.#claimOrDoubt(claim, async (make) => {
-        const outcome = await this.tryGuarded(() => this.takeOver(sight, make));
+        const outcome = await this.tryGuarded(() => this.takeOver(observation, make));
         isBusy = outcome === undefined;
         return outcome?.result ?? false;
       });
@@ -196,9 +220,10 @@ export class SemaphoreProtocol {
     }
   }
 
-  /** Undefined: another process was faster, look again. */
+  /** Undefined: another process was faster, so observe again. */
   async #tryWin(claim: SemaphoreClaim): Promise<Attempt | undefined> {
-    // Made in two steps: between them it would look like the leavings of a crash, which others take away after a while, however slow we are.
+    // These are made in two steps. In between they look like the remains of a crash, which other
+    // processes remove after a while.
     if (claim.form === "directory" || !this.#canLink)
       return await this.#claimOrDoubt(claim, async (make) => (await this.#guard.tryRunIfAny(make))?.result ?? false);
     const guard = await this.#guard.open({ isNeeded: claim.isForAnother });
@@ -242,36 +267,44 @@ export class SemaphoreProtocol {
     return await withStaged(ports, path, bytes, options, win);
   }
 
-  /** What stopped us is no failure: look again. */
+  /** True when the attempt had no effect and another round may succeed. */
   async #isNothingDone(error: unknown): Promise<boolean> {
     if (isHoldfastError(error, "UNSUPPORTED_DISK") && error.missing.includes("hard links")) {
       this.#canLink = false;
       return true;
     }
-    // Somebody had it, and was gone before it could be seen who.
+    // Another process had the lock, and released it before its record could be read.
     if (hasErrno(error, "ESTALE")) return true;
-    // What we had written was swept before it was linked: nothing has happened, and the next round writes it anew. Unless the directory is gone.
+    // A sweep removed our staged file before it was linked. The next round stages it again, unless
+    // the directory is gone.
     return hasErrno(error, "ENOENT") && (await this.ports.disk.canOpen(parentOf(this.path)));
   }
 
   async #removeOwn(claim: SemaphoreClaim, isGuarded: boolean): Promise<boolean> {
-    const sight = await this.look();
-    this.#mustBeVisible(sight);
-    return sight.kind === "taken" && isSightOf(claim, sight) && (await this.#remove(sight, isGuarded));
+    const observation = await this.observe();
+    this.#mustBeVisible(observation);
+    return (
+      observation.kind === "taken" &&
+      isObservationOf(claim, observation) &&
+      (await this.#remove(observation, isGuarded))
+    );
   }
 
-  /** False when something else was there by then. */
-  async #remove(sight: Taken, isGuarded: boolean): Promise<boolean> {
-    if (isGuarded) return (await takeAway(this.ports, this.path, sight, async () => true)) ?? false;
-    await removeLock(this.ports, this.path, sight);
+  /** False when the lock had changed by then. */
+  async #remove(observation: Taken, isGuarded: boolean): Promise<boolean> {
+    if (isGuarded) return (await takeAway(this.ports, this.path, observation, async () => true)) ?? false;
+    await removeLock(this.ports, this.path, observation);
     return true;
   }
 
-  /** What this user may no longer read, or what the server no longer knows by the handle that it gave, is not lost for that. */
-  #mustBeVisible(sight: Observation): void {
-    if (sight.kind === "free") return;
-    if (sight.isHidden) throw diskError("EACCES", "read", this.path);
-    if (sight.isFleeting) throw diskError("ESTALE", "read", this.path);
+  /**
+   * A lock that this user may no longer read, or whose file handle has gone stale, is not lost for
+   * that.
+   */
+  #mustBeVisible(observation: Observation): void {
+    if (observation.kind === "free") return;
+    if (observation.isHidden) throw diskError("EACCES", "read", this.path);
+    if (observation.changedWhileReading) throw diskError("ESTALE", "read", this.path);
   }
 
   async #guardedOrRefused<T>(action: () => Promise<T>): Promise<T> {
@@ -285,7 +318,7 @@ export class SemaphoreProtocol {
 
   #unsafe(why: string, cause?: unknown): Error {
     const { path } = this;
-    const message = `${path} is stale, but cannot be removed safely, because no OS lock would keep everybody else from it meanwhile: ${why}. If you know that nobody holds it, release it with force.`;
+    const message = `${path} is stale, but cannot be removed safely, because no OS lock would keep other processes out meanwhile: ${why}. If you know that no process holds it, release it with force.`;
     return holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["OS lock"] }, cause);
   }
 }

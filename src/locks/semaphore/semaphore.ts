@@ -1,4 +1,5 @@
-// Semaphore: a lock file at any path that every program can honour (protocol 1.0), taken over only when that is safe.
+// Semaphore: a lock file at any path that every program can honour (protocol 1.0), taken over only
+// when that is safe.
 import type { Waiting } from "../../common.ts";
 import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
@@ -7,48 +8,50 @@ import { isHoldfastError } from "../../errors.ts";
 import { diskError, errnoOf } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { notHeld, timedOut } from "./errors.ts";
-import type { SemaphoreClaim } from "./claim.ts";
 import { ClaimHold, type SemaphoreHold } from "./hold.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
 import { SemaphoreProtocol, type Obstacle, type Won } from "./protocol.ts";
 import { checkLockPath, explainPath, resolveLockPath } from "./path.ts";
 import { checkTag, settingsOf, type SemaphoreOptions, type SemaphoreSettings } from "./options.ts";
-import { isOwnedBy, ownerOf } from "./owner.ts";
+import { isOwnedBy, ownerOf, type SemaphoreClaim } from "./owner.ts";
 import { RetryPause } from "./patience.ts";
 import type { OwnHold, LocalLock, InProcessLocks } from "./in-process.ts";
 import type { Taken } from "./observe.ts";
-import { sweepTemps } from "./temp.ts";
-import { workUnder } from "../path/work-under.ts";
+import { sweepTemps } from "./staleness.ts";
+import { workUnder } from "../path/path-hold.ts";
 
 export interface SemaphoreStatus {
-  /** Something is there, stale or not. */
+  /** True for any lock, stale or not. */
   readonly locked: boolean;
   readonly info?: Readonly<LockFileInfo>;
   readonly stale: boolean;
-  /** Held by this process, proven by token and not by pid. */
+  /** Held by this process: proven by its token, not by its pid. */
   readonly mine: boolean;
 }
 
 export interface SemaphoreWorld {
-  /** The ports for a directory: asked for at the first use, and again if the lock turns out to lie elsewhere. */
+  /**
+   * The ports for a directory. Called at the first use, and again if a symbolic link leads
+   * elsewhere.
+   */
   readonly openPorts: (directory: string) => Promise<Ports>;
   /** One for the whole process. */
-  readonly places: InProcessLocks;
-  /** How the name is treated; tests hand in known-wrong ones. */
-  readonly LockName?: typeof SemaphoreProtocol;
-  /** How often a holder looks whether it still holds. Default 5_000. */
+  readonly inProcess: InProcessLocks;
+  /** Tests pass known-wrong protocols. */
+  readonly Protocol?: typeof SemaphoreProtocol;
+  /** Pause between two checks of a hold that its lock still stands. Default 5_000. */
   readonly watchMs?: number;
 }
 
 interface Site {
   readonly ports: Ports;
-  readonly name: SemaphoreProtocol;
+  readonly protocol: SemaphoreProtocol;
 }
 
 type Acquiring = Waiting & { tag?: string | undefined };
 
 export class PortsSemaphore {
-  /** As it was given, absolute. */
+  /** As given, absolute. */
   readonly path: string;
   readonly #world: SemaphoreWorld;
   readonly #settings: SemaphoreSettings;
@@ -61,14 +64,17 @@ export class PortsSemaphore {
     this.#settings = settingsOf(options);
   }
 
-  /** Undefined when somebody else has it: losing a race is an answer. */
+  /** Undefined when another process has the lock. */
   async tryAcquire({ tag }: { tag?: string | undefined } = {}): Promise<SemaphoreHold | undefined> {
     checkTag(tag);
     const outcome = await this.#explained((site) => this.#tryOnce(site, tag));
     return outcome instanceof ClaimHold ? outcome : undefined;
   }
 
-  /** LOCK_TIMEOUT tells who holds it. Default `timeoutMs`: Infinity; 0 tries once. Callers of one process take turns, first come first served. */
+  /**
+   * LOCK_TIMEOUT names the holder. Default `timeoutMs`: Infinity; 0 tries once. Callers of one
+   * process take turns, first come, first served.
+   */
   async acquire({ timeoutMs = Infinity, signal, tag }: Acquiring = {}): Promise<SemaphoreHold> {
     checkTimeout(timeoutMs);
     checkTag(tag);
@@ -82,48 +88,60 @@ export class PortsSemaphore {
     });
   }
 
-  /** Releases in every case; an error of `work` arrives unchanged. Whoever works long minds `hold.signal`. */
+  /**
+   * Releases in every case; an error of `work` is thrown unchanged. Long work should watch
+   * `hold.signal`.
+   */
   async withLock<T>(work: (hold: SemaphoreHold) => Promise<T>, options: Acquiring = {}): Promise<T> {
     return await workUnder(await this.acquire(options), work);
   }
 
   async status(): Promise<SemaphoreStatus> {
     return await this.#explained(async (site) => {
-      const sight = await site.name.look();
-      if (sight.kind === "free") return { locked: false, stale: false, mine: false };
-      const { isStale } = await site.name.judge(sight);
-      const answer = { locked: true, stale: isStale, mine: this.#isMine(site, sight) };
-      return sight.record === undefined ? answer : { ...answer, info: infoOf(sight.record) };
+      const observation = await site.protocol.observe();
+      if (observation.kind === "free") return { locked: false, stale: false, mine: false };
+      const { isStale } = await site.protocol.judge(observation);
+      const answer = { locked: true, stale: isStale, mine: this.#isMine(site, observation) };
+      return observation.record === undefined ? answer : { ...answer, info: infoOf(observation.record) };
     });
   }
 
-  /** Ends the hold that this process has, whichever semaphore on this path it was taken through. NOT_HELD if there is none, unless `force`. */
+  /**
+   * Ends the hold of this process, through whichever semaphore on this path it was taken. NOT_HELD
+   * if there is none, unless `force`.
+   */
   async release({ force = false }: { force?: boolean | undefined } = {}): Promise<void> {
-    await this.#explained(async ({ ports, name }) => {
+    await this.#explained(async ({ ports, protocol }) => {
       const { ownerPid } = this.#settings;
-      const own = this.#findOwnHold(name);
+      const own = this.#findOwnHold(protocol);
       if (own !== undefined && (await own.end())) return;
-      // Before anybody asks for the guard: not even that is left beside a file that is no lock.
-      name.mustBeLock(await name.look());
-      if (ownerPid !== undefined && (await name.giveUpFor(ownerOf(ports.host, ownerPid)))) return;
+      // Before the guard is opened: no guard file may appear beside a file that is not a lock.
+      protocol.mustBeLock(await protocol.observe());
+      if (ownerPid !== undefined && (await protocol.giveUpFor(ownerOf(ports.host, ownerPid)))) return;
       const who = ownerPid === undefined ? "this process" : `process ${ownerPid}`;
-      if (!force) throw notHeld(this.path, who, await name.look());
-      await name.removeAnyway();
+      if (!force) throw notHeld(this.path, who, await protocol.observe());
+      await protocol.removeAnyway();
     });
   }
 
-  /** Removes a stale lock and orphaned temp files; true if it did. INVALID_PATH when what is there is no lock, UNSUPPORTED_DISK where a stale one cannot be removed safely. */
+  /**
+   * Removes a stale lock and orphaned temporary files; true if it did. INVALID_PATH when the file
+   * is not a lock, UNSUPPORTED_DISK where a stale one cannot be removed safely.
+   */
   async clean(): Promise<boolean> {
-    return await this.#explained(async ({ ports, name }) => {
-      const removed = await name.removeStale();
-      return (await sweepTemps(ports, name.path)) || removed;
+    return await this.#explained(async ({ ports, protocol }) => {
+      const removed = await protocol.removeStale();
+      return (await sweepTemps(ports, protocol.path)) || removed;
     });
   }
 
-  /** What is unsafe about the place where the lock lies, for people; undefined when nothing is. */
+  /**
+   * What is unsafe about the directory of the lock, as a sentence for people; undefined when
+   * nothing is.
+   */
   async findLocationRisk(): Promise<string | undefined> {
-    return await this.#explained(async ({ ports, name }) => {
-      const directory = parentOf(name.path);
+    return await this.#explained(async ({ ports, protocol }) => {
+      const directory = parentOf(protocol.path);
       const { mode = 0 } = await ports.disk.stat(directory);
       const isOpenToAll = (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
       return isOpenToAll
@@ -132,23 +150,23 @@ export class PortsSemaphore {
     });
   }
 
-  /** Undefined when another caller of this process is at it. */
+  /** Undefined when another caller of this process has its turn. */
   async #tryOnce(site: Site, tag: string | undefined): Promise<ClaimHold | Obstacle | undefined> {
-    const { places } = this.#world;
-    const place = places.at(site.name.path);
-    if (!place.turn.tryTake()) return undefined;
-    const attempt = await this.#orLeave(site, place, () => site.name.attempt(tag));
+    const { inProcess } = this.#world;
+    const local = inProcess.at(site.protocol.path);
+    if (!local.turn.tryTake()) return undefined;
+    const attempt = await this.#orLeave(site, local, () => site.protocol.attempt(tag));
     if ("claim" in attempt && isGuardBusy(attempt)) {
-      this.#giveUp(site, place, attempt.claim);
+      this.#giveUp(site, local, attempt.claim);
       return undefined;
     }
-    if ("claim" in attempt) return await this.#holdOf(site, place, attempt);
-    places.leave(site.name.path, place);
+    if ("claim" in attempt) return await this.#holdOf(site, local, attempt);
+    inProcess.leave(site.protocol.path, local);
     return attempt.obstacle;
   }
 
   async #wait(site: Site, { timeoutMs, signal, tag }: Acquiring): Promise<ClaimHold> {
-    const { places } = this.#world;
+    const { inProcess } = this.#world;
     const { clock } = site.ports;
     const beganMs = clock.monotonicMs();
     const expired = new Error("the time is up");
@@ -156,14 +174,14 @@ export class PortsSemaphore {
     let obstacle: Obstacle | undefined;
     try {
       for (;;) {
-        const place = places.at(site.name.path);
-        await place.turn.take(deadline.signal);
-        const won = await this.#orLeave(site, place, () =>
+        const local = inProcess.at(site.protocol.path);
+        await local.turn.take(deadline.signal);
+        const won = await this.#orLeave(site, local, () =>
           this.#attempts(site, tag, deadline.signal, (last) => (obstacle = last)),
         );
-        if (!isGuardBusy(won)) return await this.#holdOf(site, place, won, signal);
-        // Given up, which takes until the other process goes on: then the place is left, and it is our turn again.
-        this.#giveUp(site, place, won.claim);
+        if (!isGuardBusy(won)) return await this.#holdOf(site, local, won, signal);
+        // Giving up takes until the stopped process goes on. Then the next caller has its turn.
+        this.#giveUp(site, local, won.claim);
       }
     } catch (error) {
       if (error !== expired) throw error;
@@ -174,7 +192,7 @@ export class PortsSemaphore {
   }
 
   async #attempts(
-    { ports, name }: Site,
+    { ports, protocol }: Site,
     tag: string | undefined,
     until: AbortSignal,
     onObstacle: (obstacle: Obstacle) => void,
@@ -183,13 +201,14 @@ export class PortsSemaphore {
     try {
       for (;;) {
         patience?.begin();
-        const attempt = await name.attempt(tag);
+        const attempt = await protocol.attempt(tag);
         if ("claim" in attempt) return attempt;
         onObstacle(attempt.obstacle);
         until.throwIfAborted();
         if (patience === undefined) {
-          // First the watch, then another look, then the pause: what was released before the watch began would be noticed by nobody.
-          patience = new RetryPause(ports, parentOf(name.path), this.#settings.retryMs);
+          // Watch first, then observe again, then pause: a release between the first observation
+          // and the watch would otherwise go unnoticed.
+          patience = new RetryPause(ports, parentOf(protocol.path), this.#settings.retryMs);
           continue;
         }
         await patience.pause(until);
@@ -199,65 +218,65 @@ export class PortsSemaphore {
     }
   }
 
-  /** Whoever fails before there is a hold leaves the place to the next; a hold leaves it when it ends. */
-  async #orLeave<T>({ name }: Site, place: LocalLock, action: () => Promise<T>): Promise<T> {
+  /** A failure before there is a hold gives up the turn. A hold gives it up when it ends. */
+  async #orLeave<T>({ protocol }: Site, local: LocalLock, action: () => Promise<T>): Promise<T> {
     try {
       return await action();
     } catch (error) {
-      this.#world.places.leave(name.path, place);
+      this.#world.inProcess.leave(protocol.path, local);
       throw error;
     }
   }
 
-  async #holdOf(site: Site, place: LocalLock, { claim, doubt }: Won, signal?: AbortSignal): Promise<ClaimHold> {
-    const hold = this.#newHold(site, place, claim);
+  async #holdOf(site: Site, local: LocalLock, { claim, doubt }: Won, signal?: AbortSignal): Promise<ClaimHold> {
+    const hold = this.#newHold(site, local, claim);
     if (doubt === undefined && !signal?.aborted) return hold;
-    // Nobody wants it any more, or nobody can be told that it is his. If it cannot be given up now, the hold tries again until it is: as long as this process
-    // lives nobody else may take it.
+    // The caller has aborted, or cannot be told for sure that it holds the lock. If giving up fails
+    // now, the hold retries: while this process lives no other process may take the lock.
     await hold.end().catch(() => undefined);
     signal?.throwIfAborted();
     throw doubt;
   }
 
-  /** In the background: nobody waits for it, and until it is done the place is taken. */
-  #giveUp(site: Site, place: LocalLock, claim: SemaphoreClaim): void {
-    // What fails is tried again by the hold itself.
-    this.#newHold(site, place, claim)
+  /** Gives up in the background. The turn stays taken until that is done. */
+  #giveUp(site: Site, local: LocalLock, claim: SemaphoreClaim): void {
+    // The hold itself retries after a failure.
+    this.#newHold(site, local, claim)
       .end()
       .catch(() => undefined);
   }
 
-  #newHold({ ports, name }: Site, place: LocalLock, claim: SemaphoreClaim): ClaimHold {
-    const { places, watchMs = 5_000 } = this.#world;
+  #newHold({ ports, protocol }: Site, local: LocalLock, claim: SemaphoreClaim): ClaimHold {
+    const { inProcess, watchMs = 5_000 } = this.#world;
     const onEnd = (): void => {
-      place.hold = undefined;
-      places.leave(name.path, place);
+      local.hold = undefined;
+      inProcess.leave(protocol.path, local);
     };
-    const hold = new ClaimHold({ clock: ports.clock, name, claim, watchMs, onEnd });
-    place.hold = { token: hold.token, ownerPid: this.#settings.ownerPid, end: () => hold.end() };
+    const hold = new ClaimHold({ clock: ports.clock, protocol, claim, watchMs, onEnd });
+    local.hold = { token: hold.token, ownerPid: this.#settings.ownerPid, end: () => hold.end() };
     return hold;
   }
 
   #findOwnHold({ path }: SemaphoreProtocol): OwnHold | undefined {
-    const hold = this.#world.places.find(path)?.hold;
+    const hold = this.#world.inProcess.find(path)?.hold;
     return hold?.ownerPid === this.#settings.ownerPid ? hold : undefined;
   }
 
-  #isMine({ ports, name }: Site, { record }: Taken): boolean {
+  #isMine({ ports, protocol }: Site, { record }: Taken): boolean {
     if (record?.token === undefined) return false;
     const { ownerPid } = this.#settings;
-    const own = this.#findOwnHold(name);
+    const own = this.#findOwnHold(protocol);
     return own?.token === record.token || (ownerPid !== undefined && isOwnedBy(record, ownerOf(ports.host, ownerPid)));
   }
 
-  /** Who stands in the way now, for an error message. */
-  async #look({ name }: Site): Promise<Obstacle> {
-    const sight = await name.look();
-    if (sight.kind === "free") return { sight, why: "it was just released" };
-    return { sight, why: (await name.judge(sight)).why };
+  /** The present obstacle, for an error message. */
+  async #look({ protocol }: Site): Promise<Obstacle> {
+    const observation = await protocol.observe();
+    if (observation.kind === "free") return { observation, why: "it was just released" };
+    return { observation, why: (await protocol.judge(observation)).why };
   }
 
-  /** Runs an operation at the place where the lock lies, and says what a failure of the disk means for the lock. */
+  /** Runs an operation where the lock lies, and says what a disk error means for the lock. */
   async #explained<T>(operation: (site: Site) => Promise<T>): Promise<T> {
     try {
       this.#site ??= this.#open();
@@ -269,23 +288,25 @@ export class PortsSemaphore {
 
   async #open(): Promise<Site> {
     try {
-      const { openPorts, LockName: Name = SemaphoreProtocol } = this.#world;
+      const { openPorts, Protocol = SemaphoreProtocol } = this.#world;
       const directory = parentOf(this.path);
       const nearby = await openPorts(directory);
       const path = await resolveLockPath(nearby.disk, this.path);
-      // A symbolic link may lead to another file system, with other properties.
+      // A symbolic link may lead to another file system.
       const ports = parentOf(path) === directory ? nearby : await openPorts(parentOf(path));
       checkMount(ports, parentOf(path));
-      return { ports, name: new Name(ports, path, this.#settings) };
+      return { ports, protocol: new Protocol(ports, path, this.#settings) };
     } catch (error) {
-      // What is missing now may be there next time.
+      // What is missing now may be there at the next call.
       this.#site = undefined;
       throw error;
     }
   }
 }
 
-/** The lock was won, but a process that holds the guard and seems to be stopped may have it in its hands. */
+/**
+ * The lock was won, but could not be confirmed: a process that seems to be stopped has the guard.
+ */
 function isGuardBusy({ doubt }: Won): boolean {
   return isHoldfastError(doubt, "LOCK_TIMEOUT");
 }

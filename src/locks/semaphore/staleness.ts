@@ -1,9 +1,13 @@
-// Staleness: which locks may be taken from their holders, and on what evidence.
+// Staleness: which locks may be taken from their holders, on what evidence, and which temporary
+// files beside a lock may be swept.
+import { parentOf, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { isHoldfastError } from "../../errors.ts";
+import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { notALock } from "./path.ts";
+import { notALock, tempPathOf } from "./path.ts";
 import { findFate, isForeignAlive } from "./owner.ts";
-import type { LockForm, Observation, Taken } from "./observe.ts";
-import { findAgeMs } from "./temp.ts";
+import { removeLockDirectory } from "./file-ops.ts";
+import { observe, type LockForm, type Observation, type Taken } from "./observe.ts";
 
 export interface StalenessOptions {
   /** Null: never by age. */
@@ -11,15 +15,18 @@ export interface StalenessOptions {
   readonly form: LockForm;
 }
 
-/** For people: why it counts as held, or as stale. */
+/** `why` it counts as held or stale, for people. */
 export interface Verdict {
   readonly isStale: boolean;
   readonly why: string;
 }
 
-/** How long a file without a readable record counts as held: somebody may be just about to write it. */
+/**
+ * How long a file without a readable record counts as held: its writer may be about to write the
+ * record.
+ */
 const tornMs = 10_000;
-/** Two looks that are further apart were no watching: this process may have been stopped meanwhile. */
+/** A longer gap between two observations is no watch: this process may have been stopped. */
 const gapMsMax = tornMs / 4;
 
 interface Watched {
@@ -28,7 +35,7 @@ interface Watched {
   readonly lookedAtMs: number;
 }
 
-/** Remembers what it saw, so that whoever waits learns how long nothing has changed. */
+/** Remembers the last observation, so that a waiter learns how long nothing has changed. */
 export class Staleness {
   readonly #ports: Ports;
   readonly #path: string;
@@ -41,81 +48,90 @@ export class Staleness {
     this.#options = options;
   }
 
-  /** To be told of every look: a watch is over when something else was there meanwhile, or nothing. */
-  saw(sight: Observation): void {
-    if (sight.kind === "free" || sight.signature !== this.#watched?.signature) this.#watched = undefined;
+  /** Must be told of every observation: a watch ends when the name was free or had another lock. */
+  saw(observation: Observation): void {
+    if (observation.kind === "free" || observation.signature !== this.#watched?.signature) this.#watched = undefined;
   }
 
-  /** INVALID_PATH for what is no lock and will be none: neither to be removed nor to be waited for. */
-  async judge(sight: Taken): Promise<Verdict> {
-    const { record, contents, isHidden, isBare, isFleeting } = sight;
-    if (contents === "data") throw notALock(this.#path, sight.form);
+  /**
+   * INVALID_PATH for a file that is not a lock and will not become one: it is neither removed nor
+   * waited for.
+   */
+  async judge(observation: Taken): Promise<Verdict> {
+    const { record, contents, isHidden, isBare, changedWhileReading } = observation;
+    if (contents === "data") throw notALock(this.#path, observation.form);
     if (isHidden) return held("this user may not read it");
-    if (isFleeting) return held("it changes hands right now");
-    if (isBare) return await this.#judgeBareDirectory(sight);
-    if (contents === "malformed") return await this.#judgeMalformed(sight);
-    if (record === undefined) return await this.#judgeTorn(sight);
+    if (changedWhileReading) return held("it changes hands right now");
+    if (isBare) return await this.#judgeBareDirectory(observation);
+    if (contents === "malformed") return await this.#judgeMalformed(observation);
+    if (record === undefined) return await this.#judgeTorn(observation);
     const fate = findFate(this.#ports, record);
-    // At once: nobody is left who could release it, and nobody who works under it.
+    // Stale at once: a dead process neither works under the lock nor releases it.
     if (fate === "dead") return stale(`its holder, process ${record.pid}, is dead`);
-    // Whatever its age: it says itself that it is ours, and its process is seen to live.
+    // Held at any age: the record is Holdfast's and its process was seen alive.
     if (fate === "alive") return held(`its holder, process ${record.pid}, is alive`);
     if (isForeignAlive(this.#ports, record)) return held(`process ${record.pid} is alive, and began before it`);
-    return await this.#judgeByAge(sight, record.timestamp);
+    return await this.#judgeByAge(observation, record.timestamp);
   }
 
-  /** As the protocol has it: by the time in the file, and the clock of whoever asks. */
-  async #judgeByAge(sight: Taken, timestamp: number): Promise<Verdict> {
+  /** As protocol 1.0 has it: by the time in the file and this machine's clock. */
+  async #judgeByAge(observation: Taken, timestamp: number): Promise<Verdict> {
     const { staleMs } = this.#options;
     if (staleMs === null) return held("locks of other programs and machines never go stale (staleMs: null)");
     const ageMs = this.#ports.clock.wallMs() - timestamp * 1000;
     if (ageMs > staleMs) return stale(`it is ${seconds(ageMs)} old`);
     if (ageMs >= 0) return held(`it is ${seconds(ageMs)} old, and counts for ${seconds(staleMs)}`);
-    // From the future, by some clock that is wrong. It would block for years, so what counts is how long it has been lying there.
-    const unchangedMs = await this.#unchangedMs(sight);
+    // The time lies in the future, so some clock is wrong. The lock would block for years; count
+    // instead how long the file has been unchanged.
+    const unchangedMs = await this.#unchangedMs(observation);
     return unchangedMs > staleMs
       ? stale(`it has been there for ${seconds(unchangedMs)}, with a time that is still to come`)
       : held(`its time is still to come, and it counts for ${seconds(staleMs)}`);
   }
 
-  async #judgeTorn(sight: Taken): Promise<Verdict> {
-    if ((await this.#unchangedMs(sight)) < tornMs)
+  async #judgeTorn(observation: Taken): Promise<Verdict> {
+    if ((await this.#unchangedMs(observation)) < tornMs)
       return held("it has no readable record, but may be about to get one");
-    if (sight.contents !== "torn") throw notALock(this.#path, sight.form);
+    if (observation.contents !== "torn") throw notALock(this.#path, observation.form);
     return stale(`it has had no readable record for over ${seconds(tornMs)}`);
   }
 
-  /** A program has written it whole, in its own way, and may be at work. Its age is that of the file. */
-  async #judgeMalformed(sight: Taken): Promise<Verdict> {
+  /**
+   * Another program has written it completely, and may hold the lock. Its age is that of the file.
+   */
+  async #judgeMalformed(observation: Taken): Promise<Verdict> {
     const { staleMs } = this.#options;
     if (staleMs === null) return held("locks of other programs never go stale (staleMs: null)");
-    const unchangedMs = await this.#unchangedMs(sight);
+    const unchangedMs = await this.#unchangedMs(observation);
     return unchangedMs > staleMs
       ? stale(`it has been there for ${seconds(unchangedMs)}, with a record that cannot be read`)
       : held(`it has a record that cannot be read, and counts for ${seconds(staleMs)}`);
   }
 
   /**
-   * Other programs lock by nothing but `mkdir`, so that it is bare says nothing. It may as well be somebody's empty data directory, which only a semaphore of
-   * the directory form could have made.
+   * Other programs lock by `mkdir` alone, so a bare directory may be a lock. It may also be an
+   * empty data directory, which only a semaphore of the directory form may take over.
    */
-  async #judgeBareDirectory(sight: Taken): Promise<Verdict> {
+  async #judgeBareDirectory(observation: Taken): Promise<Verdict> {
     const { staleMs, form } = this.#options;
     if (form === "file") return held("it is a directory, and a directory counts as held");
     if (staleMs === null) return held("locks of other programs never go stale (staleMs: null)");
-    const unchangedMs = await this.#unchangedMs(sight);
+    const unchangedMs = await this.#unchangedMs(observation);
     return unchangedMs > staleMs
       ? stale(`it has been there for ${seconds(unchangedMs)}, without a record`)
       : held(`it is a directory without a record, and counts for ${seconds(staleMs)}`);
   }
 
-  /** How long it has been as it is: by the stamps of the file system at first sight, and from then on by this process's own watching. */
+  /**
+   * How long the lock has been unchanged: by stamps of the file system at first, then by this
+   * process's own watch.
+   */
   async #unchangedMs({ signature }: Taken): Promise<number> {
     const nowMs = this.#ports.clock.monotonicMs();
     const watched = this.#watched?.signature === signature ? this.#watched : undefined;
     const gapMs = watched === undefined ? Infinity : nowMs - watched.lookedAtMs;
     let unchangedMs = (watched?.unchangedMs ?? 0) + (gapMs <= gapMsMax ? gapMs : 0);
-    // Not watched for a while, or never: the stamps may know more.
+    // Not watched for a while, or never: the stamps may prove a greater age.
     if (gapMs > gapMsMax) unchangedMs = Math.max(unchangedMs, await findAgeMs(this.#ports, this.#path, this.#path));
     this.#watched = { signature, unchangedMs, lookedAtMs: nowMs };
     return unchangedMs;
@@ -132,4 +148,65 @@ function held(why: string): Verdict {
 
 function seconds(ms: number): string {
   return `${Math.round(ms / 1000)} s`;
+}
+
+/**
+ * Temporary files of unknown owners are removed after this time. It is longer than any process
+ * needs between making and using one.
+ */
+const orphanMs = 3_600_000;
+
+/**
+ * Removes temporary files that dead processes have left; true when there were any. A living process
+ * that loses one makes another.
+ */
+export async function sweepTemps(ports: Ports, lockPath: string): Promise<boolean> {
+  let removed = false;
+  for (const path of await findTemps(ports.disk, lockPath)) {
+    if ((await isOrphan(ports, path, lockPath)) && (await removeTemp(ports.disk, path))) removed = true;
+  }
+  return removed;
+}
+
+async function removeTemp(disk: Disk, path: string): Promise<boolean> {
+  if ((await disk.stat(path)).kind === "directory") return await removeLockDirectory(disk, path);
+  await unlinkIfThere(disk, path);
+  return true;
+}
+
+async function findTemps(disk: Disk, lockPath: string): Promise<string[]> {
+  const directory = parentOf(lockPath);
+  const prefix = lockPath.slice(lockPath.lastIndexOf("/") + 1);
+  const names = await disk.list(directory);
+  return names
+    .filter((name) => name.startsWith(`${prefix}.`) && /^\.[0-9a-z]{26}\.tmp$/.test(name.slice(prefix.length)))
+    .map((name) => `${directory === "/" ? "" : directory}/${name}`);
+}
+
+async function isOrphan(ports: Ports, path: string, lockPath: string): Promise<boolean> {
+  const observation = await observe(ports.disk, path);
+  if (observation.kind === "free") return false;
+  const fate = observation.record && findFate(ports, observation.record);
+  if (fate !== undefined) return fate === "dead";
+  // The record of another machine, or none: judge by age.
+  return (await findAgeMs(ports, path, lockPath)) > orphanMs;
+}
+
+/**
+ * How long ago `path` was written, by comparison with a file that is made now: one clock stamps
+ * both. 0 when that fails (the file is gone, or nothing can be made here): no evidence of age.
+ */
+export async function findAgeMs({ disk, random }: Ports, path: string, lockPath: string): Promise<number> {
+  const probe = tempPathOf(lockPath, random);
+  try {
+    await disk.createFile(probe, new Uint8Array(), { sync: false, mode: 0o600 });
+    const [probed, found] = [await disk.stat(probe), await disk.stat(path)];
+    return Math.max(0, probed.mtimeMs - found.mtimeMs);
+  } catch (error) {
+    if (isHoldfastError(error)) return 0;
+    throw error;
+  } finally {
+    // If this fails, the next sweep removes it.
+    await disk.unlink(probe).catch(() => undefined);
+  }
 }

@@ -1,31 +1,36 @@
-// What holders that are dead have left in a lock table's directories: hold files, staged redos, and marks of done ones.
+// What dead holders left in the directories of a lock table: hold files, staged redos, and marks of
+// redos that are done.
 import { removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { isId } from "../../format/id.ts";
 import type { LockTable } from "./lock-table.ts";
-import type { LockRequestRecord, Table } from "./request.ts";
+import type { TableRequest, TableState } from "./request.ts";
 
-/** A file or directory that no process needs, unless a newer list says otherwise. */
+/** A file or directory that no process needs, unless a newer table says otherwise. */
 export interface Leftover {
   /** Of the request or redo that it belongs to. */
   readonly id: string;
-  /** Who made it, if that matters: as long as it has a request in the list it may only have slept. */
+  /**
+   * Its maker, if that matters: as long as the maker has a request in the table, it may only have
+   * slept.
+   */
   readonly holder?: string;
   readonly path: string;
   readonly isTree: boolean;
 }
 
 /**
- * Only of holders that are gone: whatever they wanted to append is in the list by now, or will never count. A holder has its
- * record before it makes anything, and until it ends or is declared dead; nobody has looked for that record before.
- * And files of offers whose request is not among those that stand, whoever lives: an offer is made for a request that
- * stands in the list, and one that is over never comes back.
+ * Files of holders that are gone: whatever they wanted to append is in the table by now, or will
+ * never count. A holder has its record before it makes anything, and until it ends or is declared
+ * dead, and no process looks for that record before. And files of offers whose request does not
+ * stand, also while their maker lives: an offer is made for a request in the table, and a request
+ * that is over never comes back.
  */
 export async function findLeftovers(
   { ports: { disk }, layout, staging }: Ground,
-  standing: readonly LockRequestRecord[],
+  standing: readonly TableRequest[],
 ): Promise<Leftover[]> {
   const listed = new Set(standing.map(({ id }) => id));
   const leftovers: Leftover[] = [];
@@ -33,7 +38,7 @@ export async function findLeftovers(
   for (const room of ["holds", "redo", "done"])
     for (const name of await disk.list(`${layout.directory}/${room}`)) {
       const [holder = "", random = ""] = name.split(".");
-      // Foreign files are none of our business.
+      // Foreign files are left alone.
       if (!isId(holder)) continue;
       const id = `${holder}.${random}`;
       const isOffer = name.endsWith(".transfer");
@@ -54,11 +59,18 @@ export async function hasLiveHolds(ground: Ground): Promise<boolean> {
   return false;
 }
 
-/** `list` is of an append made after they were found. What cannot be completed now keeps its files: whoever needs its paths will come to it again. */
-export async function removeLeftovers(table: LockTable, list: Table, leftovers: readonly Leftover[]): Promise<void> {
-  const needed = new Set([...list.requests, ...list.redos].map(({ id }) => id));
-  const listed = new Set(list.requests.map(({ id }) => id));
-  for (const redo of list.redos)
+/**
+ * `state` is of an append made after the leftovers were found. A redo that cannot be completed now
+ * keeps its files: the next process that needs its paths completes it.
+ */
+export async function removeLeftovers(
+  table: LockTable,
+  state: TableState,
+  leftovers: readonly Leftover[],
+): Promise<void> {
+  const needed = new Set([...state.requests, ...state.redos].map(({ id }) => id));
+  const listed = new Set(state.requests.map(({ id }) => id));
+  for (const redo of state.redos)
     try {
       if (listed.has(redo.request)) continue;
       await table.complete(redo);
@@ -67,8 +79,9 @@ export async function removeLeftovers(table: LockTable, list: Table, leftovers: 
       if (!isHoldfastError(error)) throw error;
       needed.add(redo.request);
     }
-  // Declared dead since we judged it, and not dropped: it may only have slept, and as long as it has a request in the list it may commit what it has staged.
-  const owners = new Set(list.requests.map(({ holder }) => holder));
+  // A holder that was declared dead since and not dropped may only have slept. As long as it has a
+  // request in the table, it may commit what it has staged.
+  const owners = new Set(state.requests.map(({ holder }) => holder));
   const { disk } = table.ground.ports;
   for (const { id, holder, path, isTree } of leftovers)
     if (!needed.has(id) && !(holder !== undefined && owners.has(holder)))

@@ -1,14 +1,15 @@
-// Which two claims exclude each other: the conflict table of path locks, and who blocks whom in a list of requests.
+// Which claims exclude each other, and which requests of a list block which.
 import type { LockMode } from "../../common.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { Claim } from "./claim.ts";
 
-/** How the path of one claim lies to that of another. */
+/** Where the path of one claim lies, seen from that of another. */
 type Relation = "same" | "below" | "above" | "apart";
 
 /**
- * The table: a row for mine, a column for theirs; in it, where my path may lie for the two to meet. An exact lock does not reach below its path, a tree lock
- * does. Two claims that meet exclude each other unless both are shared.
+ * A row for mine, a column for theirs; in it, where my path must lie for the two to meet. An exact
+ * lock ends at its path, a tree lock reaches below it. Two claims that meet exclude each other
+ * unless both are shared.
  */
 const meets: Readonly<Record<LockMode, Readonly<Record<LockMode, readonly Relation[]>>>> = {
   exact: { exact: ["same"], tree: ["same", "below"] },
@@ -29,17 +30,14 @@ function haveCommonPath(mine: Claim, theirs: Claim): boolean {
   return meets[mine.mode][theirs.mode].includes(relationOf(mine.path, theirs.path));
 }
 
-/** Whether whoever holds `outer` needs nothing more to do what `inner` allows. */
-export function covers(outer: Claim, inner: Claim): boolean {
-  if (outer.shared && !inner.shared) return false;
-  return outer.mode === "tree" ? isWithin(inner.path, outer.path) : inner.mode === "exact" && inner.path === outer.path;
-}
-
-/** What stands in a list and is judged in the order of that list. */
+/**
+ * An entry of a list that is served in its order: a request in the lock table, or a caller in a
+ * local queue.
+ */
 export interface Claimant {
   readonly id: string;
   readonly claims: readonly Claim[];
-  /** The one that this one is within: it does not block its own. */
+  /** The entry that this one is within. The two do not block each other. */
   readonly within?: string | undefined;
 }
 
@@ -47,26 +45,34 @@ export function conflictsWith(mine: readonly Claim[], theirs: readonly Claim[]):
   return mine.some((claim) => theirs.some((other) => areInConflict(claim, other)));
 }
 
-/** Those of `others` that `mine` cannot be together with. */
+/** Those of `others` that exclude `mine`. */
 export function conflictingOf<C extends Claimant>(
   others: readonly C[],
   mine: Claimant,
   family?: ReadonlySet<string>,
 ): C[] {
-  // Mostly nobody is within anybody.
+  // Mostly no entry is within another.
   if (mine.within === undefined && others.every(({ within }) => within === undefined))
     return others.filter(({ id, claims }) => id !== mine.id && conflictsWith(mine.claims, claims));
   const relatives = family ?? relativesOf(others, mine);
   return others.filter(({ id, claims }) => !relatives.has(id) && conflictsWith(mine.claims, claims));
 }
 
-/** Who has to be over before `mine`, which is in the list, holds: every earlier one that conflicts with it. */
+/**
+ * The entries that must be over before `mine`, which is in the list, holds: every earlier one that
+ * conflicts with it.
+ */
 export function blockersOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   const index = list.findIndex(({ id }) => id === mine.id);
   return conflictingOf(index < 0 ? list : list.slice(0, index), mine);
 }
 
-/** What `mine` is within, the nearest first, as far as it is in the list. */
+/** The entries that hold: nothing blocks them. */
+export function holdingOf<C extends Claimant>(list: readonly C[]): C[] {
+  return list.filter((each) => blockersOf(list, each).length === 0);
+}
+
+/** The entries that `mine` is within, the nearest first, as far as they are in the list. */
 function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   const outer: C[] = [];
   for (let next = mine.within; next !== undefined;) {
@@ -79,8 +85,8 @@ function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
 }
 
 /**
- * Those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is within them: they share a
- * path with it, or with one of them that does.
+ * Those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is
+ * within them: they share a path with it, or with one of them that does.
  */
 export function raisedBy<C extends Pick<Claimant, "claims">>(
   outer: readonly C[],
@@ -95,8 +101,9 @@ export function raisedBy<C extends Pick<Claimant, "claims">>(
 }
 
 /**
- * Who waits for an outer hold whose fence would rise with that of `mine`, the last of the list. Their fences are given out and
- * would be lower than that of the hold that they wait for.
+ * The entries that wait for an outer hold whose fence would rise with that of `mine`, the last of
+ * the list. Their fences are given out, and would be lower than that of the hold that they wait
+ * for.
  */
 export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   if (mine.within === undefined) return [];
@@ -107,10 +114,10 @@ export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claima
   return [...overtaken];
 }
 
-/** Itself, what it is within, and what is within it. */
+/** The entry itself, those that it is within, and those within it. */
 function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
   const inner = new Set([mine.id]);
-  // Until nothing is added: one that was widened since stands behind those that are within it.
+  // Until nothing is added: an upgraded outer entry stands behind those that are within it.
   for (let size = 0; size < inner.size;) {
     size = inner.size;
     for (const { id, within } of list) if (within !== undefined && inner.has(within)) inner.add(id);
@@ -119,8 +126,9 @@ function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
 }
 
 /**
- * The circle that would close if `mine` waited: somebody whom it waits for waits, through what is within it, for what `mine` is within. Only edges that callers
- * have declared count: two tasks of one process are not one.
+ * The cycle that would close if `mine` waited: an entry that it waits for waits itself, perhaps
+ * through an entry within it, for what `mine` is within. Only `within` counts as a wish for more:
+ * two tasks of one process are independent.
  */
 export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claimant): C[] | undefined {
   const ancestors = new Set(outerOf(list, mine).map(({ id }) => id));
@@ -131,7 +139,8 @@ export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claim
       if (ancestors.has(blocker.id)) return [...path, blocker];
       if (seen.has(blocker.id)) continue;
       seen.add(blocker.id);
-      // It ends when it is no longer blocked itself, and when what is within it has been granted.
+      // It ends when it is no longer blocked itself, and when the entries within it have been
+      // granted.
       const inner = list.filter(({ within }) => within === blocker.id);
       for (const next of [blocker, ...inner]) {
         const found = search(next, [...path, blocker]);

@@ -1,10 +1,15 @@
-// The lock table: a rolling chain of the one ordered list of requests, and the hold files that say which of them still stand.
+// The lock table: a rolling chain of the ordered list of requests, and the hold files that tell
+// which requests still stand.
 //
-// A request stands as long as its hold file, `holds/<id>`, is there. Its owner removes it to release: consent needs no record. Everybody else must drop the
-// request from the list by an append before he removes the file, and must complete what was committed under it: judgement is a record. So a hold
-// file that is gone means that its owner will commit nothing more and that all he has committed is done. Its name is never used again, so that
-// its absence cannot be an old answer: nobody has looked for it before it was there.
-import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+// A request stands as long as its hold file, `holds/<id>`, is there.
+//   - Its owner releases it by removing the file. Nothing is appended: the owner's consent needs no
+//     record.
+//   - Every other process first appends a list without the request, then completes what was
+//     committed under it, then removes the file. A judgement is on record before it has effects.
+// So a hold file that is gone means that its owner commits nothing more, and that everything
+// committed under it is done. Its name is never used again, and no process looks for it before it
+// is there: its absence cannot be an old answer.
+import { ensureDirectory } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
 import { RollingChain, type AppendOptions, type RollingEntry } from "../../durable/chain/rolling-chain.ts";
@@ -12,76 +17,61 @@ import type { HolderState } from "../../durable/liveness/liveness-judge.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import { randomName } from "../../format/id.ts";
-import { RequestsToRemove } from "./debts.ts";
-import { isLapsed } from "./lapse.ts";
 import { findLeftovers, hasLiveHolds, removeLeftovers } from "./cleanup.ts";
+import { HoldFiles } from "./hold-files.ts";
 import { findTree } from "../naming/lock-names.ts";
-import { applyRedo, doneDirectory, emptyTrash, stuck, type RedoFiles } from "../redo/apply.ts";
+import { applyRedo, emptyTrash, stuck } from "../redo/apply.ts";
+import { doneDirectory, type RedoFiles } from "../redo/paths.ts";
 import type { Redo } from "../redo/record.ts";
-import { checkTable, emptyTable, tableKind, type LockRequestRecord, type Table, type Transfer } from "./request.ts";
-import { PendingTableChanges } from "./pending-changes.ts";
+import { checkTable, emptyTable, tableKind, type TableRequest, type TableState } from "./request.ts";
+import { PendingTableChanges, type Omission } from "./pending-changes.ts";
 
-/** Beyond twice as many requests as were found standing last time, and so many more, all of them are looked at. */
+/**
+ * All hold files are looked at when the table has twice as many requests as stood last time, and
+ * this many more.
+ */
 const untidyMax = 32;
 
 export interface LockTableOptions {
-  /** Of the tree that redos change. Default: none; then what others have committed is done in the tree that the ground is of. */
+  /** Of the tree that redos change. Default: the tree that the ground was made for. */
   readonly root?: string | undefined;
   readonly slotsPerEpoch?: number | undefined;
-  /** For one who may write nothing: the table must be there. */
+  /** For a process that may write nothing: the table must be there. */
   readonly toLook?: boolean | undefined;
-  /** What the table runs on: the real one, or a known-wrong variant. */
-  readonly ChainClass?: typeof RollingChain | undefined;
 }
 
-/** How many requests of this process bring one collection: half of what an epoch holds, so that a single busy process keeps up with itself. */
-const requestsPerCollection = 2048;
+/** What an append gives to the requests that it makes or changes. */
+type Stamp = Pick<TableRequest, "fence" | "change">;
 
-/** What an append that makes a request knows of it. */
-export interface NewRequest {
-  readonly id: string;
-  readonly fence: number;
-  readonly change: string;
-}
-
-/** The list with a request of ours in it. */
-interface MadeRequest extends RollingEntry<Table> {
-  readonly id: string;
-}
+/** Derives the next state from the newest one. Undefined: nothing is appended. */
+type Change<S = Stamp> = (state: TableState, stamp: S) => TableState | undefined;
 
 export class LockTable {
   readonly ground: Ground;
   readonly place: RedoFiles;
-  readonly #holds: string;
-  #chain!: RollingChain<Table>;
-  readonly #debts: RequestsToRemove;
-  readonly #verdicts: PendingTableChanges;
+  readonly holds: HoldFiles;
+  #chain!: RollingChain<TableState>;
+  readonly #pending: PendingTableChanges;
   #tidyAt = untidyMax;
-  #requests = 0;
 
   protected constructor(ground: Ground, root: string | undefined) {
     this.ground = ground;
-    const { directory } = ground.layout;
-    this.place = { ports: ground.ports, root, directory };
-    this.#holds = `${directory}/holds`;
-    const append = (): Promise<unknown> => this.append((table) => table);
-    this.#debts = new RequestsToRemove(ground.ports.clock, append, () => this.#verdicts.hasCondemned);
-    this.#verdicts = new PendingTableChanges(
-      (request) => this.judgedIn(request),
-      (id) => this.#debts.has(id),
-    );
+    this.place = { ports: ground.ports, root, directory: ground.layout.directory };
+    this.holds = new HoldFiles(ground);
+    this.#pending = new PendingTableChanges({
+      clock: ground.ports.clock,
+      append: () => this.append((state) => state),
+      judgedState: (request) => this.judgedState(request),
+    });
   }
 
-  static async open(
-    ground: Ground,
-    { root, slotsPerEpoch, toLook, ChainClass = RollingChain }: LockTableOptions = {},
-  ): Promise<LockTable> {
+  static async open(ground: Ground, { root, slotsPerEpoch, toLook }: LockTableOptions = {}): Promise<LockTable> {
     const table = new this(ground, root);
     const { disk, host } = ground.ports;
     const { directory } = ground.layout;
     if (!toLook)
       for (const name of ["holds", "redo", "done", "trash"]) await ensureDirectory(disk, `${directory}/${name}`);
-    table.#chain = await ChainClass.open<Table>(ground.staging, `${directory}/table`, {
+    table.#chain = await RollingChain.open<TableState>(ground.staging, `${directory}/table`, {
       kind: tableKind,
       initial: emptyTable,
       check: checkTable,
@@ -95,189 +85,199 @@ export class LockTable {
     return table;
   }
 
-  holdFile(id: string): string {
-    return `${this.#holds}/${id}`;
-  }
-
-  /** The newest list, for those who act on it. */
-  async read(): Promise<RollingEntry<Table>> {
+  /** The newest state, fit to act on. */
+  async read(): Promise<RollingEntry<TableState>> {
     return await this.#chain.read();
   }
 
   /**
-   * Makes the list that `change` derives from the newest one the newest, or nothing when it returns undefined. What is known to be over is left out before
-   * `change` sees it. What was condemned is dropped by this append, completed, and its hold files removed.
+   * Appends the state that `change` derives from the newest one, or nothing when it returns
+   * undefined. `change` gets the newest state without the pending changes. Requests that this
+   * append drops are completed, and their hold files removed.
    */
   async append(
-    change: (table: Table, made: Omit<NewRequest, "id">) => Table | undefined,
+    change: Change,
     { id = this.#newName(), ...options }: AppendOptions & { readonly id?: string } = {},
-  ): Promise<RollingEntry<Table> | undefined> {
-    let dropped: readonly LockRequestRecord[] = [];
-    let owed: readonly string[] = [];
-    const entry = await this.#chain.append(
-      id,
-      (newest, number) => {
-        dropped = newest.requests.filter((request) => this.#verdicts.isCondemned(request));
-        owed = this.#debts.ids;
-        return change(this.#verdicts.leaveOut(newest), { fence: number, change: id });
-      },
-      options,
-    );
+  ): Promise<RollingEntry<TableState> | undefined> {
+    let omission: Omission = { state: emptyTable, dropped: [], unwanted: [] };
+    const derive = (newest: TableState, number: number): TableState | undefined => {
+      omission = this.#pending.omitFrom(newest);
+      return change(omission.state, { fence: number, change: id });
+    };
+    const entry = await this.#chain.append(id, derive, options);
     if (entry === undefined) return undefined;
-    // They are not in the list now and never will be. What has come to be owed since may be in it.
-    this.#debts.settle(owed);
-    for (const request of dropped) await this.#cleanUp(request, entry.state);
-    this.#verdicts.forgetWhatLeft(entry.state);
+    for (const request of omission.dropped) await this.#cleanUp(request, entry.state);
+    this.#pending.forget(entry.state, omission);
     return entry;
   }
 
-  /** Appends a request, and keeps the file that became the slot as its hold file: releasing is removing it. TOO_LARGE when what stands leaves no room for it. */
-  async request(change: (table: Table, made: NewRequest) => Table | undefined): Promise<MadeRequest | undefined> {
-    try {
-      return await this.#request(change);
-    } catch (error) {
-      if (!isHoldfastError(error, "TOO_LARGE")) throw error;
-      // What is over takes room as long as nobody has looked at it.
-      await this.standing((await this.read()).state.requests);
-      return await this.#request(change);
-    }
-  }
-
-  async #request(change: (table: Table, made: NewRequest) => Table | undefined): Promise<MadeRequest | undefined> {
-    const { holder } = await this.ground.life();
+  /**
+   * Appends a request. The file that became the slot stays as its hold file: to remove that is to
+   * release. Returns the entry with the id of the request. TOO_LARGE when the requests that stand
+   * leave no room for it.
+   */
+  async request(
+    change: Change<Stamp & Pick<TableRequest, "id">>,
+  ): Promise<(RollingEntry<TableState> & { readonly id: string }) | undefined> {
+    const { holder } = await this.ground.session();
     let id = "";
+    const append = async (): Promise<RollingEntry<TableState> | undefined> =>
+      await this.append((state, stamp) => change(state, { ...stamp, id }), {
+        keepAs: () => this.holds.pathOf((id = `${holder.id}.${this.#newName()}`)),
+      });
     let entry;
     try {
-      entry = await this.append((table, made) => change(table, { ...made, id }), {
-        keepAs: () => this.holdFile((id = `${holder.id}.${this.#newName()}`)),
+      entry = await append().catch(async (error: unknown) => {
+        if (!isHoldfastError(error, "TOO_LARGE")) throw error;
+        // Requests that are over take room until a process looks at their hold files.
+        await this.standing((await this.read()).state.requests);
+        return await append();
       });
     } catch (error) {
       if (isHoldfastError(error, "OUTCOME_UNKNOWN")) {
-        // It may be in the list, with its hold file, and nobody but us knows that nobody wants it.
-        this.#debts.add(id);
-        void this.#debts.pay();
+        // It may be in the table, with its hold file, and only this process knows that no caller
+        // wants it.
+        this.#pending.noteUnwanted(id);
+        void this.#pending.retry();
       }
       throw error;
     }
     if (entry === undefined) return undefined;
     await this.#tidy(entry.state);
-    // In nobody's way: what is not collected now is collected by the next who comes to it.
-    if (++this.#requests % requestsPerCollection === 0) this.collect().catch(() => undefined);
     return { ...entry, id };
   }
 
-  /** Lets go of what is ours: one operation, which cannot lose a race. */
+  /**
+   * Releases a request of this process: one operation, which cannot lose a race. If it fails, the
+   * next append drops it.
+   */
   async release(id: string): Promise<void> {
-    // Known before it is done: whatever comes of the unlink, we will not act under it again.
-    this.#verdicts.noteOver(id);
+    // Noted before the unlink: whatever comes of that, this process acts under the request no more.
+    this.#pending.noteOver(id);
     try {
-      await unlinkIfThere(this.ground.ports.disk, this.holdFile(id));
+      await this.holds.remove(id);
     } catch (error) {
-      // It may stand, and only an append can end it now: the next one of this process, whoever makes it.
-      this.#verdicts.takeBackOver(id);
-      this.#debts.add(id);
+      // The request may stand, and only an append can end it now.
+      this.#pending.noteUnwanted(id);
       try {
-        await this.append((table) => table);
+        await this.append((state) => state);
       } catch {
-        // What failed first is what the caller has to know.
-        void this.#debts.pay();
+        // The caller is told why the removal failed.
+        void this.#pending.retry();
       }
       throw error;
     }
   }
 
-  /** Those that are not over yet, as far as their hold files tell. */
-  async standing<R extends LockRequestRecord>(requests: readonly R[]): Promise<R[]> {
+  /** Those of `requests` whose hold files are there. */
+  async standing<R extends TableRequest>(requests: readonly R[]): Promise<R[]> {
     const left: R[] = [];
     for (const request of requests) if (!(await this.isOver(request.id))) left.push(request);
     return left;
   }
 
-  /** The same for people: where nothing can be written a share is asked by an open, whose answer may be old. */
-  async seen<R extends LockRequestRecord>(requests: readonly R[]): Promise<R[]> {
+  /**
+   * The same to be shown to people: where nothing can be written, a share is asked by an open,
+   * whose answer may be old.
+   */
+  async seen<R extends TableRequest>(requests: readonly R[]): Promise<R[]> {
     try {
       return await this.standing(requests);
     } catch (error) {
       if (!isUnwritable(error)) throw error;
     }
-    const { disk } = this.ground.ports;
     const left: R[] = [];
-    for (const request of requests) if (await disk.canOpen(this.holdFile(request.id))) left.push(request);
+    for (const request of requests) if (await this.holds.canOpen(request.id)) left.push(request);
     return left;
   }
 
   async isOver(id: string): Promise<boolean> {
-    if (this.#verdicts.isOver(id)) return true;
-    if (await isStillThere(this.ground.staging, this.holdFile(id))) return false;
-    this.#verdicts.noteOver(id);
+    if (this.#pending.isOver(id)) return true;
+    if (await this.holds.isThere(id)) return false;
+    this.#pending.noteOver(id);
     return true;
   }
 
-  /** Those that neither are over nor will be dropped by the next append: their owners live. With `once`, for somebody who cannot watch them for a lease. */
-  async judge<R extends LockRequestRecord>(requests: readonly R[], options: { readonly once: boolean }): Promise<R[]> {
+  /**
+   * Those of `requests` that stand and whose owners live. The next append drops those whose owners
+   * are dead, and offers that have lapsed. With `once`, for a caller that cannot watch a holder for
+   * a lease.
+   */
+  async judge<R extends TableRequest>(requests: readonly R[], options: { readonly once: boolean }): Promise<R[]> {
     const left: R[] = [];
-    // One look for all that a holder has.
+    // Each holder is judged once for all of its requests.
     const states = new Map<string, HolderState>();
     for (const request of await this.standing(requests)) {
-      if (this.#verdicts.isCondemned(request)) continue;
+      if (this.#pending.isToDrop(request)) continue;
       const { holder } = request;
       if (request.transfer === undefined && !states.has(holder))
         states.set(holder, await this.ground.stateOf(holder, options));
-      const isOrphan = request.transfer === undefined ? states.get(holder) === "dead" : await this.isLapsed(request);
-      if (isOrphan) this.#verdicts.condemn(request);
+      const isDead =
+        request.transfer === undefined ? states.get(holder) === "dead" : await this.holds.isLapsed(request);
+      if (isDead) this.#pending.condemn(request);
       else left.push(request);
     }
     return left;
   }
 
   /**
-   * Drops `requests` and all that were judged dead, in one append; what was committed under them is completed. Without any,
-   * nothing is appended.
+   * Drops `requests` and all that were judged dead, in one append; what was committed under them is
+   * completed. Nothing is appended when there is nothing to drop.
    */
-  async drop(requests: readonly LockRequestRecord[]): Promise<void> {
-    for (const request of requests) this.#verdicts.condemn(request);
-    if (!this.#verdicts.hasCondemned) return;
+  async drop(requests: readonly TableRequest[]): Promise<void> {
+    for (const request of requests) this.#pending.condemn(request);
+    if (!this.#pending.hasCondemned) return;
     try {
-      await this.append((table) => table);
+      await this.append((state) => state);
     } catch (error) {
-      void this.#debts.pay();
+      void this.#pending.retry();
       throw error;
     }
   }
 
-  /** A request that is no longer in a list may have left its hold file, and work, behind: somebody dropped it and came no further. */
-  async finishDropped(request: LockRequestRecord, table: Table): Promise<void> {
-    await this.#complete(request.id, table);
-    const { disk } = this.ground.ports;
-    await unlinkIfThere(disk, this.holdFile(request.id));
-    this.#verdicts.noteOver(request.id);
-    // In nobody's way if it stays: it says nothing about a request that is over.
+  /**
+   * Ends a request that `state` no longer has: the process that dropped it may have come no
+   * further.
+   */
+  async finishDropped(request: TableRequest, state: TableState): Promise<void> {
+    // First what it committed, then its hold file: others take a file that is gone for the end of
+    // all its effects.
+    for (const redo of state.redos) if (redo.request === request.id) await this.complete(redo);
+    await this.holds.remove(request.id);
+    this.#pending.noteOver(request.id);
+    // Harmless if it stays: it says nothing about a request that is over.
     if (request.transfer !== undefined)
-      await unlinkIfThere(disk, this.transferFile(request.id, request.transfer)).catch(() => undefined);
+      await this.holds.removeOffer(request.id, request.transfer).catch(() => undefined);
   }
 
-  /** Completes what was committed and whose request is no longer listed, as far as `concerns` says. RESOURCE_BUSY when that cannot be done now. */
-  async completeOrphans(table: Table, concerns: (redo: Redo) => boolean): Promise<void> {
-    const listed = new Set(table.requests.map(({ id }) => id));
-    for (const redo of table.redos) if (!listed.has(redo.request) && concerns(redo)) await this.complete(redo);
+  /**
+   * Completes the redos that `concerns` selects and whose requests are no longer listed.
+   * RESOURCE_BUSY when that is impossible now.
+   */
+  async completeOrphans({ requests, redos }: TableState, concerns: (redo: Redo) => boolean): Promise<void> {
+    const listed = new Set(requests.map(({ id }) => id));
+    for (const redo of redos) if (!listed.has(redo.request) && concerns(redo)) await this.complete(redo);
   }
 
   async complete(redo: Redo): Promise<void> {
-    if (this.#verdicts.isDone(redo.id)) return;
+    if (this.#pending.isDone(redo.id)) return;
     await this.apply(redo);
-    this.#verdicts.noteDone(redo.id);
+    this.#pending.noteDone(redo.id);
   }
 
-  /** Ends what the dead have left: their requests, what they committed, and files that never became part of the list. */
+  /**
+   * Ends what dead holders left: their requests, what they committed, and files that never became
+   * part of the table.
+   */
   async sweep(): Promise<void> {
     const { ground } = this;
     await ground.sweep();
     const { state } = await this.read();
     const standing = await this.judge(state.requests, { once: true });
     const leftovers = await findLeftovers(ground, standing);
-    if (this.#verdicts.hasCondemned || leftovers.length > 0 || state.redos.length > 0) {
-      // Also when there is nothing to drop: only what our own append says is surely the newest.
-      const entry = await this.append((table) => table);
+    if (this.#pending.hasCondemned || leftovers.length > 0 || state.redos.length > 0) {
+      // Also when there is nothing to drop: only the state of an own append is surely the newest.
+      const entry = await this.append((newest) => newest);
       if (entry !== undefined) await removeLeftovers(this, entry.state, leftovers);
     }
     await emptyTrash(this.place);
@@ -287,19 +287,23 @@ export class LockTable {
     return await this.#chain.collect();
   }
 
-  /** Whether the append `id` is part of this list or was: asked only by an author who slept while everything before and after it went by. */
-  protected async counts({ requests, redos }: Table, id: string): Promise<boolean | undefined> {
+  /**
+   * Whether the append `id` is or was part of this table: for an author that slept until its epoch
+   * was collected.
+   */
+  protected async counts({ requests, redos }: TableState, id: string): Promise<boolean | undefined> {
     if (requests.some(({ change }) => change === id) || redos.some((redo) => redo.id === id)) return true;
     const [holder, isRedo] = id.split(".");
     if (holder === undefined || isRedo === undefined) return false;
     const { disk } = this.ground.ports;
-    // Committed, done and left out since. Looked for before the author's own record: as long as that is there, nobody has swept after him.
+    // Committed, done and left out since. Looked for before the author's own record: as long as
+    // that is there, no process sweeps after the author.
     if (await disk.canOpen(doneDirectory(this.place, id))) return true;
     return (await isStillThere(this.ground.staging, this.ground.layout.record(holder))) ? false : undefined;
   }
 
-  /** What a verdict is about: not the request for ever, but the request as it was. Somebody may have received it since. */
-  protected judgedIn({ change }: LockRequestRecord): string {
+  /** What a judgement is about: the request in this state. A receiver may have taken it since. */
+  protected judgedState({ change }: TableRequest): string {
     return change;
   }
 
@@ -313,39 +317,27 @@ export class LockTable {
     return randomName(this.ground.ports.random.bytes(16));
   }
 
-  /** Order: what it committed is done, then its hold file goes. Others take a file that is gone for the end of all its effects. */
-  async #cleanUp(request: LockRequestRecord, table: Table): Promise<void> {
+  async #cleanUp(request: TableRequest, state: TableState): Promise<void> {
     try {
-      await this.finishDropped(request, table);
+      await this.finishDropped(request, state);
     } catch (error) {
-      // Left to whoever needs those paths: the list still has the redo, and the hold file still stands in the way.
+      // Left to the next process that needs those paths: the table still has the redo, and the hold
+      // file still blocks.
       if (!isHoldfastError(error)) throw error;
     }
   }
 
-  async #complete(request: string, { redos }: Table): Promise<void> {
-    for (const redo of redos) if (redo.request === request) await this.complete(redo);
-  }
-
-  /** Processes that ended leave requests that nobody else may ever meet: now and then all are looked at. */
-  async #tidy({ requests }: Table): Promise<void> {
+  /**
+   * Looks at all hold files now and then: the requests of ended processes that block no other would
+   * stay for ever.
+   */
+  async #tidy({ requests }: TableState): Promise<void> {
     if (requests.length < this.#tidyAt) return;
     try {
       this.#tidyAt = 2 * (await this.standing(requests)).length + untidyMax;
     } catch (error) {
-      // Whoever asked has his place in the list, and the next who comes tidies up.
+      // The request of the caller is in the table, and the next request tidies up.
       if (!isHoldfastError(error)) throw error;
     }
-  }
-
-  /** Whether nobody came for what was to be handed over. */
-  async isLapsed({ id, transfer }: LockRequestRecord): Promise<boolean> {
-    if (transfer === undefined) return false;
-    return await isLapsed(this.ground.staging, this.transferFile(id, transfer), transfer.expiresMs);
-  }
-
-  /** Its stamp tells since when a request waits to be taken over. Of one offer: a name that is made again could be taken for what it was before. */
-  transferFile(id: string, { secretHash }: Pick<Transfer, "secretHash">): string {
-    return `${this.holdFile(id)}.${secretHash}.transfer`;
   }
 }

@@ -1,4 +1,5 @@
-// A disk that lives in this process and ends with it, so that `memory:` runs the same code as a directory.
+// A disk that lives in this process and ends with it, so that `memory:` runs the same code as a
+// directory.
 import { diskError, findIfThere, hasErrno } from "../disk-error.ts";
 import type { Disk } from "../disk.ts";
 import { MemoryFile } from "./file.ts";

@@ -31,7 +31,8 @@ export class MemoryFile implements DiskFile {
 
   async sync(): Promise<void> {
     this.#mustBeOpen("sync");
-    // As a real one does: nothing else here ever leaves the queue of promises, so that a loop of appends would keep every timer of the process waiting for ever.
+    // A sync takes a turn of the event loop, as a real one does. Without it a loop of appends would
+    // never leave the promise queue, and no timer of the process would fire.
     // oxlint-disable-next-line no-restricted-globals
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
@@ -41,7 +42,10 @@ export class MemoryFile implements DiskFile {
     return statOf(this.#node);
   }
 
-  /** Registers somebody who goes on using it by himself: `close` calls `end` and waits for it. The returned function takes the registration back. */
+  /**
+   * Registers a user of the file beside its caller: `close` calls `end` and waits for it. The
+   * returned function takes the registration back.
+   */
   use(end: () => Promise<void>): () => void {
     this.#users.add(end);
     return () => this.#users.delete(end);

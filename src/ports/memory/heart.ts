@@ -1,4 +1,5 @@
-// The heart for a memory disk: whoever could watch it shares our event loop, so a timer of that loop is as good as a thread.
+// The heart for a memory disk. All that could watch it shares its event loop, so a timer of that
+// loop is as good as a thread.
 import type { Clock } from "../clock.ts";
 import type { DiskFile } from "../disk.ts";
 import { elapsedMs, type Beating, type BeatTimes, type Heart, type HeartOptions } from "../heart.ts";
@@ -23,7 +24,8 @@ function startBeating(clock: Clock, file: DiskFile, options: HeartOptions): Beat
       await file.write(0, encodeBeat(count, times.wallMs));
       last = times;
       await clock.sleep(everyMs, { signal: stopped.signal, background: true });
-      // The loop did not turn, so it did not stop us in time either. For good: whoever waits for us to fall silent must not see us wake again.
+      // The loop did not turn, so it did not stop this heart in time either. It stops for good: a
+      // judge that counts its silence must not see it wake again.
       if (clock.monotonicMs() - times.monotonicMs - everyMs >= stallMs)
         throw new Error(`the event loop did not turn for ${stallMs} ms, so the heart stopped`);
     }

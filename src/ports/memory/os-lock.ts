@@ -1,4 +1,5 @@
-// Locks between the parts of one process that share a memory disk: nobody else can reach it, so a table in this process is the kernel.
+// Locks between the parts of one process that share a memory disk. No other process can reach it,
+// so a table in this process stands for the kernel.
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../disk-error.ts";
 import type { Disk, DiskFile } from "../disk.ts";
@@ -40,7 +41,7 @@ async function openOrCreate(disk: Disk, path: string): Promise<DiskFile> {
   try {
     return await disk.open(path, "create");
   } catch (error) {
-    // Somebody made it meanwhile.
+    // It was made meanwhile.
     if (hasErrno(error, "EEXIST")) return await openOrCreate(disk, path);
     throw error;
   }
@@ -51,8 +52,8 @@ interface Waiter {
 }
 
 /**
- * Who holds which lock and who waits for it, first come first served. By the identity of the file and not by its path, as in a kernel: a file that was
- * removed and made again is another lock.
+ * The holder and the waiters of each lock, first come first served. By the identity of the file and
+ * not by its path, as in a kernel: a file that was removed and made again is another lock.
  */
 class LockTable {
   readonly #waiters = new Map<string, Waiter[]>();
@@ -139,7 +140,10 @@ class MemoryLockFile implements OsLockFile {
     await this.#opened.file.close();
   }
 
-  /** Takes the lock of the file that bears the name now; where it is taken, `wait` waits for it or says no. */
+  /**
+   * Takes the lock of the file that bears the name now; where it is taken, `wait` waits for it or
+   * says no.
+   */
   async #ask(wait: () => Promise<boolean>): Promise<boolean> {
     const { locks, note } = this.#parts;
     this.#state = "asking";

@@ -5,7 +5,10 @@ import { createMemoryHeart } from "./heart.ts";
 import { createMemoryOsLock } from "./os-lock.ts";
 import { createMemoryWatch } from "./watch.ts";
 
-/** An empty disk with its locks, hints and heart. Each call makes another one; nothing of it outlives this process. */
+/**
+ * An empty disk with its locks, hints and heart. Each call makes another one; nothing of it
+ * outlives this process.
+ */
 export function createMemoryPorts(base: Pick<Ports, "clock" | "random" | "host">): Ports {
   const { clock, random, host } = base;
   const watch = createMemoryWatch(clock);

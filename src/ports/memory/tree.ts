@@ -1,4 +1,5 @@
-// A tree of files and directories in memory with the naming rules of POSIX: what the memory disk and the simulated disk have in common.
+// A tree of files and directories in memory with the naming rules of POSIX: what the memory disk
+// and the simulated disk have in common.
 import { diskError } from "../disk-error.ts";
 import type { FileStat } from "../disk.ts";
 
@@ -16,7 +17,7 @@ export interface DirectoryNode {
   readonly ino: number;
   readonly entries: Map<string, TreeNode>;
   mtimeMs: number;
-  /** Set once its last name is gone: whoever still has a handle gets ESTALE. */
+  /** Set once its last name is gone: an open handle then gets ESTALE. */
   removed: boolean;
 }
 export type TreeNode = FileNode | DirectoryNode;

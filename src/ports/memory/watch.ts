@@ -19,7 +19,8 @@ export function createMemoryWatch(clock: Clock): MemoryWatch {
       const hint = (): void => {
         if (isOnItsWay) return;
         isOnItsWay = true;
-        // After a turn of the event loop, and one for all until then: somebody who answers a hint with a change must not keep the loop from turning.
+        // After a turn of the event loop, one hint for all changes until then: a watcher that
+        // answers each hint with a change must not keep the loop from turning.
         void clock.sleep(1, { background: true }).then(() => {
           isOnItsWay = false;
           if (!isStopped) onHint();

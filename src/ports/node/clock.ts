@@ -6,7 +6,10 @@ const timerMsMax = 2 ** 31 - 1;
 
 export const nodeClock: Clock = { wallMs: () => Date.now(), monotonicMs, sleep, alarm };
 
-/** From the start of the machine, not of this thread as with `performance.now`: the heart's thread and the main thread must agree. */
+/**
+ * From the start of the machine, not of this thread as with `performance.now`: the heart's thread
+ * and the main thread must agree.
+ */
 function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1000 + nanoseconds / 1e6;
@@ -43,7 +46,8 @@ function startTimer(ms: number, { background }: { readonly background: boolean }
   };
   const look = (): void => {
     const leftMs = untilMs - monotonicMs();
-    // Timers count whole milliseconds and can fire a fraction early: look at the clock, and wait for the rest.
+    // Timers count whole milliseconds and can fire a fraction early: look at the clock, and wait
+    // for the rest.
     if (leftMs <= 0) ring();
     else wait(leftMs);
   };

@@ -1,11 +1,15 @@
-// Gives a new file the rights of its directory: each user who may write there may open the file, and no other.
+// Gives a new file the rights of its directory: each user who may write there may open the file,
+// and no other.
 import { findErrno } from "./disk/errno.ts";
 import type { FileCalls } from "./disk/file-calls.ts";
 
-/** Of a user who may not give a file away, of a container that does not know the user, of a file system without users. */
+/**
+ * A user may not give a file away, a container does not know the user, or a file system has no
+ * users.
+ */
 const refusals: readonly (string | undefined)[] = ["EPERM", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
-/** To be called before others know of the file, which has been made with mode 0600. */
+/** Called before other processes know of the file, which was made with mode 0600. */
 export async function fitDirectory(calls: FileCalls, fd: number, directory: string): Promise<void> {
   const { uid, gid, mode } = await calls.stat(directory);
   const own = await calls.fstat(fd);

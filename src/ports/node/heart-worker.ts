@@ -9,7 +9,10 @@ export interface HeartOrders {
   readonly from: number;
   readonly gapMsMax: number;
   readonly after: BeatTimes | undefined;
-  /** Whether each beat is synced: on a share a write alone stays in this machine's cache, where nobody else sees it. */
+  /**
+   * Whether each beat is synced: on a share a write alone stays in this machine's cache, where no
+   * other machine sees it.
+   */
   readonly sync: boolean;
   /** `sharedBytes` of memory, all zero: two cells of 32 bits, then two times of 64 bits. */
   readonly shared: SharedArrayBuffer;
@@ -22,25 +25,33 @@ export const stopCell = 1;
 
 /** Where the times begin. */
 export const timesOffset = 8;
-/** In whole microseconds, rounded down, so that a beat never looks younger than it is; 0 before the first. */
+/**
+ * In whole microseconds, rounded down, so that a beat never looks younger than it is; 0 before the
+ * first.
+ */
 export const monotonicTime = 0;
 /** In milliseconds. */
 export const wallTime = 1;
 
 export const sharedBytes = 24;
 
-/** What the thread reports, and then ends. Beats it does not report: a message waits until the event loop turns. */
+/**
+ * What the thread reports, and then ends. It does not report beats: a message waits until the event
+ * loop turns.
+ */
 export type HeartReport =
   | { readonly kind: "failed"; readonly code: unknown; readonly message: string }
   | { readonly kind: "stalled" }
   | { readonly kind: "late" };
 
 /**
- * A text and not a module: a thread starts from a file that Node can run, and this file is compiled JavaScript in the package, TypeScript in
- * our tests, and a part of something larger in a user's bundle. A test compares the bytes that it writes with format/beat.ts.
+ * A text and not a module: a thread starts from a file that Node can run, and this file is compiled
+ * JavaScript in the package, TypeScript in the tests, and a part of something larger in a user's
+ * bundle. A test compares the bytes that it writes with format/beat.ts.
  *
- * It has no timers: between beats it sleeps in `Atomics.wait`, from which a stop wakes it at once. All calls are synchronous, because
- * asynchronous ones of every thread queue for the same four pool threads.
+ * It has no timers: between beats it sleeps in `Atomics.wait`, from which a stop wakes it at once.
+ * All calls are synchronous, because asynchronous ones of every thread queue for the same four pool
+ * threads.
  */
 export const heartProgram: string = `"use strict";
 const { writeSync, fsyncSync } = require("node:fs");
@@ -74,7 +85,7 @@ function run() {
       turns = turnsNow;
       turnedMs = beganMs;
     } else if (beganMs - turnedMs >= stallMs) {
-      // For good: whoever waits for us to fall silent must not see us wake again.
+      // For good: a judge that counts the silence of this process must not see it wake again.
       return parentPort.postMessage({ kind: "stalled" });
     }
     if (previous !== undefined && Math.max(beganMs - previous.monotonicMs, wallMs - previous.wallMs) > gapMsMax)

@@ -1,4 +1,5 @@
-// The real heart: starts the thread that beats, shows it that the main thread turns, and reports what became of it.
+// The real heart: starts the thread that beats, shows it that the main thread turns, and reports
+// what became of it.
 import { Worker } from "node:worker_threads";
 import type { DiskFile, Volume } from "../disk.ts";
 import type { Beating, BeatTimes, Heart, HeartOptions } from "../heart.ts";
@@ -31,7 +32,8 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
   const cells = new Int32Array(shared, 0, 2);
   const times = new BigInt64Array(shared, timesOffset, 2);
   const orders: HeartOrders = { fd: file.fd, everyMs, stallMs, from, gapMsMax, after, sync, shared };
-  // Neither the flags nor the environment of this process: a preloaded module there would be loaded in the heart's thread too.
+  // Neither the flags nor the environment of this process: a preloaded module there would be loaded
+  // in the heart's thread too.
   const worker = new Worker(heartProgram, { eval: true, workerData: orders, execArgv: [], env: {} });
   const turning = setInterval(() => Atomics.add(cells, turnsCell, 1), Math.max(1, stallMs / 4)).unref();
 
@@ -63,7 +65,8 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
 
   const stop = (): Promise<void> => {
     over = true;
-    // Whoever awaits the end keeps the process until it comes; until then nothing of the heart does.
+    // A caller that awaits the end keeps the process alive until it comes. Until then nothing of
+    // the heart does.
     worker.ref();
     Atomics.store(cells, stopCell, 1);
     Atomics.notify(cells, stopCell);
@@ -74,9 +77,11 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
 }
 
 /**
- * The two times are not read in one step, so they may be of two beats. The thread writes the wall time first and this reads it last: so it is never of an
- * earlier beat than the monotonic one. Then the pair looks older than the last beat by the monotonic clock, and its asker is only more careful.
- * The other way round it could look younger: an old wall time may be from before the clock was set back.
+ * The two times are not read in one step, so they may be of two beats. The thread writes the wall
+ * time first and this reads it last: so it is never of an earlier beat than the monotonic one. Then
+ * the pair looks older than the last beat by the monotonic clock, and its asker is only more
+ * careful. The other way round it could look younger: an old wall time may be from before the clock
+ * was set back.
  */
 function lastBeatOf(times: BigInt64Array): BeatTimes | undefined {
   const monotonicUs = Atomics.load(times, monotonicTime);

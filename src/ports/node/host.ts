@@ -32,27 +32,30 @@ async function findBootId(platform: NodeJS.Platform): Promise<string> {
     if (platform === "linux") return givenBootId(readFileSync("/proc/sys/kernel/random/boot_id", "utf8"));
     if (platform === "darwin")
       return givenBootId((await promisify(execFile)("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"])).stdout);
-    // Two processes can round to neighbouring seconds. That costs them only the quick proof of death, which needs equal ids.
+    // Two processes can round to neighbouring seconds. That costs them only the quick proof of
+    // death, which needs equal ids.
     if (platform === "win32") return `${hostname()}-${Math.round(Date.now() / 1000 - uptime())}`;
   } catch {
-    // A sandbox that hides it; an id that nobody else has claims nothing.
+    // A sandbox hides it. An id that no other process has claims nothing.
   }
   return unknownBootId(randomUUID());
 }
 
-/** What a sandbox put in its place may be anything, and the same after a restart. */
+/** A sandbox may put anything in its place, and the same after a restart. */
 export function givenBootId(text: string): string {
   const id = text.trim();
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id) ? id : unknownBootId(randomUUID());
 }
 
-/** `pid:[4026531836]`: the number of a pid namespace, which no other living one of this kernel has. */
+/**
+ * `pid:[4026531836]`: the number of a pid namespace, which no other living one of this kernel has.
+ */
 function findProcessSpace(platform: NodeJS.Platform): string {
   if (platform !== "linux") return "";
   try {
     return readlinkSync("/proc/self/ns/pid");
   } catch {
-    // A sandbox that hides it; a name that nobody else has claims nothing.
+    // A sandbox hides it. A name that no other process has claims nothing.
     return unknownBootId(randomUUID());
   }
 }
@@ -67,7 +70,8 @@ function mustBePid(pid: number): void {
   if (!Number.isSafeInteger(pid) || pid < 1) throw new RangeError(`not a process id: ${pid}`);
 }
 
-// No process that Node can see has a larger one; as a signed number it would address a group, or everybody.
+// No process that Node can see has a larger one; as a signed number it would address a group, or
+// all processes.
 const pidMax = 2 ** 31 - 1;
 
 function processState(pid: number, startMark: string): "alive" | "dead" {
@@ -77,10 +81,10 @@ function processState(pid: number, startMark: string): "alive" | "dead" {
     process.kill(pid, 0);
   } catch (error) {
     if (findErrno(error) === "ESRCH") return "dead";
-    // EPERM: it is there and belongs to somebody else.
+    // EPERM: it is there and belongs to another user.
   }
   const entry = findEntry(pid);
-  // There, but not for us to see (/proc mounted with hidepid, or not Linux).
+  // It is there, but cannot be seen (/proc mounted with hidepid, or not Linux).
   if (entry === undefined) return "alive";
   // A zombie has run its last instruction and only waits for its parent to look.
   if (entry.state === "Z" || entry.state === "X") return "dead";
@@ -90,7 +94,10 @@ function processState(pid: number, startMark: string): "alive" | "dead" {
 /** What /proc counts in, on every architecture that Node runs on. */
 const tickMs = 10;
 
-/** Counted from the start of this process, which the wall clock knows: what /proc says of the boot may be made up in a container. */
+/**
+ * Counted from the start of this process, which the wall clock knows: what /proc says of the boot
+ * may be made up in a container.
+ */
 function findStartMs(pid: number): number | undefined {
   const [entry, own] = [findEntry(pid), findEntry(process.pid)];
   if (entry === undefined || own === undefined || processState(pid, entry.startMark) === "dead") return undefined;
@@ -113,7 +120,10 @@ function findEntry(pid: number): ProcessEntry | undefined {
   }
 }
 
-/** `4711 (a name) with (parens) S 1 …`: the name is the process's own choice, so fields are counted from the last parenthesis. */
+/**
+ * `4711 (a name) with (parens) S 1 …`: the name is the process's own choice, so fields are counted
+ * from the last parenthesis.
+ */
 export function parseProcessStat(text: string): ProcessEntry | undefined {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   // Fields 3 and 22 of proc(5), where the first after the name is number 3.

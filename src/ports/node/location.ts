@@ -1,4 +1,5 @@
-// What a user may give as the place of a store, as the one absolute path that the ports work with.
+// Turns what a user gives as the place of a store into the one absolute path that the ports work
+// with.
 import { realpathSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,22 +7,25 @@ import { inspect } from "node:util";
 import { holdfastError } from "../../errors.ts";
 import { findErrno } from "./disk/errno.ts";
 
-/** A directory path (also `\\\\server\\share\\…` and drive letters) or a `file:` URL. INVALID_PATH. */
+/**
+ * A directory path (also `\\\\server\\share\\…` and drive letters) or a `file:` URL. INVALID_PATH.
+ */
 export function directoryOf(location: string | URL): string {
   if (typeof location !== "string" && !((location as unknown) instanceof URL))
     throw new TypeError(`The location must be a path or a file: URL, not ${inspect(location, { depth: 0 })}.`);
   const path = location instanceof URL || location.startsWith("file:") ? pathOfUrl(location) : location;
   if (path === "") throw invalid(path, "it is empty");
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(path)) throw invalid(path, "only file: URLs name a folder");
-  if (path === "memory:") throw invalid(path, "it names no folder; `openEvents` and `memoryEvents` know it");
+  if (path === "memory:") throw invalid(path, "it names no folder; `openStore` and `openEvents` know it");
   if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
   const absolute = absoluteOf(path);
   return process.platform === "win32" ? absolute.replaceAll("\\", "/") : absolute;
 }
 
 /**
- * As the system walks it: `..` is the parent of what a symbolic link before it leads to, and not the name before it crossed out. Otherwise we would work beside the
- * folder that everybody else means.
+ * As the system walks it: `..` is the parent of what a symbolic link before it leads to, not the
+ * name before it crossed out. Otherwise Holdfast would work beside the folder that other programs
+ * mean.
  */
 function absoluteOf(path: string): string {
   // Windows itself crosses out the name.

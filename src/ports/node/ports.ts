@@ -9,7 +9,10 @@ import { createNodeOsLock } from "./lock/os-lock.ts";
 import { nodeRandom } from "./random.ts";
 import { createNodeWatch } from "./watch.ts";
 
-/** The ports for `directory` (absolute) and what lies below it. It may be missing yet: then the nearest directory above it decides what disk it is. */
+/**
+ * The ports for `directory` (absolute) and what lies below it. It may be missing yet: then the
+ * nearest directory above it decides what disk it is.
+ */
 export async function openNodePorts(directory: string): Promise<Ports> {
   const [disk, host] = await Promise.all([openNodeDisk(directory), openNodeHost()]);
   const watch = createNodeWatch(disk.volume);

@@ -2,7 +2,8 @@
 import { randomFillSync } from "node:crypto";
 import type { Random } from "../random.ts";
 
-// One call to the generator serves many ids: a call costs about as much for a page as for sixteen bytes.
+// One call to the generator serves many ids: a call costs about as much for a page as for sixteen
+// bytes.
 const pool = new Uint8Array(4096);
 let used = pool.length;
 

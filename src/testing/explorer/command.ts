@@ -1,12 +1,13 @@
-// The command `explore`: tries the schedules of the scenarios, shows what was tried, and how to see a broken promise again.
+// The command `explore`: tries the schedules of the scenarios, shows what was tried, and how to see
+// a broken promise again.
 import { availableParallelism } from "node:os";
 import { Option, type Command } from "commander";
-import { judgeMutant, mutants, mutantStatesMax } from "../bug-bench.ts";
+import { judgeMutant, mutantStatesMax } from "../bug-bench.ts";
 import { formatTable, parseAtLeastOne, parseCount } from "../command-line.ts";
 import { replay, type Exploration, type Violation } from "./explore.ts";
 import type { Scenario } from "./scenario.ts";
 import { ExplorerPool } from "./pool.ts";
-import { allScenarios } from "../scenarios/index.ts";
+import { allScenarios, mutants } from "../rooms/index.ts";
 
 interface ExploreFlags {
   readonly scenario?: string;
@@ -33,11 +34,10 @@ export function registerExplore(program: Command): void {
     )
     .option("--scenario <text>", "only those whose name contains it")
     .addOption(
-      new Option("--size <size>", "only scenarios of at most 5,000 states, at most 150,000, or more").choices([
-        "small",
-        "medium",
-        "large",
-      ]),
+      new Option(
+        "--size <size>",
+        "only scenarios of at most 5,000 states (those after a power cut included), at most 150,000, or more",
+      ).choices(["small", "medium", "large"]),
     )
     .option("--room <name>", "only scenarios of this room, such as locks")
     .option("--jobs <n>", "explore so many at the same time", parseAtLeastOne, availableParallelism())
@@ -169,7 +169,7 @@ async function showAgain(
 
 async function runMutants(flags: ExploreFlags): Promise<void> {
   const names = new Set(choose(flags).map(({ name }) => name));
-  // Who asks for some by name wants to see how they are caught.
+  // A person who names mutants wants to see how they are caught.
   const isAskedFor = flags.scenario !== undefined && !flags.json;
   const options = { shortenMs: isAskedFor ? 1000 : 0, statesMax: mutantStatesMax };
   const results = await exploreTogether(flags, (pool) =>

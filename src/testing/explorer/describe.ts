@@ -1,4 +1,5 @@
-// What an actor was told, as short text: for the trace, and for the hash of everything that it knows.
+// What an actor was told, as short text: for the trace, and for the hash of everything that it
+// knows.
 import { hashOf } from "./hash.ts";
 
 export function describeValue(value: unknown): string {

@@ -1,4 +1,5 @@
-// Tries all schedules of a scenario, or as many as asked for, and reports the shortest trace of a broken promise.
+// Tries all schedules of a scenario, or as many as asked for, and reports the shortest trace of a
+// broken promise.
 import { canReduce, stillAsleep, type SleepSet, type TakenStep } from "./reduction.ts";
 import { formatTrace, type TraceRow } from "./trace.ts";
 import type { Scenario } from "./scenario.ts";
@@ -7,7 +8,10 @@ import { World, type Choice } from "./world.ts";
 export interface ExploreOptions {
   /** Give up (not exhausted) beyond so many states. Default 1_000_000. */
   readonly statesMax?: number | undefined;
-  /** Only schedules with at most so many switches away from an actor that could have gone on. Default: all. */
+  /**
+   * Only schedules with at most so many switches away from an actor that could have gone on.
+   * Default: all.
+   */
   readonly preemptionsMax?: number | undefined;
   /** Instead of all schedules: so many random ones, from this seed. */
   readonly random?: { readonly seed: number; readonly runs: number } | undefined;
@@ -42,7 +46,7 @@ export interface Violation {
 
 export async function explore(scenario: Scenario, options: ExploreOptions = {}): Promise<Exploration> {
   const search = new Search(scenario, options);
-  // Failures are answers here, made by the hundred thousand: nobody reads their stacks.
+  // Failures are answers here, made by the hundred thousand: their stacks are never read.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   await (options.random === undefined ? search.depthFirst() : search.randomly(options.random));
@@ -56,7 +60,10 @@ export interface Replayed {
   readonly violation: string | undefined;
 }
 
-/** Runs one schedule again and tells what happened. A seed that was found under a bound counts only the choices within it. */
+/**
+ * Runs one schedule again and tells what happened. A seed that was found under a bound counts only
+ * the choices within it.
+ */
 export async function replay(
   scenario: Scenario,
   seed: string,
@@ -80,7 +87,9 @@ interface RunOptions {
 /** A schedule to be tried: the choices up to a state, and one more there. */
 interface Pending {
   readonly schedule: readonly number[];
-  /** What need not be tried from the state before the last choice; grows as its choices are tried. */
+  /**
+   * What need not be tried from the state before the last choice; grows as its choices are tried.
+   */
   readonly asleep: Map<string, TakenStep>;
 }
 
@@ -138,7 +147,10 @@ class Search {
     for (let run = 0; run < runs && this.violation === undefined; run++) await this.run([], { onward: true, pick });
   }
 
-  /** Looks for a violation with fewer steps, for a bounded time: the shorter the trace, the sooner it is understood. */
+  /**
+   * Looks for a violation with fewer steps, for a bounded time: the shorter the trace, the sooner
+   * it is understood.
+   */
   async shorten(ms: number): Promise<void> {
     this.#before = this.result();
     const until = performance.now() + ms;
@@ -180,7 +192,10 @@ class Search {
     }
   }
 
-  /** One schedule: the given choices, and onward from there. Stops at a state from which everything was tried before. */
+  /**
+   * One schedule: the given choices, and onward from there. Stops at a state from which everything
+   * was tried before.
+   */
   async run(schedule: readonly number[], { onward, pick, asleepBefore }: RunOptions): Promise<void> {
     this.#figures.schedules++;
     const world = new World(this.#scenario);
@@ -239,8 +254,9 @@ class Search {
   }
 
   /**
-   * What follows at once and cannot go otherwise belongs to the step before: if it tells the user something, then so did that step, and their order counts. True
-   * when more follows at once that may go otherwise, and may tell something too.
+   * What follows at once and cannot go otherwise belongs to the step before: if it tells the user
+   * something, then so did that step, and their order counts. True when more follows at once that
+   * may go otherwise, and may tell something too.
    */
   async #takeForced(world: World, trace: TraceRow[]): Promise<boolean> {
     for (;;) {
@@ -259,7 +275,10 @@ class Search {
     return loyal;
   }
 
-  /** What is left to be tried from this state; undefined when nothing is. A new state also loses its power in every possible way. */
+  /**
+   * What is left to be tried from this state; undefined when nothing is. A new state also loses its
+   * power in every possible way.
+   */
   async #news(
     world: World,
     {

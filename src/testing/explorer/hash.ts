@@ -1,4 +1,5 @@
-// A quick 53-bit hash of text, for remembering states: a collision would hide one state in about 10^10 of a million-state run.
+// A quick 53-bit hash of text, for remembering states: a collision would hide one state in about
+// 10^10 of a million-state run.
 
 /** Two rounds of multiply-and-mix over 32-bit halves. */
 export function hashOf(text: string): string {

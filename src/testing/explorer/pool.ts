@@ -1,4 +1,5 @@
-// A few threads that explore, with one queue: compiled code, and no core waits while there is something left to explore.
+// A few threads that explore, with one queue: compiled code, and no core waits while there is
+// something left to explore.
 import { Worker } from "node:worker_threads";
 import type { Exploration, ExploreOptions } from "./explore.ts";
 import { compiledModule } from "../processes/compiled-module.ts";

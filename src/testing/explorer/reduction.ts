@@ -1,4 +1,5 @@
-// Which steps may change places without anybody noticing: of two such orders the explorer tries one (sleep sets).
+// Which steps may change places without anybody noticing: of two such orders the explorer tries one
+// (sleep sets).
 import { durabilityTouch, type Touch } from "../sim/call.ts";
 import type { Scenario } from "./scenario.ts";
 
@@ -11,10 +12,16 @@ export interface TakenStep {
   readonly noted: boolean;
 }
 
-/** Steps that need not be tried from a state, because they were tried just before it and nothing since depends on them. */
+/**
+ * Steps that need not be tried from a state, because they were tried just before it and nothing
+ * since depends on them.
+ */
 export type SleepSet = ReadonlyMap<string, TakenStep>;
 
-/** False where one order does not stand for the other: a power cut sees every order, and old directory handles touch other paths than they name. */
+/**
+ * False where one order does not stand for the other: a power cut sees every order, and old
+ * directory handles touch other paths than they name.
+ */
 export function canReduce({ powerCuts, quirks }: Scenario): boolean {
   return !powerCuts && !quirks?.directoryHandles;
 }

@@ -1,4 +1,5 @@
-// What a scenario is: a few simulated processes on one disk, the trouble they may meet, and what must always hold.
+// What a scenario is: a few simulated processes on one disk, the trouble they may meet, and what
+// must always hold.
 import type { Volume } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Trouble } from "../sim/call.ts";
@@ -6,7 +7,10 @@ import type { InjectedErrors } from "../sim/disk.ts";
 import type { Profile } from "../sim/persistence.ts";
 import type { Quirks } from "../sim/server.ts";
 
-/** Something that happened as far as a user can tell: an acknowledgement, an entry into a critical section. In the order of happening. */
+/**
+ * Something that happened as far as a user can tell: an acknowledgement, an entry into a critical
+ * section. In the order of happening.
+ */
 export interface Fact {
   readonly actor: string;
   readonly what: string;
@@ -50,18 +54,27 @@ export interface Scenario {
   /** Makes the world that the actors find; nothing parks, all of it is durable afterwards. */
   readonly setup?: (ports: Ports) => Promise<void>;
   readonly actors: Readonly<Record<string, Actor>>;
-  /** What happens between the preparations of the actors and the moment when they go on: then they have something old in mind. */
+  /**
+   * What happens between the preparations of the actors and the moment when they go on: then they
+   * have something old in mind.
+   */
   readonly meanwhile?: (ports: Ports) => Promise<void>;
 
   /** How many actors may be killed (SIGKILL), each at any moment. Default 0. */
   readonly killsMax?: number;
-  /** Who may be killed. Default: everyone. */
+  /** The actors that may be killed. Default: all. */
   readonly mortal?: readonly string[];
-  /** Each may be stopped for so long, `count` times in all, at any moment (SIGSTOP, a sleeping laptop). */
+  /**
+   * Each may be stopped for so long, `count` times in all, at any moment (SIGSTOP, a sleeping
+   * laptop).
+   */
   readonly pauses?: { readonly ms: number; readonly count: number; readonly actors?: readonly string[] };
   /** The wall clock of an actor's machine may jump by so much, `count` times in all. */
   readonly clockJumps?: { readonly ms: number; readonly count: number };
-  /** How much of each trouble there may be. Default: none, except "stale", which the quirks switch on without limit. */
+  /**
+   * How much of each trouble there may be. Default: none, except "stale", which the quirks switch
+   * on without limit.
+   */
   readonly troubles?: Partial<Record<Trouble, number>>;
   readonly errors?: InjectedErrors;
   /** Also cut the power in every state, and audit every state that the profile allows then. */
@@ -71,15 +84,24 @@ export interface Scenario {
   /** Actors look into each other's `/temp/<actor>`: then its steps are tried in every order too. */
   readonly tempIsShared?: boolean;
 
-  /** Steps whose moment nobody else can notice: what is done to names that only their maker knows yet. */
+  /**
+   * Steps whose moment no other actor can notice: what is done to names that only their maker knows
+   * yet.
+   */
   readonly isUnseen?: (operation: string, path: string) => boolean;
 
-  /** Names that are never removed or replaced once they are there (checked): looking at one need not be tried at every moment. */
+  /**
+   * Names that are never removed or replaced once they are there (checked): looking at one need not
+   * be tried at every moment.
+   */
   readonly isPermanent?: (path: string) => boolean;
 
   /** Throws when the facts so far break a promise. Called after every step that added one. */
   readonly check?: (facts: readonly Fact[]) => void;
-  /** Throws when the disk breaks a promise, after everybody is done or dead; on a machine of its own. */
+  /**
+   * Throws when the disk breaks a promise, after all actors are done or dead; on a machine of its
+   * own.
+   */
   readonly audit?: (ports: Ports, facts: readonly Fact[]) => Promise<void>;
 }
 

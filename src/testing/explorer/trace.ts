@@ -1,4 +1,4 @@
-// A schedule as people read it: who did what, in which order, and what they were told.
+// A schedule as people read it: what each actor did, in which order, and what it was answered.
 
 export interface TraceRow {
   readonly actor: string;

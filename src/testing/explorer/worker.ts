@@ -1,10 +1,10 @@
-// One thread of an explorer pool: explores what it is told, one scenario or known-wrong variant after the other.
+// One thread of an explorer pool: explores what it is told, one scenario or known-wrong variant
+// after the other.
 import { parentPort } from "node:worker_threads";
-import { mutants } from "../bug-bench.ts";
 import { explore } from "./explore.ts";
 import type { Scenario } from "./scenario.ts";
 import type { ExploreTask, WorkerAnswer } from "./pool.ts";
-import { allScenarios } from "../scenarios/index.ts";
+import { allScenarios, mutants } from "../rooms/index.ts";
 
 parentPort?.on("message", (task: ExploreTask) => void carryOut(task));
 

@@ -1,4 +1,5 @@
-// One run of a scenario: the simulated world, who waits for what, and the choices that are open at each moment.
+// One run of a scenario: the simulated world, what each actor waits for, and the choices that are
+// open at each moment.
 import type { Ports } from "../../ports/ports.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
 import { durabilityTouch, parkNever, type Call, type Outcome, type Touch, type Trouble } from "../sim/call.ts";
@@ -17,7 +18,10 @@ export interface Choice {
   readonly detail: string;
   /** Empty when all went well. */
   readonly label: string;
-  /** What it looks at or changes; undefined when it must not change places with anything (a kill, a sleep, trouble that is limited). */
+  /**
+   * What it looks at or changes; undefined when it must not change places with anything (a kill, a
+   * sleep, trouble that is limited).
+   */
   readonly touches: readonly Touch[] | undefined;
   /** The same for the same step of the same actor, at whatever moment it is taken. */
   readonly id: string;
@@ -206,17 +210,19 @@ export class World {
     }
   }
 
-  /** The choices of this moment are those of one step that nobody else can notice. */
+  /** The choices of this moment are those of one step that no other actor can notice. */
   get isEager(): boolean {
     return this.#isEager;
   }
 
-  /** Who could have gone on instead of `choice`: a switch away from it is a preemption. */
+  /**
+   * The actors that could have gone on instead of `choice`: a switch away from it is a preemption.
+   */
   isPreemption(choice: Choice, choices: readonly Choice[]): boolean {
     return choice.actor !== this.#lastActor && choices.some((other) => other.actor === this.#lastActor);
   }
 
-  /** Who moved last: with a bound on preemptions it decides what is one. */
+  /** The actor that moved last: with a bound on preemptions it decides what is one. */
   get lastActor(): string {
     return this.#lastActor;
   }
@@ -246,16 +252,20 @@ export class World {
     ].join(":");
   }
 
-  /** Audits the disk as everybody left it. */
+  /** Audits the disk as the actors left it. */
   async audit(): Promise<string | undefined> {
     for (const actor of this.#actors) this.#server.closeHandlesOf(actor.name);
     return await this.#auditOn(this.#server);
   }
 
-  /** Audits each state that a power cut may leave now, unless `isKnown` says that it was audited before. */
+  /**
+   * Audits each state that a power cut may leave now, unless `isKnown` says that it was audited
+   * before.
+   */
   async auditPowerCuts(isKnown: (key: string) => boolean): Promise<{ count: number; violation?: string }> {
     const facts = hashOf(JSON.stringify(this.facts));
-    // Most states differ in what the processes know only, and a power cut takes that from all of them.
+    // Most states differ in what the processes know only, and a power cut takes that from all of
+    // them.
     if (isKnown(`${this.#server.fingerprint(true)}@${this.#nowMs}:${facts}`)) return { count: 0 };
     let count = 0;
     for (let index = 0; index < this.#server.crashImageCount(); index++) {
@@ -317,7 +327,7 @@ export class World {
       ({ actor, parked, choices }) => choices.length > 0 && this.#isPrivate(actor, parked.call),
     );
     this.#isEager = unseen !== undefined;
-    // To be killed or stopped between two steps that nobody sees is still something else than after them.
+    // A kill or a stop between two unseen steps is still another state than one after them.
     if (unseen !== undefined) return [...unseen.choices, ...this.#disturbances(unseen.actor)];
     const choices = steps.flatMap((step) => step.choices);
     if (choices.length === 0) return [];
@@ -337,7 +347,10 @@ export class World {
     }));
   }
 
-  /** When it happens makes no difference to anybody, because nobody else looks at it or its answer is settled: it happens at once. */
+  /**
+   * Its moment makes no difference, because no other actor looks at it or its answer is settled: it
+   * happens at once.
+   */
   #isPrivate(actor: ActorState, call: Call<unknown>): boolean {
     if (this.scenario.powerCuts) return false;
     if (call.isSettled?.()) return true;
@@ -427,7 +440,7 @@ export class World {
     this.#server.closeHandlesOf(actor.name);
   }
 
-  /** Everybody waits: the time goes on to the first moment at which somebody need not. */
+  /** All actors wait: the time goes on to the first moment at which one of them need not. */
   #passTime(): boolean {
     const moments = this.#actors
       .filter((actor) => actor.status !== "killed")
@@ -450,7 +463,10 @@ export class World {
   }
 }
 
-/** When all that the actors can do without an answer from outside is done: ticks come after all promises. */
+/**
+ * When all that the actors can do without an answer from outside is done: ticks come after all
+ * promises.
+ */
 function settled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
 }

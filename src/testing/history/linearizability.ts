@@ -1,40 +1,62 @@
-// The linearizability check: whether everything that was answered in a history could have been answered by one thing that does one operation at a time.
+// The linearizability check: whether everything that was answered in a history could have been
+// answered by one thing that does one operation at a time.
 import { searchLinearization, type DeadEnd } from "./linearization.ts";
 
 /** One call in a history, as the caller saw it. Inputs and outputs are plain data. */
 export interface Operation<Input, Output> {
-  /** Who called; for messages only. What a process did in turn follows from the times. */
+  /** The caller; for messages only. What a process did in turn follows from the times. */
   readonly process: string;
   readonly input: Input;
   /** Left out when it never returned. */
   readonly output?: Output;
-  /** Index into one log of calls and returns, or a time of one clock. Equal times count as overlap, so a coarse clock hides faults but never invents one. */
+  /**
+   * Index into one log of calls and returns, or a time of one clock. Equal times count as overlap,
+   * so a coarse clock hides faults but never invents one.
+   */
   readonly calledAt: number;
-  /** "never": the caller died or does not know. It may have happened at any time after the call, or not at all. */
+  /**
+   * "never": the caller died or does not know. It may have happened at any time after the call, or
+   * not at all.
+   */
   readonly returnedAt: number | "never";
 }
 
 /** What one operation at a time would do. */
 export interface Model<State, Input, Output> {
   readonly initial: State;
-  /** The state after `input` was answered by `output`; undefined when it cannot have been. Without an output: what it does if it happens now. Pure. */
+  /**
+   * The state after `input` was answered by `output`; undefined when it cannot have been. Without
+   * an output: what it does if it happens now. Pure.
+   */
   readonly apply: (state: State, input: Input, output: Output | undefined) => State | undefined;
   /** Equal for equal states, and for no others. */
   readonly key: (state: State) => string;
-  /** Whether an operation with this answer never changes anything, whatever the state: a read, a refusal. Not needed, but without it many reads take long. */
+  /**
+   * Whether an operation with this answer never changes anything, whatever the state: a read, a
+   * refusal. Not needed, but without it many reads take long.
+   */
   readonly isIdle?: (input: Input, output: Output) => boolean;
-  /** What the operation is about (a path, a name of a lock), when operations on different ones have nothing to do with each other. Each is then checked alone. */
+  /**
+   * What the operation is about (a path, a name of a lock), when operations on different ones have
+   * nothing to do with each other. Each is then checked alone.
+   */
   readonly partOf?: (input: Input) => string;
 }
 
 export interface LinearizabilityOptions {
-  /** How often the model may be asked, for each part, before the answer is "unknown". The problem is NP-complete: some histories cannot be decided. Default 1 000 000. */
+  /**
+   * How often the model may be asked, for each part, before the answer is "unknown". The problem is
+   * NP-complete: some histories cannot be decided. Default 1 000 000.
+   */
   readonly stepsMax?: number | undefined;
 }
 
 export type Linearizability<Input, Output> =
   | { readonly verdict: "linearizable"; readonly steps: number }
-  /** Neither proven nor refuted within the limit: too many operations overlap, or too many never returned. */
+  /**
+   * Neither proven nor refuted within the limit: too many operations overlap, or too many never
+   * returned.
+   */
   | { readonly verdict: "unknown"; readonly steps: number; readonly message: string }
   | {
       readonly verdict: "violated";
@@ -78,7 +100,10 @@ export function checkLinearizability<State, Input, Output>(
       };
 }
 
-/** For checks and audits: throws unless it is linearizable. What could not be decided has not passed either, and is said to be so. */
+/**
+ * For checks and audits: throws unless it is linearizable. What could not be decided has not passed
+ * either, and is said to be so.
+ */
 export function mustBeLinearizable<State, Input, Output>(
   model: Model<State, Input, Output>,
   history: readonly Operation<Input, Output>[],

@@ -1,8 +1,11 @@
-// The search for a linearization: puts the operations of one history in an order that a model allows, or shows how far it gets.
+// The search for a linearization: puts the operations of one history in an order that a model
+// allows, or shows how far it gets.
 //
-// After Wing and Gong, with the memo and the laziness of Lowe: it walks along the calls and returns, and decides only when a return asks for it, that is, when
-// an operation returns that has no place yet. Then one of the operations under way takes place: that one, or another before it. A situation is the point in
-// the walk, which of the operations under way have their place, and the state; none is gone into twice.
+// After Wing and Gong, with the memo and the laziness of Lowe: it walks along the calls and
+// returns, and decides only when a return asks for it, that is, when an operation returns that has
+// no place yet. Then one of the operations under way takes place: that one, or another before it. A
+// situation is the point in the walk, which of the operations under way have their place, and the
+// state; none is gone into twice.
 import type { Model, Operation } from "./linearizability.ts";
 
 export type Found<State, Input, Output> =
@@ -104,7 +107,10 @@ class Search<State, Input, Output> {
     return this.#stuck();
   }
 
-  /** Walks on to the next return that asks for a decision. True when there is none: then everything has its place. */
+  /**
+   * Walks on to the next return that asks for a decision. True when there is none: then everything
+   * has its place.
+   */
   #goTo(place: Place<State>): boolean {
     const open = [...place.open];
     const placed = [...place.placed];
@@ -137,7 +143,8 @@ class Search<State, Input, Output> {
     for (const index of open) {
       const operation = this.#operations[index]!;
       if (operation.returnedAt !== "never") {
-        // What never changes anything is best done when it fits: its chance may pass, and no other order is lost by it.
+        // What never changes anything is best done when it fits: its chance may pass, and no other
+        // order is lost by it.
         if (this.#isIdle[index] && this.#apply({ state }, index) !== undefined) return [index];
         if (index !== due) returning.push(index);
         continue;

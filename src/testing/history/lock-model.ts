@@ -1,4 +1,5 @@
-// The model of an exclusive lock with fences, one for each name: granted to one hold at a time, lost by expiry at any moment that was open to it.
+// The model of an exclusive lock with fences, one for each name: granted to one hold at a time,
+// lost by expiry at any moment that was open to it.
 import type { Model } from "./linearizability.ts";
 
 export interface LockState {
@@ -7,15 +8,18 @@ export interface LockState {
   readonly fence: number;
 }
 
-/** `hold` names one stay in the lock, from its acquire to its release: never two of them the same. */
+/**
+ * `hold` names one stay in the lock, from its acquire to its release: never two of them the same.
+ */
 export type LockInput =
   | { readonly kind: "acquire"; readonly name: string; readonly hold: string }
   | { readonly kind: "release"; readonly name: string; readonly hold: string }
   /** Something that is done under the lock and must be refused without it. */
   | { readonly kind: "commit"; readonly name: string; readonly hold: string }
   /**
-   * The lease ran out, or somebody broke the lock. Written into the history by the one who knows since when that was possible: called when the holder was stopped,
-   * killed or cut off, returned when it is known to have happened, "never" when it may have happened or not.
+   * The lease ran out, or the lock was broken. The test that knows since when that was possible
+   * writes it into the history: called when the holder was stopped, killed or cut off, returned
+   * when it is known to have happened, "never" when it may have happened or not.
    */
   | { readonly kind: "expire"; readonly name: string; readonly hold: string };
 
@@ -28,7 +32,10 @@ export type LockOutput =
   | { readonly kind: "notHeld" };
 
 export interface LockModelOptions {
-  /** An acquire may also be refused when nobody holds the lock, for instance because somebody waits for it. Default false. */
+  /**
+   * An acquire may also be refused when the lock is free, for instance because another process
+   * waits for it. Default false.
+   */
   readonly mayRefuseFree?: boolean;
 }
 
@@ -57,7 +64,8 @@ function acquired(
   const isFree = state.holder === undefined;
   switch (output?.kind) {
     case undefined:
-      // Granted to one who never heard of it. Its fence is a whole number above the last one; the least of them rules out nothing that another would allow.
+      // Granted to a process that never heard of it. Its fence is a whole number above the last
+      // one; the least of them rules out nothing that another would allow.
       return isFree ? { holder: hold, fence: state.fence + 1 } : undefined;
     case "granted":
       return isFree && output.fence > state.fence ? { holder: hold, fence: output.fence } : undefined;

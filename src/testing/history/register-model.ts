@@ -1,4 +1,5 @@
-// Models of the two smallest things that can be shared: a register (read, write, compare and set) and a counter (read, add), many of each by key.
+// Models of the two smallest things that can be shared: a register (read, write, compare and set)
+// and a counter (read, add), many of each by key.
 import type { Model } from "./linearizability.ts";
 
 export type RegisterValue = string | number | boolean | null;

@@ -1,4 +1,5 @@
-// Chance from a seed: the same seed makes the same choices again. What real processes do between two choices is still their own.
+// Chance from a seed: the same seed makes the same choices again. What real processes do between
+// two choices is still their own.
 
 export class Chance {
   #state: number;

@@ -1,4 +1,5 @@
-// Chaos: at every moment some child is killed and started again, or stopped and continued, as a seed decides.
+// Chaos: at every moment some child is killed and started again, or stopped and continued, as a
+// seed decides.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Chance } from "./chance.ts";
 import { canStop, type Child } from "./child.ts";
@@ -11,7 +12,10 @@ export interface ChaosOptions {
   readonly killPart: number;
   /** How long a stop lasts, each range as likely as it is often in the list. */
   readonly stopMs: readonly (readonly [min: number, max: number])[];
-  /** Who is worth a kill right now: where there is one, every other kill hits such a one. Default: all are equal. */
+  /**
+   * Whether a child is worth a kill right now: where there is one, every other kill hits such a
+   * child. Default: all are equal.
+   */
   readonly isInside?: ((child: Child) => boolean) | undefined;
 }
 
@@ -47,7 +51,10 @@ export class Chaos {
     for (const child of this.#children) child.cont();
   }
 
-  /** Stops a child now, which has come to where a sleep does most harm: chance alone seldom hits that moment on a busy machine. */
+  /**
+   * Stops a child now, which has come to where a sleep does most harm: chance alone seldom hits
+   * that moment on a busy machine.
+   */
   stopNow(child: Child, ms: number): void {
     if (!this.#over.signal.aborted && child.isRunning && this.#mayStop(child)) void this.#stopFor(child, ms);
   }
@@ -60,7 +67,7 @@ export class Chaos {
       if (signal.aborted) return;
       const kills = chance.happens(killPart);
       const child = (kills ? this.#pickInside() : undefined) ?? chance.pick(this.#children);
-      // One that ended by itself is a finding, and stays ended for everybody to see.
+      // One that ended by itself is a finding, and stays ended, so that it is seen.
       if (child === undefined || !child.isRunning) continue;
       if (kills) {
         this.#kills++;

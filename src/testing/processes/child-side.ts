@@ -1,18 +1,23 @@
-// What a child of the process runner does for its parent: it reports, and it ends when it is told to or is left alone.
+// What a child of the process runner does for its parent: it reports, and it ends when it is told
+// to or is left alone.
 import { writeSync } from "node:fs";
 
 /** What the parent sends when a child shall end by itself. */
 export const finishOrder = "finish";
 
 /**
- * Reports one JSON value as a line on stdout. When it returns, the line is in the pipe: a child that is killed afterwards has said it. Synchronous for that
- * reason; lines are shorter than what a pipe takes in one piece, so none is ever torn.
+ * Reports one JSON value as a line on stdout. When it returns, the line is in the pipe: a child
+ * that is killed afterwards has said it. Synchronous for that reason; lines are shorter than what a
+ * pipe takes in one piece, so none is ever torn.
  */
 export function report(value: object): void {
   writeSync(1, `${JSON.stringify(value)}\n`);
 }
 
-/** Aborts when the parent wants this child to finish. A child whose parent is gone ends at once: nobody would ever end it. */
+/**
+ * Aborts when the parent wants this child to finish. A child whose parent is gone ends at once:
+ * nothing else would ever end it.
+ */
 export function finishSignal(): AbortSignal {
   const finish = new AbortController();
   process.on("message", (message) => {

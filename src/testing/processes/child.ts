@@ -1,4 +1,5 @@
-// One child process in the hands of a test: what it reports, and how it is killed, stopped, continued and started again.
+// One child process in the hands of a test: what it reports, and how it is killed, stopped,
+// continued and started again.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -25,7 +26,10 @@ export interface Ending {
   readonly stderr: string;
 }
 
-/** SIGSTOP and SIGCONT exist on Linux and macOS only: on Windows nothing is ever stopped, and a kill is TerminateProcess. */
+/**
+ * SIGSTOP and SIGCONT exist on Linux and macOS only: on Windows nothing is ever stopped, and a kill
+ * is TerminateProcess.
+ */
 export const canStop: boolean = process.platform !== "win32";
 
 export class Child {
@@ -67,14 +71,20 @@ export class Child {
     this.#ended = this.#follow(child);
   }
 
-  /** SIGKILL, also while it is stopped. Resolves when nothing of the process is left to run and all that it said was heard. */
+  /**
+   * SIGKILL, also while it is stopped. Resolves when nothing of the process is left to run and all
+   * that it said was heard.
+   */
   async kill(): Promise<void> {
     this.#isWanted = true;
     this.killNow();
     await this.#ended;
   }
 
-  /** As `kill`, for those who cannot wait. Continued first: a process that nobody continues may outlive its killer on some systems. */
+  /**
+   * As `kill`, for a caller that cannot wait. Continues the process first: a stopped one may
+   * outlive its killer on some systems.
+   */
   killNow(): void {
     this.cont();
     this.#process?.kill("SIGKILL");

@@ -1,4 +1,5 @@
-// A crew: children that run the same module, everything that they reported in the order of arrival, and the promise that none outlives it.
+// A crew: children that run the same module, everything that they reported in the order of arrival,
+// and the promise that none outlives it.
 import { Child, type Ending } from "./child.ts";
 
 export interface CrewOptions<Report> {
@@ -42,7 +43,8 @@ export class Crew<Report> {
           module,
           args: argsOf(name),
           onReport: (child, report) => {
-            // Nothing else is written to that pipe: the module of the children and the type `Report` belong together.
+            // Nothing else is written to that pipe: the module of the children and the type
+            // `Report` belong together.
             const received = { from: name, start: child.starts, atMs: now(), report: report as Report };
             this.history.push(received);
             onReport?.(received);
@@ -56,14 +58,15 @@ export class Crew<Report> {
     );
   }
 
-  /** Children that ended although nobody wanted it. */
+  /** Children that ended by themselves. */
   get failures(): Ended[] {
     return this.endings.filter(({ wanted }) => !wanted);
   }
 
   /**
-   * Starts all, runs `action`, and ends all, whatever happens: also when `action` fails, and when this process ends meanwhile. Only a SIGKILL of this process
-   * can leave a child behind, and only one that is stopped at that moment: the others see that their parent is gone.
+   * Starts all, runs `action`, and ends all, whatever happens: also when `action` fails, and when
+   * this process ends meanwhile. Only a SIGKILL of this process can leave a child behind, and only
+   * one that is stopped at that moment: the others see that their parent is gone.
    */
   async run<T>(action: (crew: this) => Promise<T>): Promise<T> {
     const killAll = (): void => this.children.forEach((child) => child.killNow());

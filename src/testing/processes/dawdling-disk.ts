@@ -1,4 +1,5 @@
-// A real disk that dawdles: now and then a call waits before it is made, so that windows of microseconds stand open for others to fall through.
+// A real disk that dawdles: now and then a call waits before it is made, so that windows of
+// microseconds stand open for others to fall through.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk } from "../../ports/disk.ts";
 import type { Chance } from "./chance.ts";
@@ -11,7 +12,10 @@ export interface DawdlingOptions {
   readonly msMax: number;
 }
 
-/** How much more often those calls wait that decide something: what was looked at before may be different by then. */
+/**
+ * How much more often those calls wait that decide something: what was looked at before may be
+ * different by then.
+ */
 const decisive = 4;
 
 /** Does what `disk` does, only later. Every delay is one that a busy machine could have made. */

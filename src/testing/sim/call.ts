@@ -1,6 +1,9 @@
 // One call of a simulated process to the outside: where it parks, and the ways in which it may end.
 
-/** What a call looks at or changes, so that calls which do not touch each other need not be tried in both orders. */
+/**
+ * What a call looks at or changes, so that calls which do not touch each other need not be tried in
+ * both orders.
+ */
 export interface Touch {
   /** A path, or the name of a lock. Touching a path touches everything below it. */
   readonly what: string;
@@ -29,17 +32,26 @@ export interface Call<T> {
   readonly touches: readonly Touch[];
   /** What may happen if it went on now; empty while it has to wait. */
   readonly outcomes: () => readonly Outcome<T>[];
-  /** Whether its answer can no longer change, whatever others do: then it need not be tried at every moment. */
+  /**
+   * Whether its answer can no longer change, whatever others do: then it need not be tried at every
+   * moment.
+   */
   readonly isSettled?: () => boolean;
   /** Set for a sleep: it may go on when the simulated time has come. */
   readonly dueMs?: number;
-  /** Does the first half of it: what a process may leave that is killed meanwhile. Absent when it happens in one step. */
+  /**
+   * Does the first half of it: what a process may leave that is killed meanwhile. Absent when it
+   * happens in one step.
+   */
   readonly half?: (() => void) | undefined;
   /** A run is over when only background calls are left. */
   readonly background?: boolean;
 }
 
-/** How a simulated process makes its calls: at once while a scenario is set up, one by one under the explorer. */
+/**
+ * How a simulated process makes its calls: at once while a scenario is set up, one by one under the
+ * explorer.
+ */
 export type Park = <T>(call: Call<T>) => Promise<T>;
 
 /** Takes the ordinary outcome at once. */

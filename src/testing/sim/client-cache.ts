@@ -1,4 +1,5 @@
-// What the file system client of one machine remembers of the server, and where that is no longer true: the source of every old answer.
+// What the file system client of one machine remembers of the server, and where that is no longer
+// true: the source of every old answer.
 import { diskError } from "../../ports/disk-error.ts";
 import type { DirectoryNode, FileNode, Place, TreeNode } from "../../ports/memory/tree.ts";
 import { nameOf, parentOf, prefixesOf } from "./paths.ts";
@@ -43,7 +44,10 @@ export class ClientCache {
     return new FreshLookup(operation, this.#server, this.#quirks.directoryHandles ? this.#directories : undefined);
   }
 
-  /** Acts in `old`, the directory that was once found under `under`, without asking what is there now. */
+  /**
+   * Acts in `old`, the directory that was once found under `under`, without asking what is there
+   * now.
+   */
   through(under: string, old: DirectoryNode, operation: string): Lookup {
     const server = this.#server;
     const place = (path: string): Place =>
@@ -61,7 +65,10 @@ export class ClientCache {
     };
   }
 
-  /** The directory that this machine still takes for the one under `path`, though another is there now, or none. */
+  /**
+   * The directory that this machine still takes for the one under `path`, though another is there
+   * now, or none.
+   */
   findOldDirectory(path: string): DirectoryNode | undefined {
     if (!this.#quirks.directoryHandles) return undefined;
     const remembered = this.#directories.get(path);
@@ -74,12 +81,18 @@ export class ClientCache {
     return prefixesOf(path).some((prefix) => this.#absences.has(prefix));
   }
 
-  /** What this machine still takes for what is under `path`, though something else is there now, or nothing. */
+  /**
+   * What this machine still takes for what is under `path`, though something else is there now, or
+   * nothing.
+   */
   findOldNode(path: string): TreeNode | undefined {
     return this.files.findOld(path) ?? this.findOldDirectory(path);
   }
 
-  /** A directory was opened, or looked for in vain: this machine looks up anew what it and the names in it are. */
+  /**
+   * A directory was opened, or looked for in vain: this machine looks up anew what it and the names
+   * in it are.
+   */
   asked(path: string): void {
     this.files.asked(path);
     const found = this.#server.find(path);
@@ -96,14 +109,17 @@ export class ClientCache {
     return this.#opened.has(path) && this.#server.find(path) === undefined;
   }
 
-  /** A request that needed these names, or made those, was answered: from now on this machine believes what was true then. */
+  /**
+   * A request that needed these names, or made those, was answered: from now on this machine
+   * believes what was true then.
+   */
   learn(needed: readonly string[], made: readonly string[]): void {
     if (!this.#quirks.staleAbsence) return;
     for (const path of needed) {
       const missing = this.#believePresent(path);
       if (missing !== undefined) this.#absences.add(missing);
     }
-    // That a name could not be made proves it absent to nobody: no client remembers that.
+    // A failed creation does not prove that the name is absent: no client remembers it.
     for (const path of made) this.#believePresent(path);
   }
 
@@ -141,7 +157,9 @@ export class ClientCache {
       );
   }
 
-  /** What was written to a file on this machine and not yet sent. One list for each file, for ever. */
+  /**
+   * What was written to a file on this machine and not yet sent. One list for each file, for ever.
+   */
   unsentTo(file: FileNode): UnsentWrite[] {
     const unsent = this.#unsent.get(file) ?? [];
     this.#unsent.set(file, unsent);
@@ -167,7 +185,10 @@ export class ClientCache {
     return [...parts, [...this.#opened].sort().join(), this.files.describe()].join("|");
   }
 
-  /** Forgets that anything on the way to `path` was absent, as far as it is there; returns the first that is not. */
+  /**
+   * Forgets that anything on the way to `path` was absent, as far as it is there; returns the first
+   * that is not.
+   */
   #believePresent(path: string): string | undefined {
     for (const prefix of prefixesOf(path)) {
       if (this.#server.find(prefix) === undefined) return prefix;

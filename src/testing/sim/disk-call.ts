@@ -27,11 +27,17 @@ export interface DiskOperation<T> {
   readonly run: (at: Lookup) => T;
   /** Asked of the server, whatever this client remembers. */
   readonly isFresh?: boolean;
-  /** What a client hears that repeats the request after it was done; undefined for operations that may be repeated. */
+  /**
+   * What a client hears that repeats the request after it was done; undefined for operations that
+   * may be repeated.
+   */
   readonly repeated?: string;
   /** Another answer that this client may give at this moment, from what it remembers. */
   readonly remembered?: () => { readonly answer: T } | undefined;
-  /** What it does to the file that this machine remembers under a name, in place of what is there now. */
+  /**
+   * What it does to the file that this machine remembers under a name, in place of what is there
+   * now.
+   */
   readonly onOldFile?: { readonly path: string; readonly run: (file: FileNode, at: Lookup) => T };
   /** What else a failure does. */
   readonly onError?: (() => void) | undefined;
@@ -159,7 +165,10 @@ export class DiskCall<T> implements Call<T> {
     outcomes.push({ label: "done, and the server goes away", trouble, run });
   }
 
-  /** A change that goes by a handle which the server does not know at this moment, or no longer knows when it has done it. */
+  /**
+   * A change that goes by a handle which the server does not know at this moment, or no longer
+   * knows when it has done it.
+   */
   #addStaleHandles(outcomes: Outcome<T>[]): void {
     if (this.#what.repeated === undefined) return;
     const trouble = "staleHandle";
@@ -171,7 +180,10 @@ export class DiskCall<T> implements Call<T> {
     outcomes.push({ label: "done, and a handle is stale", trouble, run });
   }
 
-  /** The operation is done, but the process does not hear of it, or hears what a repeated request was told. */
+  /**
+   * The operation is done, but the process does not hear of it, or hears what a repeated request
+   * was told.
+   */
   #addLostReplies(outcomes: Outcome<T>[], repeated: string): void {
     const thenRefuse = (errno: string) => (): T => {
       this.#reached();

@@ -1,4 +1,5 @@
-// The simulated disk as one process sees it through its machine: every call parks, and may end in each of the ways that the quirks allow.
+// The simulated disk as one process sees it through its machine: every call parks, and may end in
+// each of the ways that the quirks allow.
 import { diskError, findIfThere, hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk, FileStat } from "../../ports/disk.ts";
 import { statOf, type FileNode } from "../../ports/memory/tree.ts";
@@ -16,7 +17,10 @@ export interface SimDiskOptions {
   readonly process: string;
   readonly park: Park;
   readonly errors?: InjectedErrors | undefined;
-  /** Names that are never removed or replaced once they are there. It is an error of the scenario if one is. */
+  /**
+   * Names that are never removed or replaced once they are there. It is an error of the scenario if
+   * one is.
+   */
   readonly isPermanent?: ((path: string) => boolean) | undefined;
   /** Told of such an error: the code that runs into it may well swallow it. */
   readonly onImpermanence?: ((what: string) => void) | undefined;
@@ -47,7 +51,8 @@ export class SimDisk implements Disk {
   }
 
   async createFile(path: string, bytes: Uint8Array, { sync }: CreateFileOptions): Promise<void> {
-    // Three steps, as in reality: a crash between them leaves an empty file, or content that is not durable.
+    // Three steps, as in reality: a crash between them leaves an empty file, or content that is not
+    // durable.
     const node = await this.#create(path);
     const touches = (): Touch[] => [this.#server.touchOfFile(node, path, true)];
     if (bytes.length > 0)
@@ -83,7 +88,8 @@ export class SimDisk implements Disk {
       onOldFile: { path, run: (file) => file.bytes },
     });
     if (bytes.length > bytesMax) throw diskError("EFBIG", "read", path);
-    // The caller may change what it gets; the content of a file is shared by everything in here and never changes.
+    // The caller may change what it gets; the content of a file is shared by everything in here and
+    // never changes.
     return bytes.slice();
   }
 
@@ -286,7 +292,7 @@ export class SimDisk implements Disk {
     await this.#do({
       name: "sync directory",
       detail: path,
-      // Not what is in it, but whether it is there: somebody may have removed it.
+      // Not what is in it, but whether it is there: another process may have removed it.
       touches: this.#options.isPermanent?.(path) ? [durability] : [durability, this.#looks(`${path}/(itself)`)],
       needs: [path],
       directory: path,

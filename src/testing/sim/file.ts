@@ -74,7 +74,7 @@ export class SimFile implements DiskFile {
     });
   }
 
-  /** Registers somebody who goes on using it by himself: `close` calls `end` and waits for it. */
+  /** Registers a user that goes on by itself: `close` calls `end` and waits for it. */
   use(end: () => Promise<void>): void {
     this.#users.add(end);
   }

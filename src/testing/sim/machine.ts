@@ -1,10 +1,14 @@
-// One simulated machine: its clock, its boot, and the file system client through which all of its processes reach the server.
+// One simulated machine: its clock, its boot, and the file system client through which all of its
+// processes reach the server.
 import { createHash } from "node:crypto";
 import type { Volume } from "../../ports/disk.ts";
 import { ClientCache } from "./client-cache.ts";
 import type { SimServer } from "./server.ts";
 
-/** The machine that the disk is in: to its own processes it is a local one, of which nothing is remembered wrongly. */
+/**
+ * The machine that the disk is in: to its own processes it is a local one, of which nothing is
+ * remembered wrongly.
+ */
 export const serverMachine = "server";
 
 export class Machine {

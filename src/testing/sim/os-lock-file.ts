@@ -15,7 +15,9 @@ export interface SimOsLockFileOptions {
   readonly path: string;
   /** Opens what bears the name now, and makes it when nothing does. */
   readonly open: () => Promise<OpenedLock>;
-  /** The look at the name: a grant counts only if it leads to what was locked. Undefined on a share. */
+  /**
+   * The look at the name: a grant counts only if it leads to what was locked. Undefined on a share.
+   */
   readonly nameTouch: Touch | undefined;
   readonly osLocks: SimOsLocks;
   readonly park: Park;
@@ -99,8 +101,9 @@ export class SimOsLockFile implements OsLockFile {
   }
 
   /**
-   * The identity of what is locked now, "taken" or "gone". The lock and the look at the name are one step:
-   * a change between them makes the process open the file anew, as a change before both does.
+   * The identity of what is locked now, "taken" or "gone". The lock and the look at the name are
+   * one step: a change between them makes the process open the file anew, as a change before both
+   * does.
    */
   #take(): string {
     const { osLocks, nameTouch } = this.#options;

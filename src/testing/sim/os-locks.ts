@@ -1,4 +1,4 @@
-// The OS locks of all simulated kernels: who holds which, freed when the holder dies.
+// The OS locks of all simulated kernels and their holders; freed when the holder dies.
 import { holdfastError } from "../../errors.ts";
 import type { FileNode } from "../../ports/memory/tree.ts";
 import type { Quirks } from "./server.ts";
@@ -7,7 +7,10 @@ import type { Quirks } from "./server.ts";
 export interface LockOwner {
   readonly process: string;
   readonly machine: string;
-  /** What is locked is the file: whoever opened another one by the same name excludes nobody here. */
+  /**
+   * The file is locked, not its name: a process that opened another file by the same name excludes
+   * no process here.
+   */
   readonly file: FileNode;
   /** By which it was opened; for people, and for telling states apart. */
   readonly path: string;
@@ -28,7 +31,7 @@ export class SimOsLocks {
       throw holdfastError("UNSUPPORTED_DISK", `No OS lock can be had on ${path}.`, { path, missing: ["OS lock"] });
   }
 
-  /** Not even for the one who has it: a lock that is held is not free. */
+  /** Not even for its holder: a lock that is held is not free. */
   isFree(owner: LockOwner): boolean {
     for (const holder of this.#holders) if (this.#excludes(holder, owner)) return false;
     return true;

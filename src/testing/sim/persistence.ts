@@ -1,4 +1,5 @@
-// What a power cut may leave of the simulated disk: the durable image, what is pending on top of it, and every state that a profile allows.
+// What a power cut may leave of the simulated disk: the durable image, what is pending on top of
+// it, and every state that a profile allows.
 import { Tree, type DirectoryNode, type FileNode, type TreeNode } from "../../ports/memory/tree.ts";
 import { contentAfter, fatesOf, type Write } from "./torn-writes.ts";
 
@@ -6,8 +7,8 @@ import { contentAfter, fatesOf, type Write } from "./torn-writes.ts";
  * - `ext4-ordered`: names become durable in the order in which they were changed, and any sync makes all earlier name changes durable.
  * - `weak`: each name becomes durable by itself, in any order; a rename may be half there; a synced file may still lack its name.
  * - `share`: names are durable at once (the server answers after its own sync); only unsynced content can be lost.
- * In all of them each unsynced write may be there, be missing, be torn, or read as zeros, whatever became of those before it; but not one of the very bytes that
- * are on the disk there.
+ * In all of them each unsynced write may be there, be missing, be torn, or read as zeros, whatever
+ * became of those before it; but not one of the very bytes that are on the disk there.
  */
 export type Profile = "ext4-ordered" | "weak" | "share";
 
@@ -17,7 +18,10 @@ export interface EntryChange {
   /** Undefined: the name was removed. */
   readonly node: TreeNode | undefined;
 }
-/** Writes to one file that share their fate: "pending" may still be synced, "lost" never will be, "synced" lie on top of lost ones. */
+/**
+ * Writes to one file that share their fate: "pending" may still be synced, "lost" never will be,
+ * "synced" lie on top of lost ones.
+ */
 interface Layer {
   readonly writes: Write[];
   fate: "pending" | "lost" | "synced";
@@ -32,7 +36,10 @@ export class Persistence {
   #pendingChanges: (readonly EntryChange[])[] = [];
   /** What is not in `#bytes`, oldest first; at most the last one is pending. */
   readonly #layers = new Map<FileNode, Layer[]>();
-  /** What a power cut decides now. Forgotten at every change: an image is one of hundreds of the same state. */
+  /**
+   * What a power cut decides now. Forgotten at every change: an image is one of hundreds of the
+   * same state.
+   */
   #choices: readonly Choice[] | undefined;
 
   constructor(profile: Profile, root: DirectoryNode) {
@@ -55,7 +62,9 @@ export class Persistence {
     this.#layers.set(file, layers);
   }
 
-  /** Durable at once: only a file system that forgets what "exclusive" means empties a file here. */
+  /**
+   * Durable at once: only a file system that forgets what "exclusive" means empties a file here.
+   */
   emptied(file: FileNode): void {
     this.#settleFile(file);
   }
@@ -68,7 +77,10 @@ export class Persistence {
     if (this.#profile === "ext4-ordered") this.#keepAllChanges();
   }
 
-  /** The kernel marks the pages clean although not all of them reached the disk: a second sync has nothing to do and says "fine". */
+  /**
+   * The kernel marks the pages clean although not all of them reached the disk: a second sync has
+   * nothing to do and says "fine".
+   */
   forgetWrites(file: FileNode): void {
     this.#choices = undefined;
     for (const layer of this.#layers.get(file) ?? []) if (layer.fate === "pending") layer.fate = "lost";
@@ -106,7 +118,10 @@ export class Persistence {
     return buildTree(this.#root, entries, bytes, now);
   }
 
-  /** For the fingerprint of a state: what is pending and what lies below it, in terms of the given names for nodes and contents. */
+  /**
+   * For the fingerprint of a state: what is pending and what lies below it, in terms of the given
+   * names for nodes and contents.
+   */
   describe(nameOf: (node: TreeNode) => string, hashOf: (bytes: Uint8Array) => string): string {
     const nameOrNone = (node: TreeNode | undefined): string => (node === undefined ? "" : nameOf(node));
     const changes = this.#pendingChanges.map((group) =>
@@ -185,7 +200,10 @@ function prefixChoice(groups: readonly (readonly EntryChange[])[]): Choice {
   };
 }
 
-/** One name is what it was, or what any of its changes made it; each once, because a temp file that came and went would count twice otherwise. */
+/**
+ * One name is what it was, or what any of its changes made it; each once, because a temp file that
+ * came and went would count twice otherwise.
+ */
 function nameChoice(changes: readonly EntryChange[], durable: TreeNode | undefined): Choice {
   const seen = new Set([durable]);
   const news = changes.filter(({ node }) => !seen.has(node) && seen.add(node));
@@ -229,7 +247,7 @@ function buildTree(root: DirectoryNode, entries: Entries, contents: Contents, no
   const fill = (from: DirectoryNode, to: DirectoryNode, above: readonly DirectoryNode[]): void => {
     for (const [name, node] of entries.get(from) ?? []) {
       if (node.kind === "directory") {
-        // Half of a rename can leave a directory inside itself, out of everybody's reach.
+        // Half of a rename can leave a directory inside itself, where no path reaches it.
         if (above.includes(node)) continue;
         const made = tree.newDirectory(node.ino);
         to.entries.set(name, made);

@@ -24,7 +24,9 @@ export interface SimProcessOptions {
   readonly park: Park;
   /** The true time. */
   readonly now: () => number;
-  /** Called with every answer that did not park, because what a process does next may depend on it. */
+  /**
+   * Called with every answer that did not park, because what a process does next may depend on it.
+   */
   readonly observed: (what: string) => void;
   readonly pid: number;
   /** Its container, if it has one. */
@@ -151,7 +153,8 @@ function simHeart(clock: Clock, beatsMax: number): Heart {
       });
       const stop = async (): Promise<void> => {
         stopped.abort();
-        // No beat may land after this, as the real one has ended its thread by then; whether the last one succeeded is nobody's concern any more.
+        // No beat may land after this, as the real one has ended its thread by then; whether the
+        // last one succeeded does not matter any more.
         await writing.catch(() => undefined);
       };
       if (file instanceof SimFile) file.use(stop);

@@ -1,4 +1,5 @@
-// The simulated disk as the server sees it: one tree, what of it is durable, and which promises this file system does not keep.
+// The simulated disk as the server sees it: one tree, what of it is durable, and which promises
+// this file system does not keep.
 import { diskError } from "../../ports/disk-error.ts";
 import type { Volume } from "../../ports/disk.ts";
 import { Tree, type DirectoryNode, type FileNode, type Place, type TreeNode } from "../../ports/memory/tree.ts";
@@ -6,46 +7,77 @@ import { hashOf } from "../explorer/hash.ts";
 import type { Touch } from "./call.ts";
 import { Persistence, type Profile } from "./persistence.ts";
 
-/** Each is off by default; what is on is either a choice of the explorer or a defect of the file system. */
+/**
+ * Each is off by default; what is on is either a choice of the explorer or a defect of the file
+ * system.
+ */
 export interface Quirks {
   /** A machine may be shown the listing of a directory that it saw before. */
   readonly staleListings?: boolean;
   /** A machine may be told that a name is absent because it was when that machine last looked. */
   readonly staleAbsence?: boolean;
-  /** A machine may be told that a name which it has opened before is still there, though another machine has removed it. */
+  /**
+   * A machine may be told that a name which it has opened before is still there, though another
+   * machine has removed it.
+   */
   readonly stalePresence?: boolean;
   /**
-   * A machine may act on the file that it once found under a name, although another machine has removed that name: read it, or link from it (ESTALE when it has no other name), or say
-   * what it was. Until it opens or lists the directory.
+   * A machine may act on the file that it once found under a name, although another machine has
+   * removed that name: read it, or link from it (ESTALE when it has no other name), or say what it
+   * was. Until it opens or lists the directory.
    */
   readonly fileHandles?: boolean;
-  /** The server may go away, before or after it has done what it was asked for, and be back at the next request: EHOSTDOWN, as many times as the scenario allows. */
+  /**
+   * The server may go away, before or after it has done what it was asked for, and be back at the
+   * next request: EHOSTDOWN, as many times as the scenario allows.
+   */
   readonly outages?: boolean;
-  /** A machine may act through the directory that it once found under a path, although another machine moved or removed it. */
+  /**
+   * A machine may act through the directory that it once found under a path, although another
+   * machine moved or removed it.
+   */
   readonly directoryHandles?: boolean;
-  /** A change may say ESTALE, before or after it was done, although what it is about is there: as many times as the scenario allows. */
+  /**
+   * A change may say ESTALE, before or after it was done, although what it is about is there: as
+   * many times as the scenario allows.
+   */
   readonly staleHandles?: boolean;
-  /** What is written through a handle reaches the server, and with it other machines, at a sync or close, however late. */
+  /**
+   * What is written through a handle reaches the server, and with it other machines, at a sync or
+   * close, however late.
+   */
   readonly lateWrites?: boolean;
   readonly noHardLinks?: boolean;
   readonly noDirectorySync?: boolean;
-  /** Two creators of one name are both told that they made it; the second one empties the file of the first. */
+  /**
+   * Two creators of one name are both told that they made it; the second one empties the file of
+   * the first.
+   */
   readonly exclusiveCreateReplaces?: boolean;
   /** A hard link over a taken name replaces it instead of failing. */
   readonly linkReplaces?: boolean;
   /** Renaming over an existing file fails, as on some Windows servers. */
   readonly renameRefusesToReplace?: boolean;
-  /** A file that anybody has open cannot be renamed or removed, nor can a directory above it be renamed, as on Windows. */
+  /**
+   * A file that anybody has open cannot be renamed or removed, nor can a directory above it be
+   * renamed, as on Windows.
+   */
   readonly busyWhileOpen?: boolean;
   readonly caseInsensitive?: boolean;
   readonly mtimeGranularityMs?: number;
-  /** A file that was just made has any stamp, until its maker sets it a moment later: an NFS server keeps there by what it knows the maker's request again. */
+  /**
+   * A file that was just made has any stamp, until its maker sets it a moment later: an NFS server
+   * keeps there by what it knows the maker's request again.
+   */
   readonly lateStamps?: boolean;
   /** How far the clock that stamps files is ahead of the true time. */
   readonly clockOffsetMs?: number;
   /** "uncompared": known to be wrong, a grant counts whatever the name leads to. */
   readonly osLocks?: "exclude" | "per machine" | "none" | "uncompared";
-  /** "hints": at once, once for each watch. "any time": once for each watch, whenever the explorer chooses, as often as the scenario allows. */
+  /**
+   * "hints": at once, once for each watch. "any time": once for each watch, whenever the explorer
+   * chooses, as often as the scenario allows.
+   */
   readonly watch?: "hints" | "any time" | "silent";
 }
 
@@ -66,7 +98,10 @@ export interface UnsentWrite {
 export interface Handle {
   readonly process: string;
   readonly file: FileNode;
-  /** Written, but not yet sent: by this or any other handle of the same machine, as its kernel sends a file as a whole. */
+  /**
+   * Written, but not yet sent: by this or any other handle of the same machine, as its kernel sends
+   * a file as a whole.
+   */
   readonly unsent: UnsentWrite[];
 }
 
@@ -120,7 +155,10 @@ export class SimServer {
     return found;
   }
 
-  /** Where this directory is now, or under which name, of several, this file; undefined when it is nowhere. */
+  /**
+   * Where this directory is now, or under which name, of several, this file; undefined when it is
+   * nowhere.
+   */
   nameOf(wanted: TreeNode | undefined): string | undefined {
     const search = (from: TreeNode, path: string): string | undefined => {
       if (from === wanted) return path;
@@ -138,13 +176,19 @@ export class SimServer {
     return { what: this.quirks.caseInsensitive ? path.toLowerCase() : path, changes };
   }
 
-  /** What is done through a handle is seen under every name of the file; if that is not just the one it was opened by, it touches everything. */
+  /**
+   * What is done through a handle is seen under every name of the file; if that is not just the one
+   * it was opened by, it touches everything.
+   */
   touchOfFile(file: FileNode, path: string, changes: boolean): Touch {
     const isOnlyThere = file.links === 1 && this.find(path) === file;
     return isOnlyThere ? this.touch(path, changes) : { what: "", changes };
   }
 
-  /** In the spelling of those who made the names, as a file system keeps it that does not tell upper from lower case. */
+  /**
+   * In the spelling in which the names were made, as a file system keeps it that does not tell
+   * upper from lower case.
+   */
   #spelled(path: string): string {
     if (!this.quirks.caseInsensitive) return path;
     let directory: TreeNode | undefined = this.tree.root;
@@ -252,7 +296,9 @@ export class SimServer {
     this.#persistence.syncEverything();
   }
 
-  /** A killed process leaves its buffers to the kernel, which sends them; its handles are closed. */
+  /**
+   * A killed process leaves its buffers to the kernel, which sends them; its handles are closed.
+   */
   closeHandlesOf(process: string): void {
     for (const handle of this.handles) if (handle.process === process) this.closeHandle(handle);
   }
@@ -278,13 +324,19 @@ export class SimServer {
     );
   }
 
-  /** Somebody was told which file this is, or remembers it: from now on it is not the same as another with the same name and content. */
+  /**
+   * A process was told which file this is, or remembers it: from now on it is not the same as
+   * another with the same name and content.
+   */
   identify<T extends TreeNode>(node: T): T {
     this.#identified.add(node);
     return node;
   }
 
-  /** Equal for equal states: names, contents, hard links, open handles and, when asked, what a power cut could lose. */
+  /**
+   * Equal for equal states: names, contents, hard links, open handles and, when asked, what a power
+   * cut could lose.
+   */
   fingerprint(withDurability: boolean): string {
     const names = new Map<TreeNode, string>();
     const walk = (node: TreeNode): string => {

@@ -1,4 +1,5 @@
-// A simulated world without the explorer: ports of as many machines as wanted on one disk, for tests that need no schedules.
+// A simulated world without the explorer: ports of as many machines as wanted on one disk, for
+// tests that need no schedules.
 import type { Ports } from "../../ports/ports.ts";
 import type { Volume } from "../../ports/disk.ts";
 import { parkNever, type Park } from "./call.ts";
@@ -12,7 +13,10 @@ export interface SimulationOptions {
   readonly profile?: Profile;
   readonly quirks?: Quirks;
   readonly volume?: Volume;
-  /** How calls are made. Default: at once, with the ordinary outcome; a sleep that is not over yet fails. */
+  /**
+   * How calls are made. Default: at once, with the ordinary outcome; a sleep that is not over yet
+   * fails.
+   */
   readonly park?: Park;
 }
 

@@ -1,4 +1,5 @@
-// What a power cut may leave of writes to one file that were not synced: each for itself, in any order, whole or in part, or as zeros where only the length was kept.
+// What a power cut may leave of writes to one file that were not synced: each for itself, in any
+// order, whole or in part, or as zeros where only the length was kept.
 export type Fate = "whole" | "absent" | "zeros" | "first half" | "last half";
 
 export interface Write {
@@ -31,7 +32,8 @@ export function contentAfter(durable: Uint8Array, writes: readonly Write[], each
 
 function afterOne(bytes: Uint8Array, { offset, bytes: part }: Write, fate: Fate): Uint8Array {
   const half = Math.ceil(part.length / 2);
-  // What is on the disk already is there whatever becomes of the write: a block has its old bytes or its new ones, and every append rewrites the block before it.
+  // What is on the disk already is there whatever becomes of the write: a block has its old bytes
+  // or its new ones, and every append rewrites the block before it.
   const isThere = Buffer.compare(bytes.subarray(offset, offset + part.length), part) === 0;
   if (fate === "absent" || isThere) return bytes;
   if (fate === "zeros") return written(bytes, offset, new Uint8Array(part.length));

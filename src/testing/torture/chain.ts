@@ -1,14 +1,17 @@
-// The torture of the rolling chain: appends, collections and sweeps, on epochs so small that old ones are deleted all the time.
+// The torture of the rolling chain: appends, collections and sweeps, on epochs so small that old
+// ones are deleted all the time.
 import { RollingChain } from "../../durable/chain/rolling-chain.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { addOne, countId, counterOptions, type Counter } from "../scenarios/durable/counter.ts";
 import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
 
 const slotsPerEpoch = 8;
-/** Not more often: many collectors at once are done so fast that nobody meets one at work. */
+/** Not more often: many collectors at once are done so fast that no appender meets one at work. */
 const collectEvery = 12;
 
-/** Believes its link without asking whether the epoch is still open: a vacated number is won again. */
+/**
+ * Believes its link without asking whether the epoch is still open: a vacated number is won again.
+ */
 class ChainWithoutCheck<T> extends RollingChain<T> {
   protected override async isOpen(): Promise<boolean> {
     return true;
@@ -16,13 +19,18 @@ class ChainWithoutCheck<T> extends RollingChain<T> {
 }
 
 export const chainTask: TortureTask = {
+  promise: "loses no append and gives out no number twice",
+  longRuns: [{ seed: 1, seconds: 20, atLeast: { appends: 200, kills: 10, stops: 50, livesOver: 1 }, epochsMin: 11 }],
+  sabotage: { about: "believes a link without a second look", seed: 2 },
+  tellsInside: false,
+
   async work(tools, signal) {
     const { life, name, sabotage, report } = tools;
     const chain = await openChain(sabotage ? ChainWithoutCheck : RollingChain, tools);
     const sweep = sweeper(tools);
     let count = await countOf(chain, name);
     for (let round = 1; !signal.aborted; round++) {
-      life.mustGoOn();
+      life.throwIfOver();
       const entry = await appendOne(chain, tools, count);
       if (entry === undefined) {
         count = await countOf(chain, name);
@@ -54,10 +62,14 @@ async function countOf(chain: RollingChain<Counter>, name: string): Promise<numb
   return (await chain.read()).state[name] ?? 0;
 }
 
-/** Undefined when it is not known whether it was made, or when the chain says that it was made before. */
+/**
+ * Undefined when it is not known whether it was made, or when the chain says that it was made
+ * before.
+ */
 async function appendOne(chain: RollingChain<Counter>, { name, report }: TortureTools, count: number) {
   try {
-    // The id and the state that carries it must say the same count, or "is it counted?" asks for something else.
+    // The id and the state that carries it must say the same count, or "is it counted?" asks for
+    // something else.
     return await chain.append(countId(name, count + 1), (state) =>
       (state[name] ?? 0) === count ? addOne(state, name) : undefined,
     );

@@ -1,8 +1,10 @@
-// The command `torture`: disturbs real processes for a while, and says whether any promise was broken.
+// The command `torture`: disturbs real processes for a while, and says whether any promise was
+// broken.
 import { Option, type Command } from "commander";
 import { formatTable, parseAtLeastOne, parseCount } from "../command-line.ts";
-import { torture, type TortureFigures, type TortureResult } from "./torture.ts";
 import { tortureParts } from "./parts.ts";
+import type { TortureFigures } from "./task.ts";
+import { torture, type TortureResult } from "./torture.ts";
 
 interface TortureFlags {
   readonly seconds: number;
@@ -24,7 +26,7 @@ export function registerTorture(program: Command): void {
     .option("--processes <n>", "how many work at the same time", parseAtLeastOne, 8)
     .option(
       "--seed <n>",
-      "decides who is hit, when and how; the processes' own timing is never the same (default: new)",
+      "decides which process is hit, when and how; the processes' own timing is never the same (default: new)",
       parseCount,
     ) // prettier-ignore
     .addOption(new Option("--part <name>", "only this part (default: all)").choices(tortureParts))

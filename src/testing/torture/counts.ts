@@ -1,4 +1,4 @@
-// A file that everybody reads, changes and replaces, with nothing but a lock to protect it.
+// A file that all processes read, change and replace, with nothing but a lock to protect it.
 import { replace } from "../../durable/publish/publish.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";

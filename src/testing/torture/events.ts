@@ -1,5 +1,6 @@
-// The torture of the event log: batches with conditions, names that all want at once, appends made again by their ids; on segments so small that new ones begin all
-// the time. An even seed lets the disk decide the mode, an odd one takes the mode of shares.
+// The torture of the event log: batches with conditions, names that all want at once, appends made
+// again by their ids; on segments so small that new ones begin all the time. An even seed lets the
+// disk decide the mode, an odd one takes the mode of shares.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NewEvent, SequencedEvent } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
@@ -17,10 +18,13 @@ const segmentBytesMax = 8 * 1024;
 const batchMax = 4;
 /** Longer than a crowd of sleepers takes. */
 const lockTimeoutMs = 10_000;
-/** How many events there are for one name that everybody wants. */
+/** How many events there are for one name that all processes want. */
 const eventsPerName = 20;
 
-/** What every event says: which append of whom it is part of, and where his last one was acknowledged. */
+/**
+ * What every event says: which append of which process it is part of, and where the last one of
+ * that process was acknowledged.
+ */
 interface Part {
   readonly by: string;
   readonly count: number;
@@ -31,11 +35,29 @@ interface Part {
 }
 type Appended = NewEvent<"Worked" | "Claimed", Part>;
 
+const longRunMin = { appends: 20, kills: 5, killsInside: 1, stops: 20 };
+
 export const eventsTask: TortureTask = {
+  promise: "loses no acknowledged event, leaves no gap and tears no batch",
+  longRuns: [
+    { about: "for one machine", seed: 8, seconds: 10, atLeast: longRunMin },
+    { about: "between machines", seed: 9, seconds: 10, atLeast: longRunMin },
+  ],
+  sabotage: {
+    about: "has a lock that excludes callers of its own process only",
+    seed: 10,
+    // By the ledger; or before it by the log itself, which refuses what was written without the
+    // gate.
+    breaks:
+      /won twice|is lost|won number|refused for no reason|cannot be read|code: 'CORRUPT'|was replaced, or put back/,
+  },
+  // An even one and an odd one: the mode of one machine, and that of shares.
+  shortSeeds: [2, 3],
   dawdling: 0.01,
   leaseMs: 2000,
 
-  // Not by the life that the others are told of: the log has a ground of its own, and begins a new life by itself.
+  // Not by the life that the others are told of: the log has a ground of its own, and begins a new
+  // life by itself.
   async work(tools, signal) {
     const store = await tryOpen(tools);
     if (store === undefined) return;
@@ -77,7 +99,10 @@ async function openStore({ directory, leaseMs, seed, sabotage, sync }: TortureTo
   return await new LogEventStore<Appended>(parts, { mode, durability, leaseMs, lockTimeoutMs, segmentBytesMax }).open();
 }
 
-/** Undefined when it slept while it opened, and what it had prepared was swept: then it has to be opened again. */
+/**
+ * Undefined when it slept while it opened, and what it had prepared was swept: then it has to be
+ * opened again.
+ */
 async function tryOpen(tools: TortureTools): Promise<Store | undefined> {
   try {
     return await openStore(tools, portsOf(tools));
@@ -88,7 +113,9 @@ async function tryOpen(tools: TortureTools): Promise<Store | undefined> {
   }
 }
 
-/** Those of a worker: slower than they are, and blind for other processes if they are to be wrong. */
+/**
+ * Those of a worker: slower than they are, and blind for other processes if they are to be wrong.
+ */
 function portsOf({ ground, seed, sabotage }: TortureTools): Ports {
   const ports = { ...ground.ports, disk: dawdlingWrites(ground.ports.disk, new Chance(~seed ^ process.pid)) };
   return sabotage ? withoutOtherProcesses(ports) : ports;
@@ -112,7 +139,7 @@ class Worker {
     this.#mine = { tags: [`by:${tools.name}`] };
   }
 
-  /** Where the one before who had this name has stopped. */
+  /** Where the process that had this name before has stopped. */
   async resume(): Promise<void> {
     const last = await this.#store.last(this.#mine);
     this.#count = last?.data.count ?? 0;
@@ -126,7 +153,8 @@ class Worker {
     if (this.#last.length > 0 && this.#chance.happens(0.1)) await this.#appendAgain();
     const batch = this.#nextBatch();
     const name = claimOf(batch);
-    // The name must be free; or nobody has written under this process's own name since it last did.
+    // The name must be free; or no process has written under this process's own name since it last
+    // did.
     const free = { failIfEventsMatch: { types: ["Claimed" as const], tags: name } };
     const unseen = { failIfEventsMatch: this.#mine, after: this.#position };
     report({ kind: "entered" });
@@ -147,7 +175,8 @@ class Worker {
       this.#last = batch;
       report({ kind: "won", count: this.#count, number: first });
     } catch (error) {
-      // For sure not appended: it waited too long, or what it had prepared was swept while it slept. If it is there all the same, the next one is refused.
+      // For sure not appended: it waited too long, or what it had prepared was swept while it
+      // slept. If it is there all the same, the next one is refused.
       if (isHoldfastError(error, "LOCK_TIMEOUT", "IO_ERROR", "LOCK_LOST")) return;
       if (isHoldfastError(error, "APPEND_CONDITION_FAILED")) return this.#refused(batch, error.conflicts);
       if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
@@ -254,7 +283,10 @@ class Audit {
   }
 }
 
-/** Known to be wrong, and how it was before there was a lock file: callers of one process exclude each other, and processes do not. */
+/**
+ * Known to be wrong, and how it was before there was a lock file: callers of one process exclude
+ * each other, and processes do not.
+ */
 function withoutOtherProcesses(ports: Ports): Ports {
   const free: OsLockFile = {
     tryLock: async () => true,
@@ -264,12 +296,14 @@ function withoutOtherProcesses(ports: Ports): Ports {
     unlock: async () => undefined,
     close: async () => undefined,
   };
-  // Also on a share: who believes that his disk is his own takes the mode of one machine.
+  // Also on a share: a process that takes its disk for a local one takes the mode of one machine.
   const disk = { ...ports.disk, volume: { ...ports.disk.volume, kind: "local" as const } };
   return { ...ports, disk, osLock: { open: async () => free } };
 }
 
-/** Writes to the log and to its head dawdle too: between them lies all that is not yet published. */
+/**
+ * Writes to the log and to its head dawdle too: between them lies all that is not yet published.
+ */
 function dawdlingWrites(disk: Disk, chance: Chance): Disk {
   const late = async (): Promise<void> => {
     if (chance.happens(0.05)) await sleep(100 * chance.fraction() ** 4);

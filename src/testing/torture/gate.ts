@@ -4,13 +4,18 @@ import { countOne, readCounts } from "./counts.ts";
 import { sweeper, type TortureTask } from "./task.ts";
 
 export const gateTask: TortureTask = {
+  promise: "loses no update, though its holders are killed inside",
+  longRuns: [{ seed: 3, seconds: 8, atLeast: { appends: 20, kills: 5, killsInside: 1, stops: 20 } }],
+  sabotage: { about: "has no gate", seed: 4 },
+  isForOneMachine: true,
+
   async work(tools, signal) {
     const { ground, life, directory, sabotage, report } = tools;
     const gate = await openGate(ground.ports, ground.staging, directory);
     const sweep = sweeper(tools);
     try {
       while (!signal.aborted) {
-        life.mustGoOn();
+        life.throwIfOver();
         const hold = sabotage ? undefined : await gate.acquire({ signal });
         report({ kind: "entered" });
         try {

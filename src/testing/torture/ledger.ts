@@ -1,4 +1,5 @@
-// The ledger of a torture: what was acknowledged, checked against the promises as it comes in and against the disk at the end.
+// The ledger of a torture: what was acknowledged, checked against the promises as it comes in and
+// against the disk at the end.
 import type { Counter } from "../scenarios/durable/counter.ts";
 import type { AuditorReport } from "./report.ts";
 

@@ -1,4 +1,5 @@
-// The torture of path locks and redo: counters in a small tree, each changed under a lock that covers it in one way or another.
+// The torture of path locks and redo: counters in a small tree, each changed under a lock that
+// covers it in one way or another.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensureDirectory } from "../../durable/publish/directory.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
@@ -18,12 +19,23 @@ const bytesMax = 100_000;
 const slotsPerEpoch = 64;
 
 /** One file, under one lock: what is lost when check and write are two steps. */
-export const redoTask: TortureTask = { ...countersTask(["count"]), leaseMs: 200 };
+export const redoTask: TortureTask = {
+  promise: "loses no acknowledged update, though living holders lose their lease all the time",
+  longRuns: [{ seed: 6, seconds: 20, atLeast: { appends: 20, livesOver: 10 } }],
+  sabotage: { about: "checks its hold and then renames", seed: 7, needsStops: true },
+  leaseMs: 200,
+  ...countersTask(["count"]),
+};
 
 /** A nested tree, under locks that meet in every way. */
-export const locksTask: TortureTask = countersTask(["a/x", "a/y", "b/x"]);
+export const locksTask: TortureTask = {
+  promise: "keeps conflicting holders apart on a nested tree, though holders are killed and holds broken",
+  // The table rolls meanwhile.
+  longRuns: [{ seed: 5, seconds: 20, atLeast: { appends: 100, kills: 10, livesOver: 1 }, epochsMin: 3 }],
+  ...countersTask(["a/x", "a/y", "b/x"]),
+};
 
-function countersTask(leaves: readonly string[]): TortureTask {
+function countersTask(leaves: readonly string[]): Pick<TortureTask, "dawdling" | "work" | "find"> {
   return {
     dawdling: 0.003,
 
@@ -101,7 +113,7 @@ async function visit(
     if (isHoldfastError(error, "OUTCOME_UNKNOWN")) return report({ kind: "unknown" });
     // Broken, or too slow for a queue of sleepers: an answer, and nothing has happened.
     if (!isHoldfastError(error, "LOCK_LOST", "LOCK_TIMEOUT")) throw error;
-    tools.life.mustGoOn();
+    tools.life.throwIfOver();
   }
 }
 
@@ -117,7 +129,10 @@ async function countByRedo(tools: TortureTools, locks: TablePathLocks, hold: Pat
   report({ kind: "won", count: counts[name] ?? 0, number: hold.fence, of: leaf });
 }
 
-/** Known to be wrong: between the check and the rename its holder may sleep, and another has counted meanwhile. */
+/**
+ * Known to be wrong: between the check and the rename its holder may sleep, and another has counted
+ * meanwhile.
+ */
 async function countByCheckThenRename(
   tools: TortureTools,
   _locks: TablePathLocks,

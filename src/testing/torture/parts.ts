@@ -1,4 +1,7 @@
-// The parts that are tortured. A new one is a file with its task, and a line here.
+// The parts that are tortured.
+// To add a part: write a file with its task (task.ts says what that is), and add a line to the list
+// below. `npm run torture`, the short run of `npm test`, the long runs of `npm run test:deep` and
+// the share bed find it here.
 import { chainTask } from "./chain.ts";
 import { eventsTask } from "./events.ts";
 import { gateTask } from "./gate.ts";

@@ -4,14 +4,17 @@ import type { ConfirmedVisit } from "./visit-ledger.ts";
 
 /** The one argument of a worker, as JSON. */
 export interface WorkerOrders {
-  /** One of those in torture-parts.ts. */
+  /** One of those in parts.ts. */
   readonly part: string;
   readonly role: "worker" | "auditor";
   readonly name: string;
   readonly directory: string;
   readonly leaseMs: number;
   readonly seed: number;
-  /** How long it rests after each round. Default 0: then the machine's processors are what everybody waits for. */
+  /**
+   * How long it rests after each round. Default 0: then all processes wait for the machine's
+   * processors.
+   */
   readonly restMs?: number;
   /** Run the known-wrong variant: the audit must find it out. */
   readonly sabotage: boolean;
@@ -25,16 +28,19 @@ export type WorkerReport =
       readonly number: number;
       /** Which of several counters. */ readonly of?: string;
     }
-  /** It is in the middle of what nobody may see half done. */
+  /** It is in the middle of a change that no other process may see half done. */
   | { readonly kind: "entered" }
   | { readonly kind: "left" }
   /** It has checked and not yet written: the worst moment to be stopped. */
   | { readonly kind: "vulnerable" }
   /** It was inside and is sure that it held all the time. */
   | ({ readonly kind: "visited" } & ConfirmedVisit)
-  /** It was told that nobody knows whether its last append happened. */
+  /** It was told that the outcome of its last append is unknown. */
   | { readonly kind: "unknown" }
-  /** Its life ended while it slept; whether its last append happened is open. It opened the ground again. */
+  /**
+   * Its life ended while it slept; whether its last append happened is open. It opened the ground
+   * again.
+   */
   | { readonly kind: "lifeOver"; readonly why: string }
   | AuditorReport;
 

@@ -1,19 +1,26 @@
-// The torture of the semaphore: many processes count in one file under a lock file, which is taken from whoever is killed inside.
+// The torture of the semaphore: many processes count in one file under a lock file; the file of a
+// killed holder is taken over.
 import { SemaphoreProtocol } from "../../locks/semaphore/protocol.ts";
 import { InProcessLocks } from "../../locks/semaphore/in-process.ts";
 import { PortsSemaphore } from "../../locks/semaphore/semaphore.ts";
-import { RefreshByTruncate } from "../mutants/semaphore.ts";
+import { RefreshByTruncate } from "../mutants/locks/semaphore.ts";
 import { countOne, readCounts } from "./counts.ts";
 import { sweeper, type TortureTask, type TortureTools } from "./task.ts";
 
+const lockFile = "counts.lock";
+
 export const semaphoreTask: TortureTask = {
+  promise: "loses no update, though its holders are killed inside",
+  longRuns: [{ seed: 11, seconds: 8, atLeast: { appends: 20, kills: 5, killsInside: 1 } }],
+  lockFileForPerson: lockFile,
+
   async work(tools, signal) {
     const { life, report } = tools;
     const semaphore = openSemaphore(tools);
     const sweep = sweeper(tools);
     try {
       while (!signal.aborted) {
-        life.mustGoOn();
+        life.throwIfOver();
         const hold = await semaphore.acquire({ signal });
         report({ kind: "entered" });
         try {
@@ -36,6 +43,10 @@ export const semaphoreTask: TortureTask = {
 
 function openSemaphore({ ground, directory, sync, sabotage }: TortureTools): PortsSemaphore {
   const openPorts = async (): Promise<typeof ground.ports> => ground.ports;
-  const world = { openPorts, places: new InProcessLocks(), LockName: sabotage ? RefreshByTruncate : SemaphoreProtocol };
-  return new PortsSemaphore(world, `${directory}/counts.lock`, { fsync: sync, retryMs: 20 });
+  const world = {
+    openPorts,
+    inProcess: new InProcessLocks(),
+    Protocol: sabotage ? RefreshByTruncate : SemaphoreProtocol,
+  };
+  return new PortsSemaphore(world, `${directory}/${lockFile}`, { fsync: sync, retryMs: 20 });
 }

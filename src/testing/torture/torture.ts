@@ -1,4 +1,5 @@
-// Torture: real processes on one folder, killed and stopped at any moment, and an audit of what they were promised.
+// Torture: real processes on one folder, killed and stopped at any moment, and an audit of what
+// they were promised.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { Crew } from "../processes/crew.ts";
 import type { Counter } from "../scenarios/durable/counter.ts";
 import { Ledger } from "./ledger.ts";
 import { getTortureTask } from "./parts.ts";
+import type { TortureFigures } from "./task.ts";
 import type { AuditorReport, WorkerOrders, WorkerReport } from "./report.ts";
 import { VisitLedger, type ConfirmedVisit } from "./visit-ledger.ts";
 
@@ -17,12 +19,15 @@ export interface TortureOptions {
   readonly part: string;
   /** How long, if it is not broken before. */
   readonly seconds: number;
-  /** What must have happened meanwhile, or it shows nothing: it goes on until then, for ten times as long at most. */
+  /**
+   * What must have happened meanwhile, or it shows nothing: it goes on until then, for ten times as
+   * long at most.
+   */
   readonly atLeast?: Partial<TortureFigures> | undefined;
   /** The longest time between two blows. Default 100. */
   readonly blowsEveryMsMax?: number | undefined;
   readonly processes: number;
-  /** Decides who is hit, when and how; the timing of the processes is their own. */
+  /** Decides which process is hit, when and how; the timing of the processes is their own. */
   readonly seed: number;
   /** Run a known-wrong variant, to see that it is found out. */
   readonly sabotage?: boolean | undefined;
@@ -30,17 +35,6 @@ export interface TortureOptions {
   readonly parent?: string | undefined;
   readonly onProgress?: ((figures: TortureFigures) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
-}
-
-export interface TortureFigures {
-  readonly seconds: number;
-  readonly appends: number;
-  readonly kills: number;
-  /** Kills of a child that was in the middle of a change. */
-  readonly killsInside: number;
-  readonly stops: number;
-  /** Lives that ended because their process was stopped for too long. */
-  readonly livesOver: number;
 }
 
 export interface TortureResult extends TortureFigures {
@@ -58,7 +52,10 @@ const shortStopsMs = [
   [10, 100],
   [50, 300],
 ] as const;
-/** How long a child may take to append once, after the trouble has ended: it hangs, or the machine is very slow. */
+/**
+ * How long a child may take to append once, after the trouble has ended: it hangs, or the machine
+ * is very slow.
+ */
 const calmMsMax = 60_000;
 /** Beyond these nothing new is learned. */
 const violationsShownMax = 20;
@@ -82,7 +79,7 @@ class Torture {
   readonly #crew: Crew<WorkerReport>;
   readonly #chaos: Chaos;
   readonly #startedAtMs = performance.now();
-  /** Those who are in the middle of a change now. */
+  /** The children that are in the middle of a change now. */
   readonly #inside = new Set<string>();
   readonly #broken = new AbortController();
   #killsInside = 0;
@@ -133,7 +130,7 @@ class Torture {
         onProgress?.(this.#figures());
       }
     } finally {
-      // Also when interrupted, or it would start again whom the crew has ended.
+      // Also when interrupted, or it would start children again that the crew has ended.
       await this.#chaos.end();
     }
     this.#workMs = performance.now() - this.#startedAtMs;
@@ -154,7 +151,7 @@ class Torture {
     await sleep(ms, undefined, { signal: AbortSignal.any(ends) }).catch(() => signal?.throwIfAborted());
   }
 
-  /** When nobody is disturbed any more, everybody gets on. */
+  /** When no child is disturbed any more, all of them get on. */
   async #calmDown(): Promise<void> {
     const before = this.#names.map((name) => this.#ledger.acknowledgedOf(name));
     const stuck = (): string[] =>
@@ -177,11 +174,14 @@ class Torture {
     return found;
   }
 
-  /** How many appends of each may have happened without our knowing: one for each end that was not its own, and for each doubt that it reported itself. */
+  /**
+   * How many appends of each may have happened without our knowing: one for each end that was not
+   * its own, and for each doubt that it reported itself.
+   */
   #unknown(): Counter {
     const unknown: Record<string, number> = {};
     const add = (name: string): void => void (unknown[name] = (unknown[name] ?? 0) + 1);
-    // Who finished when he was told to has told all that he did.
+    // A child that finished when it was told to has reported all that it did.
     for (const { child, code } of this.#crew.endings) if (code !== 0) add(child);
     for (const { from, report } of this.#crew.history)
       if (report.kind === "unknown" || report.kind === "lifeOver") add(from);
@@ -199,7 +199,8 @@ class Torture {
 
   #stopNow(name: string): void {
     const child = this.#crew.children.find((each) => each.name === name);
-    // So long that others judge it, take over and are done, also on a busy machine: a stop in which nobody is does not show anything.
+    // So long that others judge it, take over and are done, also on a busy machine: a stop during
+    // which no other process enters shows nothing.
     if (child !== undefined) this.#chaos.stopNow(child, 4 * this.#leaseMs);
   }
 

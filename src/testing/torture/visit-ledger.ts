@@ -1,4 +1,5 @@
-// The visits to locked places that were confirmed to have held from beginning to end: no two that conflict at the same time, and fences in the order of the visits.
+// The visits to locked places that were confirmed to have held from beginning to end: no two that
+// conflict at the same time, and fences in the order of the visits.
 import type { Claim } from "../../locks/table/claim.ts";
 import { conflictsWith } from "../../locks/table/conflict.ts";
 
@@ -10,7 +11,10 @@ export interface ConfirmedVisit {
   readonly toMs: number;
 }
 
-/** How many of the last visits each new one is compared with: reports come in late by milliseconds, not by thousands of visits. */
+/**
+ * How many of the last visits each new one is compared with: reports come in late by milliseconds,
+ * not by thousands of visits.
+ */
 const comparedMax = 500;
 
 export class VisitLedger {

@@ -1,4 +1,5 @@
-// One process of a torture: it works until it is killed or told to finish; or, when all is over, it looks what is there.
+// One process of a torture: it works until it is killed or told to finish; or, when all is over, it
+// looks what is there.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Ground } from "../../durable/liveness/ground.ts";
 import { openNodePorts } from "../../ports/node/ports.ts";
@@ -30,7 +31,8 @@ async function work(): Promise<void> {
     try {
       await task.work(tools, finish);
     } catch (error) {
-      // What fails in a life that is over fails for that reason: its temp files may be gone. Anything else is a finding.
+      // What fails in a life that is over fails for that reason: its temp files may be gone.
+      // Anything else is a finding.
       if (!tools.life.isOver) throw error;
       tell({ kind: "lifeOver", why: String(error) });
     } finally {
@@ -43,7 +45,8 @@ async function audit(): Promise<void> {
   const ground = await openGround(ports);
   const found = await task.find(await toolsOf(ground, true));
   let unswept = await sweep(ground);
-  // Whoever was killed is proven dead at once; whoever was told to finish has left nothing. The lease is for what was neither.
+  // A killed process is proven dead at once; one that was told to finish has left nothing. The
+  // lease is for the others.
   for (const until = performance.now() + 3 * orders.leaseMs; unswept.length > 0 && performance.now() < until;) {
     await sleep(orders.leaseMs / 5);
     unswept = await sweep(ground);
@@ -52,11 +55,14 @@ async function audit(): Promise<void> {
   await ground.close();
 }
 
-/** The temp directories that are left though their holders have a record: those who were killed while they joined have none, and count for nothing. */
+/**
+ * The temp directories that are left though their holders have a record: a process that was killed
+ * while it joined has none, and does not count.
+ */
 async function sweep(ground: Ground): Promise<string[]> {
   await ground.sweep();
   const { disk } = ground.ports;
-  const own = (await ground.life()).holder.id;
+  const own = (await ground.session()).holder.id;
   const records = new Set((await disk.list(ground.layout.holders)).map((name) => name.replace(/\.(json|dead)$/, "")));
   return (await disk.list(ground.layout.temps)).filter((id) => id !== own && records.has(id));
 }
@@ -66,7 +72,7 @@ function openGround(on: Ports): Promise<Ground> {
 }
 
 async function toolsOf(ground: Ground, sync: boolean): Promise<TortureTools> {
-  return { ...orders, sync, ground, life: await ground.life(), report: tell };
+  return { ...orders, sync, ground, life: await ground.session(), report: tell };
 }
 
 function tell(what: WorkerReport): void {

@@ -1,9 +1,10 @@
-// Many decisions that rest on the same events: within one process they stand in line, between processes they try again.
+// Many decisions that rest on the same events: within one process they queue up, between processes
+// they try again.
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { decide, memoryEvents, model, openEvents, type EventStore } from "../../../src/events/index.ts";
 import { startChild } from "../../durable/child.ts";
-import { makeScratch } from "../../ports/scratch.ts";
+import { makeScratch } from "../../sites/scratch.ts";
 
 const countOf = (tag: string) => model({ query: { tags: [tag] }, initial: 0, apply: (count) => count + 1 });
 
@@ -14,7 +15,7 @@ const sell = (store: EventStore, customer: number) =>
   }));
 
 describe("in one process", () => {
-  it("a thousand decisions at once on one tag are all made, each with what those before it wrote", async () => {
+  it("a thousand decisions at once on one tag all succeed, each after the events of those before it", async () => {
     const store = memoryEvents();
     const decided = await Promise.all(Array.from({ length: 1000 }, (_, customer) => sell(store, customer % 10)));
     const seen = decided.map(({ result }) => result).sort((one, other) => one - other);
@@ -28,7 +29,7 @@ describe("in one process", () => {
     expect(decided.filter(({ attempts }) => attempts === 1)).toHaveLength(1);
   });
 
-  it("a decision that has nothing in common with those in line does not wait for them", async () => {
+  it("a decision that has nothing in common with those in the queue does not wait for them", async () => {
     const store = memoryEvents();
     const order: string[] = [];
     const slow = async (name: string): Promise<void> => {
@@ -46,7 +47,7 @@ describe("in one process", () => {
     expect(order).toEqual(["one sold", "other", "other sold"]);
   });
 
-  it("a decision that waits for one of its own goes on when its time is up", async () => {
+  it("a decision that waits for another one inside itself goes on when its time is up", async () => {
     const store = memoryEvents();
     const inner = () =>
       decide(store, { lamps: countOf("sku:lamp") }, () => [], { timeoutMs: 50 }).then(({ attempts }) => attempts);
@@ -58,7 +59,7 @@ describe("in one process", () => {
     expect((await outer).attempts).toBe(2);
   });
 
-  it("a decision that is called off while it stands in line lets nobody pass those before it", async () => {
+  it("a decision that is aborted in the queue lets no later one pass those before it", async () => {
     const store = memoryEvents();
     let release = (): void => undefined;
     const gate = new Promise<void>((resolve) => (release = resolve));
@@ -77,7 +78,7 @@ describe("in one process", () => {
         },
         { signal },
       );
-    // Two at once, so that one of them comes to stand in line.
+    // Two at once, so that one of them queues up.
     const both = [stand("one", gate), stand("other", gate)];
     await isInLine;
     const controller = new AbortController();

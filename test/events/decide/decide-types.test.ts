@@ -13,7 +13,7 @@ const stocked = shopModel({
   apply: (_, { data }) => data.places[0],
 });
 
-// Nothing in here runs: the compiler is the test.
+// Nothing here runs: the compiler is the test.
 const store = undefined as unknown as EventStore<Shop>;
 const compiled = (program: () => unknown): void => void program;
 
@@ -59,7 +59,7 @@ describe("the types of a model", () => {
     });
   });
 
-  it("refuse a type that is no event, and an apply that gives another state", () => {
+  it("refuse a type that no event has, and an apply that returns another state", () => {
     compiled(() => {
       // @ts-expect-error there is no such event
       shopModel({ query: { types: ["Lost"] }, initial: 0, apply: (n: number) => n });
@@ -68,14 +68,14 @@ describe("the types of a model", () => {
     });
   });
 
-  it("can be said by hand", () => {
+  it("can be written by hand", () => {
     const amount = model<number, Sold>({ query: { types: ["Sold"] }, initial: 0, apply: (n, e) => n + e.data.amount });
     expectTypeOf(amount.initial).toEqualTypeOf<number>();
   });
 });
 
 describe("the types of a decision", () => {
-  it("are known in a function that does not know the events", () => {
+  it("are inferred in a function that does not know the events", () => {
     compiled(() => {
       const appendOne = <E extends NewEvent>(any: EventStore<E>, event: E) => decide(any, {}, () => event);
       return appendOne<Shop>(store, { type: "Sold", data: { sku: "1", amount: 1 } });
@@ -113,7 +113,7 @@ describe("the types of a decision", () => {
     });
   });
 
-  it("take a list that was made before, and data that are more than words and numbers", () => {
+  it("take a list that was made before, and nested data", () => {
     type Sku = string & { readonly brand: "sku" };
     type Moved = NewEvent<"Moved", { sku: Sku; way: { from: string; to?: string }[]; note: string | null }>;
     const house = undefined as unknown as EventStore<Moved>;

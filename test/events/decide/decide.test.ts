@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { decide, memoryEvents, model, type DecideOptions, type SequencedEvent } from "../../../src/events/index.ts";
-import { accessOf } from "../../../src/events/log-access.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import { meeting, shopModel, sold, stocked, stockOf, type Shop } from "./shop.ts";
 
 const typesIn = async (events: AsyncIterable<SequencedEvent<Shop>>): Promise<string[]> => {
@@ -13,7 +13,7 @@ const typesIn = async (events: AsyncIterable<SequencedEvent<Shop>>): Promise<str
 const inOrder = (numbers: readonly number[]): number[] => [...numbers].sort((one, other) => one - other);
 
 describe("a decision", () => {
-  it("is given the state of each of its models, by name, and the head that they are of", async () => {
+  it("gets the state of each of its models, by name, and the head of the states", async () => {
     const store = memoryEvents<Shop>();
     await store.append([stocked("a", 5), stocked("b", 7), sold("a", 2)]);
     const seen: unknown[] = [];
@@ -32,7 +32,7 @@ describe("a decision", () => {
     expect(read).toHaveBeenCalledTimes(1);
   });
 
-  it("does not see what comes while it reads: that is a conflict", async () => {
+  it("does not see an event that comes during the read: that is a conflict", async () => {
     const store = memoryEvents<Shop>();
     await store.append(stocked("a", 5));
     const head = store.head.bind(store);
@@ -60,7 +60,7 @@ describe("a decision", () => {
     expect(await typesIn(store.read())).toEqual(["Stocked 1", "Stocked 2", "Sold 3"]);
   });
 
-  it("gives its result to the caller beside the events", async () => {
+  it("returns its result to the caller beside the events", async () => {
     const store = memoryEvents<Shop>();
     const decided = await decide(store, { stock: stockOf("a") }, ({ stock }) => ({
       events: [stocked("a", 1)],
@@ -70,7 +70,7 @@ describe("a decision", () => {
     expect(decided.appended?.first).toBe(1);
   });
 
-  it("writes nothing when it gives no events", async () => {
+  it("writes nothing when it returns no events", async () => {
     const store = memoryEvents<Shop>();
     const append = vi.spyOn(store, "append");
     expect(await decide(store, { stock: stockOf("a") }, () => [])).toEqual({ result: undefined, attempts: 1 });
@@ -80,13 +80,13 @@ describe("a decision", () => {
     expect(await store.head()).toBe(0);
   });
 
-  it("that forgot to return is told so", async () => {
+  it("that forgot to return fails with a TypeError", async () => {
     const store = memoryEvents<Shop>();
     const forgetful = (() => undefined) as unknown as () => [];
     await expect(decide(store, {}, forgetful)).rejects.toThrow(TypeError);
   });
 
-  it("without models rests on nothing, and meets no conflict", async () => {
+  it("without models meets no conflict", async () => {
     const store = memoryEvents<Shop>();
     await store.append(stocked("a", 1));
     expect((await decide(store, {}, () => stocked("a", 1))).appended?.first).toBe(2);
@@ -130,7 +130,7 @@ describe("a refusal", () => {
     expect(decision).toHaveBeenCalledTimes(1);
   });
 
-  it("is not taken for a conflict of ours when the decision has met one of its own", async () => {
+  it("passes through when it is a conflict of another append inside the decision", async () => {
     const store = memoryEvents<Shop>();
     await store.append(stocked("a", 1));
     const decision = vi.fn(async () => {
@@ -162,7 +162,7 @@ describe("two deciders", () => {
     expect(await typesIn(store.read())).toEqual(["Stocked 1", "Sold 1"]);
   });
 
-  it("both get through when there is enough for both, and the second has counted the first", async () => {
+  it("both succeed when there is enough for both, and the second has counted the first", async () => {
     const store = memoryEvents<Shop>();
     await store.append(stocked("a", 2));
     const bothHaveRead = meeting(2);
@@ -219,7 +219,7 @@ describe("a conflict", () => {
     return { attempts, ended: await decided.catch((error: unknown) => error), store };
   };
 
-  it("is tried again more than five times unless it is said otherwise", async () => {
+  it("is tried again more than five times by default", async () => {
     expect((await decideAgainst(6)).ended).toMatchObject({ attempts: 7 });
   });
 
@@ -231,7 +231,7 @@ describe("a conflict", () => {
     expect(attempts.length).toBeGreaterThan(1);
   });
 
-  it("is tried again as often as it is said", async () => {
+  it("is tried again `retries` times", async () => {
     const { ended, attempts } = await decideAgainst(Infinity, { retries: 2 });
     expect(isHoldfastError(ended, "APPEND_CONDITION_FAILED")).toBe(true);
     expect(attempts).toEqual([1, 2, 3]);
@@ -247,7 +247,7 @@ describe("a conflict", () => {
     },
   );
 
-  it("waits before each retry but the first, for a short time, by chance", async () => {
+  it("waits before each retry but the first, for a short random time", async () => {
     const store = memoryEvents<Shop>();
     const { clock, random } = accessOf(store).ports;
     const sleep = vi.spyOn(clock, "sleep");
@@ -272,7 +272,7 @@ describe("a conflict", () => {
     }
   });
 
-  it("is read from where the first attempt ended: nothing is folded twice", async () => {
+  it("makes the next attempt read from the end of the first: no event is folded twice", async () => {
     const store = memoryEvents<Shop>();
     await store.append(Array.from({ length: 20 }, () => stocked("a", 1)));
     const applied: number[] = [];
@@ -292,7 +292,7 @@ describe("a conflict", () => {
     expect(result).toBe(21);
   });
 
-  it("is read from the beginning when tags were added to older events meanwhile", async () => {
+  it("makes the next attempt read from the start when tags were added to older events meanwhile", async () => {
     const store = memoryEvents<Shop>();
     await store.append([stocked("b", 5), stocked("a", 1)]);
     const stocks: number[] = [];
@@ -309,7 +309,7 @@ describe("a conflict", () => {
 });
 
 describe("states", () => {
-  it("begin anew in each decision, though an apply changes them in place", async () => {
+  it("begin anew in each decision, although an apply changes them in place", async () => {
     const store = memoryEvents<Shop>();
     await store.append([stocked("a", 1), stocked("a", 2)]);
     const amounts = shopModel({
@@ -327,7 +327,7 @@ describe("states", () => {
     expect(amounts.initial).toEqual({ amounts: [] });
   });
 
-  it("are what the events say in the next attempt too, though the decision has changed them", async () => {
+  it("are folded from the events in the next attempt, too, although the decision has changed them", async () => {
     const store = memoryEvents<Shop>();
     await store.append(stocked("a", 1));
     const amounts = shopModel({
@@ -346,7 +346,7 @@ describe("states", () => {
     expect(seen).toEqual([new Map([["a", [1]]]), new Map([["a", [1, 2]]])]);
   });
 
-  it("that cannot be copied are folded from the beginning again", async () => {
+  it("that cannot be copied are folded from the start again", async () => {
     class Stock {
       #amount = 0;
       add(amount: number): this {
@@ -374,7 +374,7 @@ describe("states", () => {
     expect(amounts).toEqual([1, 3]);
   });
 
-  it("begin as the model was made, whatever becomes of the object that it was made with", async () => {
+  it("begin with a copy of `initial`, also when the caller changes its object later", async () => {
     const initial = { amounts: [] as number[] };
     const amounts = shopModel({ query: { types: ["Stocked"] }, initial, apply: (state) => state });
     initial.amounts.push(1000);
@@ -385,18 +385,18 @@ describe("states", () => {
     expect(result).toEqual({ amounts: [] });
   });
 
-  it("are never promises: an async apply is told so, with its model and the event", async () => {
+  it("are never promises: an async apply fails with its model and the event", async () => {
     const store = memoryEvents<Shop>();
     await store.append([sold("b", 1), stocked("a", 5)]);
     const late = model<unknown, Shop>({ query: { types: ["Stocked"] }, initial: 0, apply: async () => 5 });
     const decided = vi.fn<() => never[]>(() => []);
     const error: unknown = await decide(store, { late }, decided).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(TypeError);
-    expect(error).toMatchObject({ message: expect.stringMatching(/model late gave a promise at event 2\b/) });
+    expect(error).toMatchObject({ message: expect.stringMatching(/model late returned a promise at event 2\b/) });
     expect(decided).not.toHaveBeenCalled();
   });
 
-  it("cannot begin with what is not data", () => {
+  it("cannot begin with a value that is not data", () => {
     const definition = { query: "all" as const, apply: () => "" };
     expect(() => model({ ...definition, initial: new URL("https://example.com") as unknown as string })).toThrow(
       TypeError,
@@ -409,7 +409,7 @@ describe("states", () => {
 describe("a signal", () => {
   const reason = new Error("enough");
 
-  it("that was aborted before keeps everything from beginning", async () => {
+  it("that was aborted before the call keeps the decision from running", async () => {
     const store = memoryEvents<Shop>();
     const decision = vi.fn(() => stocked("a", 1));
     const signal = AbortSignal.abort(reason);
@@ -431,7 +431,7 @@ describe("a signal", () => {
     expect(decision).toHaveBeenCalledTimes(1);
   });
 
-  it("that aborts while the decision is made keeps it from being written", async () => {
+  it("that aborts during the decision keeps it from being written", async () => {
     const store = memoryEvents<Shop>();
     const controller = new AbortController();
     const decided = decide(

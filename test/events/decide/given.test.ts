@@ -10,7 +10,7 @@ const sell = async (store: EventStore<Shop>, sku: string, amount: number) =>
     return { events: [sold(sku, amount)], result: stock - amount };
   });
 
-/** What a check says when it does not hold. */
+/** The message of a check that fails. */
 const failureOf = async (check: Promise<unknown>): Promise<Error> =>
   await check.then(
     () => new Error("it held"),
@@ -18,26 +18,26 @@ const failureOf = async (check: Promise<unknown>): Promise<Error> =>
   );
 
 describe("given, when, then", () => {
-  it("tell what a decision appends", async () => {
+  it("check what a decision appends", async () => {
     await given<Shop>([stocked("a", 3)])
       .when((store) => sell(store, "a", 2))
       .thenEvents([sold("a", 2)]);
   });
 
-  it("tell what a decision gives to its caller, and both in one chain", async () => {
+  it("check the result of a decision, and both in one chain", async () => {
     await given<Shop>([stocked("a", 3)])
       .when((store) => sell(store, "a", 2))
       .thenEvents([sold("a", 2)])
       .thenResult(1);
   });
 
-  it("tell what a function gives that does not return what decide does", async () => {
+  it("check the result of a function that does not return the result of decide", async () => {
     await given<Shop>([stocked("a", 3)])
       .when(async (store) => (await sell(store, "a", 2)).attempts)
       .thenResult(1);
   });
 
-  it("tell a refusal by its message, its class, or a question", async () => {
+  it("check a refusal by its message, its class, or a function", async () => {
     const outcome = given<Shop>([stocked("a", 1)]).when((store) => sell(store, "a", 2));
     await outcome.thenRefuses();
     await outcome.thenRefuses(/only 1 of a/);
@@ -45,26 +45,26 @@ describe("given, when, then", () => {
     await outcome.thenRefuses((error) => error instanceof Error && error.message.endsWith("left"));
   });
 
-  it("begin with nothing if nothing is given, and tell that nothing happened", async () => {
+  it("begin with an empty log if no events are given, and check that nothing was appended", async () => {
     await given<Shop>([])
       .when((store) => decide(store, { stock: stockOf("a") }, () => []))
       .thenNothing();
   });
 
-  it("compare what a log would give back: tags are a set, and undefined is not there", async () => {
+  it("compare events as a log gives them back: tags are a set, and undefined fields are absent", async () => {
     const data = { ...sold("a", 1).data, note: undefined };
     await given<Shop>([stocked("a", 1)])
       .when((store) => store.append({ type: "Sold", data, tags: ["x", "sku:a", "x"] }))
       .thenEvents([{ type: "Sold", data, tags: ["sku:a", "x"] }]);
   });
 
-  it("take a race of two as well", async () => {
+  it("accept a race of two decisions", async () => {
     await given<Shop>([stocked("a", 1)])
       .when((store) => Promise.allSettled([sell(store, "a", 1), sell(store, "a", 1)]))
       .thenEvents([sold("a", 1)]);
   });
 
-  it("take a store of one's own", async () => {
+  it("accept a store of the caller", async () => {
     await given<Shop>([stocked("a", 1)], memoryEvents<Shop>())
       .when((store) => sell(store, "a", 1))
       .thenEvents([sold("a", 1)]);
@@ -88,18 +88,18 @@ describe("a failure", () => {
     expect(message.split("\n").filter((line) => line.startsWith("-") && line.includes("Sold"))).toHaveLength(0);
   });
 
-  it("is told of an event too many, one too few, and of another order of events", async () => {
+  it("is reported for an event too many, one too few, and another order", async () => {
     expect((await failureOf(selling.thenEvents([]))).message).toContain("not the expected ones");
     expect((await failureOf(selling.thenEvents([sold("a", 2), sold("a", 2)]))).message).toContain("not the expected");
     const twice = given<Shop>([]).when((store) => store.append([sold("a", 1), sold("a", 2)]));
     expect((await failureOf(twice.thenEvents([sold("a", 2), sold("a", 1)]))).message).toContain("not the expected");
   });
 
-  it("is told of other tags", async () => {
+  it("is reported for other tags", async () => {
     expect((await failureOf(selling.thenEvents([{ ...sold("a", 2), tags: [] }]))).message).toContain("sku:a");
   });
 
-  it("tells the refusal where none was expected, as its cause too", async () => {
+  it("names the refusal when none was expected, also as its cause", async () => {
     for (const check of [refusing.thenEvents([sold("a", 2)]), refusing.thenNothing(), refusing.thenResult(1)]) {
       const failure = await failureOf(check);
       expect(failure.message).toContain("it was refused: Error: only 1 of a are left");
@@ -107,22 +107,22 @@ describe("a failure", () => {
     }
   });
 
-  it("tells what was appended where a refusal was expected, and which refusal came instead of another", async () => {
+  it("names the appended events when a refusal was expected, and the refusal that came instead of another", async () => {
     expect((await failureOf(selling.thenRefuses())).message).toContain("these events were appended");
     expect((await failureOf(refusing.thenRefuses(/closed/))).message).toContain("only 1 of a are left");
     expect((await failureOf(refusing.thenRefuses(RangeError))).message).toContain("RangeError");
     expect((await failureOf(refusing.thenRefuses(() => false))).message).toContain("only 1 of a are left");
   });
 
-  it("is told when something was written before it was refused", async () => {
+  it("is reported when an event was appended before the refusal", async () => {
     const late = given<Shop>([]).when(async (store) => {
       await store.append(sold("a", 1));
       throw new SoldOut("too late");
     });
-    expect((await failureOf(late.thenRefuses(SoldOut))).message).toContain("not before it had appended");
+    expect((await failureOf(late.thenRefuses(SoldOut))).message).toContain("it had appended something before");
   });
 
-  it("is told of another result, and of something where nothing was expected", async () => {
+  it("is reported for another result, and for an event when none was expected", async () => {
     expect((await failureOf(selling.thenResult(7))).message).toMatch(/- 7\n\+ 1/);
     expect((await failureOf(selling.thenNothing())).message).toContain("Nothing was to be appended");
   });

@@ -25,7 +25,7 @@ export const stockOf = (sku: string) =>
     apply: (stock, { type, data }) => (type === "Stocked" ? stock + data.amount : stock - data.amount),
   });
 
-/** Lets everybody go on as soon as so many have come; who comes later does not wait. */
+/** Callers wait until `count` of them have come; later ones do not wait. */
 export function meeting(size: number): () => Promise<void> {
   let missing = size;
   const { promise, open } = door();

@@ -7,21 +7,21 @@ import {
   type EventStore,
   type SubjectKeys,
 } from "../../../src/events/index.ts";
-import { accessOf, type LogAccess } from "../../../src/events/log-access.ts";
+import { accessOf, type LogAccess } from "../../../src/events/log/log-access.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../../src/format/record.ts";
-import { makeScratch } from "../../ports/scratch.ts";
+import { makeScratch } from "../../sites/scratch.ts";
 import { shopModel, sold, stocked, type Shop } from "./shop.ts";
 
 interface Kept {
   readonly store: EventStore<Shop>;
   readonly access: LogAccess;
-  /** Folds the stock of one article; says from how many events. */
+  /** Folds the stock of one article, and counts the events. */
   readonly stock: (options?: {
     version?: number;
     every?: number;
     sku?: string;
   }) => Promise<{ stock: number; applied: number }>;
-  /** The one file that is there. */
+  /** The only file. */
   readonly path: () => Promise<string>;
 }
 
@@ -67,7 +67,7 @@ const anyRecord: RecordKind<Record<string, unknown>> = {
   decode: (value) => value as Record<string, unknown>,
 };
 
-/** Changes what is kept, and keeps its checksum right. */
+/** Changes the snapshot, with a checksum that fits. */
 async function change({ access, path }: Kept, to: (body: Record<string, unknown>) => object): Promise<void> {
   const { disk } = access.ports;
   const file = await path();
@@ -77,7 +77,7 @@ async function change({ access, path }: Kept, to: (body: Record<string, unknown>
 }
 
 describe("a snapshot", () => {
-  it("lets the next decision read only what has come since", async () => {
+  it("lets the next decision read only newer events", async () => {
     const shop = await openShop();
     expect(await shop.stock()).toEqual({ stock: 20, applied: 10 });
     await shop.store.append([sold("a", 1), sold("b", 1)]);
@@ -116,7 +116,7 @@ describe("a snapshot", () => {
     expect(await shop.stock({ version: 1 })).toEqual({ stock: 20, applied: 0 });
   });
 
-  it("belongs to the same query in another order of words", async () => {
+  it("belongs to the same query in another order", async () => {
     const shop = await openShop();
     await shop.stock();
     const reordered = shopModel({
@@ -146,13 +146,13 @@ describe("a snapshot", () => {
       });
     const models = { kept: countOf("kept", { name: "stock" }), plain: countOf("plain") };
     const { result } = await decide(shop.store, models, (states) => ({ events: [], result: states }));
-    // The state that is kept is that of the other fold: that is what the version is for.
+    // The kept state is that of the other fold. Only another version would tell.
     expect(result).toEqual({ kept: 21, plain: 11 });
     expect(positions.kept).toEqual([21]);
     expect(positions.plain).toEqual([1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21]);
   });
 
-  it("is found on the way to a decision that meets a conflict, and changes nothing there", async () => {
+  it("changes nothing for a decision that meets a conflict", async () => {
     const shop = await openShop();
     await shop.stock();
     const stock = shopModel({
@@ -192,7 +192,7 @@ describe("a snapshot is kept once", () => {
 describe("a snapshot is ignored", () => {
   const ignored = { stock: 20, applied: 10 };
 
-  it("when it is torn, at whichever byte", async () => {
+  it("when it is torn, at any byte", async () => {
     const shop = await openShop();
     await shop.stock();
     const { disk } = shop.access.ports;
@@ -245,7 +245,7 @@ describe("a snapshot is ignored", () => {
     expect(await shop.stock()).toEqual(ignored);
   });
 
-  it("when somebody has kept it after this decision took its head: it knows what this decision may not know", async () => {
+  it("when another decision kept it after this one took its head: it has events that this one may not know", async () => {
     const shop = await openShop();
     const head = shop.store.head.bind(shop.store);
     const late = vi.spyOn(shop.store, "head").mockImplementationOnce(async () => {
@@ -298,7 +298,7 @@ describe("a snapshot is ignored", () => {
   });
 });
 
-describe("what cannot be kept", () => {
+describe("a snapshot that cannot be kept", () => {
   it("does not fail the decision", async () => {
     const shop = await openShop();
     const { disk } = shop.access.ports;
@@ -327,7 +327,7 @@ describe("what cannot be kept", () => {
     expect(await filesOf(shop.access)).toEqual([]);
   });
 
-  it("is refused when the model is made: a beginning that JSON would change, a bad name, a bad number", () => {
+  it("is refused when the model is made: an initial state that JSON would change, a bad name, a bad number", () => {
     const define = (initial: unknown, snapshot: { name: string; version?: number; every?: number }) => () =>
       model<unknown>({ query: "all", initial, apply: (state) => state, snapshot });
     expect(define(new Map(), { name: "stock" })).toThrow(TypeError);

@@ -1,11 +1,13 @@
-// Consumers: every event is handled, by one process at a time, and what was handled is not forgotten.
+// Consumers: every event is handled, by one process at a time, and a checkpoint keeps what was
+// handled.
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
 import type { EventConsumer, EventStore } from "../../../src/events/model/event-store.ts";
-import { Checkpoints } from "../../../src/events/follow/checkpoints.ts";
-import { accessOf } from "../../../src/events/log-access.ts";
+import { Checkpoints } from "../../../src/part/progress/checkpoints.ts";
+import { workOn } from "../../../src/events/follow/log-work.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { kinds, LogWorld, withDisk } from "./log-world.ts";
@@ -26,7 +28,7 @@ async function append(store: EventStore<Counted>, first: number, last: number): 
 }
 
 describe.each(kinds)("on %s", (kind) => {
-  test("a consumer sees everything that matches in order, also what comes later", async () => {
+  test("a consumer gets every matching event in order, also those that are appended later", async () => {
     const world = await LogWorld.make(kind);
     const store = await world.open<Counted>();
     await append(store, 1, 4);
@@ -40,7 +42,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(await consumer.position()).toBe(8);
   });
 
-  test("it goes on where it stopped, in whichever process", async () => {
+  test("a consumer goes on where it stopped, also in another process", async () => {
     const world = await LogWorld.make(kind);
     const [one, other] = [await world.open<Counted>(), await world.open<Counted>()];
     await append(one, 1, 3);
@@ -57,7 +59,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(seen).toEqual(["a1", "a2", "a3", "b4", "b5"]);
   });
 
-  test("of two processes one works and the other takes over when that one closes", async () => {
+  test("of two processes one works, and the other takes over when the first closes", async () => {
     const world = await LogWorld.make(kind);
     const [one, other] = [await world.open<Counted>(), await world.open<Counted>()];
     const seen: [string, number][] = [];
@@ -66,7 +68,7 @@ describe.each(kinds)("on %s", (kind) => {
     await first.waitUntilProcessed(1);
     const second = other.consume("mailer", "all", async ([event]) => void seen.push(["other", event!.position]));
     await append(one, 2, 10);
-    // Read your writes, also where it does not run.
+    // Read your writes, also in the process that does not work.
     await second.waitUntilProcessed(10);
     expect(new Set(seen.map(([who]) => who))).toEqual(new Set(["one"]));
     await one.close();
@@ -77,7 +79,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(seen.slice(-2).map(([who]) => who)).toEqual(["other", "other"]);
   });
 
-  test("a batch is as large as asked for at most, and holds only what matches", async () => {
+  test("a batch has at most the given size, and holds only events that match", async () => {
     const world = await LogWorld.make(kind);
     const store = await world.open<Counted>();
     await append(store, 1, 12);
@@ -89,7 +91,7 @@ describe.each(kinds)("on %s", (kind) => {
   });
 });
 
-test("a handler that throws ends the consumer with that error; the batch is seen again by the next", async () => {
+test("a handler that throws ends the consumer with that error, and the next consumer gets the batch again", async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   await append(store, 1, 4);
@@ -121,7 +123,7 @@ test("a handler that throws ends the consumer with that error; the batch is seen
 });
 
 test.each(kinds)(
-  'what is appended after the call comes after "head", on %s, also when nobody waits in between',
+  'an event that is appended after the call comes after "head", on %s, also without a wait in between',
   async (kind) => {
     const world = await LogWorld.make(kind);
     const store = await world.open<Counted>();
@@ -136,7 +138,7 @@ test.each(kinds)(
   },
 );
 
-test('what is appended after the call comes after "head", also when the look at the head takes long', async () => {
+test('an event that is appended after the call comes after "head", also when reading the head takes long', async () => {
   const world = await LogWorld.make();
   let isSlow = false;
   const tamper = (ports: Ports): Ports =>
@@ -148,7 +150,7 @@ test('what is appended after the call comes after "head", also when the look at 
         file.read = async (offset, length) => {
           if (isSlow) {
             isSlow = false;
-            // Time passes: that is what makes it slow.
+            // Time passes: this makes the read slow.
             await ports.clock.sleep(50);
           }
           return await read(offset, length);
@@ -168,7 +170,7 @@ test('what is appended after the call comes after "head", also when the look at 
   expect(seen).toEqual([4]);
 });
 
-test('a new name starts where it is told; "head" means when it was called', async () => {
+test('a new name starts at `from`; "head" means the head at the call', async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   await append(store, 1, 3);
@@ -186,7 +188,7 @@ test('a new name starts where it is told; "head" means when it was called', asyn
   await expect(store.consume("far", "all", async () => undefined, { from: 9 }).done).rejects.toThrow(RangeError);
 });
 
-test("what does not match counts as processed, and brings few checkpoints", async () => {
+test("events that do not match count as processed, and cause few checkpoints", async () => {
   const world = await LogWorld.make();
   let links = 0;
   const tamper = (ports: Ports): Ports =>
@@ -225,7 +227,7 @@ test("stop waits for the batch in hand, which then counts", async () => {
   expect(await consumer.position()).toBe(1);
 });
 
-test("stop lets go of a handler that does not come to an end, and another takes the batch", async () => {
+test("stop lets go of a handler that does not end, and another process takes the batch", async () => {
   const world = await LogWorld.make();
   const [store, other] = [await world.open<Counted>(), await world.open<Counted>()];
   await append(store, 1, 1);
@@ -241,7 +243,7 @@ test("stop lets go of a handler that does not come to an end, and another takes 
   await next.waitUntilProcessed(1);
 });
 
-test("its signal stops it, and `done` resolves", async () => {
+test("the signal stops a consumer, and `done` resolves", async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   const stop = new AbortController();
@@ -296,36 +298,36 @@ test("a log that was replaced is not taken for the one that was consumed", async
   const after = await world.open<Counted>();
   await append(after, 4, 5);
   const rewound = expect.objectContaining({ code: "LOG_REWOUND", position: 3 });
-  // Shorter, and then as long.
+  // The new log is shorter, and then as long.
   await expect(after.consume("mailer", "all", async () => undefined).done).rejects.toEqual(rewound);
   await append(after, 6, 9);
   await expect(after.consume("mailer", "all", async () => undefined).done).rejects.toEqual(rewound);
 });
 
-test("who removes the ground does not stop consumers: its fences count from the beginning again", async () => {
+test("a removed ground does not stop consumers, although fences count from the start again", async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   await append(store, 1, 4);
-  const { ground, directory, findChecksum } = accessOf(store);
+  const { ground, directory } = accessOf(store);
   const { bootId } = (await world.ports()).host;
-  const options = { ground: "that was removed", bootId, findChecksum };
+  const options = { ground: "that was removed", bootId, sequence: workOn(accessOf(store)).sequence };
   const checkpoints = await Checkpoints.open(ground.staging, `${directory}/consumers/mailer`, options);
   await checkpoints.begin(0);
-  // Long ago there were many before us.
-  const tenure = await checkpoints.take(10 ** 12);
-  await tenure?.save(3);
+  // The removed ground had given out high fences.
+  const leased = await checkpoints.take(10 ** 12);
+  await leased?.save(3);
   const seen: number[] = [];
   await using consumer = store.consume("mailer", "all", async ([event]) => void seen.push(event!.position));
   await consumer.waitUntilProcessed(4);
   expect(seen).toEqual([4]);
-  // And one of them who has slept since comes too late.
-  expect(await tenure?.save(2)).toBe(false);
+  // A worker of the removed ground that slept since comes too late.
+  expect(await leased?.save(2)).toBe(false);
 });
 
-test("one that slept past its lease stops, its late checkpoint does not count, and it waits for its next turn", async () => {
+test("a process that slept past its lease stops, its late checkpoint does not count, and it waits for the next lease", async () => {
   const world = await LogWorld.make();
   let sleptMs = 0;
-  // A clock that jumps is what a process sees that was stopped.
+  // A process that was stopped sees its clock jump.
   const tamper = (ports: Ports): Ports => ({
     ...ports,
     clock: {
@@ -334,7 +336,7 @@ test("one that slept past its lease stops, its late checkpoint does not count, a
       sleep: (ms, options) => ports.clock.sleep(ms, options),
       alarm: (ms, ring) => ports.clock.alarm(ms, ring),
     },
-    // It cannot beat while it sleeps.
+    // A sleeping process sends no heartbeat.
     heart: { start: () => ({ lastBeat: () => ({ monotonicMs: 0, wallMs: 0 }), stop: async () => undefined }) },
   });
   const [sleeper, other] = [
@@ -366,9 +368,9 @@ test("one that slept past its lease stops, its late checkpoint does not count, a
 });
 
 test.each(["epoch", "0.begin.", ".take.0", ".save.1"])(
-  "one that sleeps past its lease while it stages a checkpoint (%s) goes on with its next life",
+  "a process that sleeps past its lease while it stages a checkpoint (%s) goes on with its next session",
   async (what) => {
-    // Its directory was swept meanwhile, and the failure to write there ended the consumer.
+    // The directory of the process was swept, and the failed write there once ended the consumer.
     const world = await LogWorld.make();
     const sleep = new SleepWhileStaging((record) => record.includes('"checkpoint') && record.includes(what));
     const store = await world.open<Counted>({ tamper: (ports) => sleep.tamper(ports) });
@@ -384,8 +386,9 @@ test.each(["epoch", "0.begin.", ".take.0", ".save.1"])(
   },
 );
 
-test("closing the store right after an append stops an idle consumer and an idle projection, and they do not fail", async () => {
-  // The append woke them up, they found the store closing before they were told to stop, and took that for a failure.
+test("closing the store right after an append stops an idle consumer and an idle projection without a failure", async () => {
+  // The append woke them, they met the closing store before they were stopped, and once took that
+  // for a failure.
   for (const kind of kinds) {
     const world = await LogWorld.make(kind);
     const store = await world.open<Counted>();
@@ -394,7 +397,7 @@ test("closing the store right after an append stops an idle consumer and an idle
     const projection = await openProjection(store, { name: "last", query: "all", key: () => "last", apply: () => 1 });
     const running = projection.run();
     await Promise.all([consumer.waitUntilProcessed(1), projection.waitUntilProcessed(1)]);
-    // Time passes: until both sleep. If they do not, they must not fail either.
+    // Time passes: until both are idle. If they are not, they must not fail either.
     await new Promise((resolve) => setTimeout(resolve, 20));
     await store.append(counted(2));
     await store.close();

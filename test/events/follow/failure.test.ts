@@ -1,14 +1,20 @@
-// Who hears of a failure. Whoever had caught it from `waitUntilProcessed` died of it all the same, because `done` had rejected too and nobody had listened there.
+// How failures are told. A program that had caught one from `waitUntilProcessed` once died of it
+// all the same: `done` had rejected, too, without a listener.
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 
 const module = new URL("../../../dist/events/index.js", import.meta.url).href;
 
-/** A process of its own, because it may die of it. `waitFor`, `stop` and `done` are those of the work, which fails at event 2. */
+/**
+ * In its own process, which may die. The work fails at event 2; `waitFor`, `stop` and `done` are
+ * those of the work.
+ */
 function run(
   work: keyof typeof works,
   script: string,
-  /** How long it stays after the script. Whoever is to die needs no more than it takes; who is to go on shows that it does not die of what comes right after. */
+  /**
+   * How long the process stays after the script: a failure that is not told ends it in that time.
+   */
   staysMs = 50,
 ): { readonly status: number | null; readonly said: string[]; readonly died: string } {
   const program = `
@@ -19,7 +25,7 @@ function run(
     const append = (count) => store.append(Array.from({ length: count }, () => ({ type: "Sold", data: null })));
     const told = (error) => console.log("told: " + error.message);
     ${script}
-    // Time passes: in which it could die of a failure that was not told.
+    // Time passes: a failure that was not told would end the process now.
     await new Promise((resolve) => setTimeout(resolve, ${staysMs}));
     console.log("goes on");
     await store.close();`;
@@ -42,7 +48,7 @@ const works = {
 const longMs = 30_000;
 const each = test.each(["consumer", "projection"] as const);
 
-each("the failure of a %s that was told by a wait is told: the program goes on", (work) => {
+each("the program goes on when a wait was told of the failure of a %s", (work) => {
   const { status, said, died } = run(
     work,
     `await append(1);
@@ -53,7 +59,7 @@ each("the failure of a %s that was told by a wait is told: the program goes on",
   expect({ status, said, died }).toEqual({ status: 0, said: ["told: no mail today", "goes on"], died: "" });
 });
 
-each("whoever listens to `done` of a %s is told there as well, also after a wait was", (work) => {
+each("`done` of a %s rejects as well, also after a wait was told", (work) => {
   const { status, said, died } = run(
     work,
     `await Promise.all([append(2), waitFor(2).catch(told)]);
@@ -66,13 +72,13 @@ each("whoever listens to `done` of a %s is told there as well, also after a wait
   });
 });
 
-each("the failure of a %s that nobody was told ends the program", (work) => {
+each("the failure of a %s that is told neither by a wait nor by `done` ends the program", (work) => {
   const { status, said, died } = run(work, "await append(2);", longMs);
   expect({ status, said }).toEqual({ status: 1, said: [] });
   expect(died).toContain("no mail today");
 });
 
-each("a wait that ended otherwise was not told of the failure of a %s: that ends the program", (work) => {
+each("the failure of a %s ends the program when the only waits had ended before", (work) => {
   const { status, said, died } = run(
     work,
     `const call = new AbortController();

@@ -1,10 +1,11 @@
-// A log that a test opens as often as it wants, each time as another process would: on the real disk, or in memory.
+// A log that a test opens several times, each time as another process would: on the real disk, or
+// in memory.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
-import { createCodec } from "../../../src/events/model/create-codec.ts";
+import { createCodec } from "../../../src/events/erasure/erasure-codec.ts";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
 import { LogEventStore } from "../../../src/events/log-store.ts";
 import { createMemoryPorts } from "../../../src/ports/memory/ports.ts";
@@ -32,7 +33,7 @@ export class LogWorld {
     this.#ports = ports;
   }
 
-  /** Ends with the test. */
+  /** Closed at the end of the test. */
   static async make(kind: Kind = "memory"): Promise<LogWorld> {
     const world = kind === "disk" ? await LogWorld.#onDisk() : await LogWorld.#inMemory();
     onTestFinished(() => world.end());
@@ -74,7 +75,7 @@ export function withDisk(ports: Ports, calls: Partial<Ports["disk"]>): Ports {
   const disk = new Proxy(ports.disk, {
     get: (target, name) => {
       const value: unknown = Reflect.get(calls, name) ?? Reflect.get(target, name, target);
-      // The real one has private parts.
+      // The real disk has private fields.
       return typeof value === "function" ? (value.bind(target) as unknown) : value;
     },
   });

@@ -1,4 +1,5 @@
-// Waiting for a position: it ends when the position was processed in this log, and not before; and when it cannot be met, it says so.
+// Waits for a position: they end when the position was processed in this log, and not before, or
+// with the reason why not.
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -30,13 +31,13 @@ function sums(apply: (number: number) => void = () => undefined): ProjectionDefi
   };
 }
 
-/** Restored from before anything was appended. */
+/** Restores a backup from before the first append. */
 async function restoreEmpty({ directory }: LogWorld): Promise<void> {
   for (const name of await readdir(directory))
     if (!["consumers", "projections", ".holdfast"].includes(name)) await rm(join(directory, name), { recursive: true });
 }
 
-test("a wait for what is no position is refused: nobody would ever come to it", async () => {
+test("a wait for a value that is no position is refused", async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   await using consumer = store.consume("mailer", "all", nothing);
@@ -47,8 +48,8 @@ test("a wait for what is no position is refused: nobody would ever come to it", 
   await projection.waitUntilProcessed(0);
 });
 
-test("the checkpoint of a log that was restored does not count for what is appended after", async () => {
-  // A position that nobody had processed was less than the checkpoint of before, so the wait for it ended at once.
+test("the checkpoint from before a restore does not count for events that are appended after it", async () => {
+  // The old checkpoint was beyond the new position, so the wait once ended at once.
   const world = await LogWorld.make("disk");
   const before = await world.open<Counted>();
   await before.append(counted(1, 5));
@@ -60,7 +61,7 @@ test("the checkpoint of a log that was restored does not count for what is appen
   const after = await world.open<Counted>();
   const projection = await openProjection(after, sums());
   const rewound = { code: "LOG_REWOUND", position: 5 };
-  // Shorter than before, and then longer.
+  // The new log is shorter than the old one, and then longer.
   for (const [first, last] of [
     [6, 6],
     [7, 13],
@@ -75,7 +76,7 @@ test("the checkpoint of a log that was restored does not count for what is appen
   await projection.waitUntilProcessed(8);
 });
 
-test("a wait ends with the failure of the consumer that it waits for; what was processed before counts", async () => {
+test("a wait rejects with the failure of its consumer, unless the position was processed before", async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   const failure = new Error("no mail today");
@@ -92,7 +93,7 @@ test("a wait ends with the failure of the consumer that it waits for; what was p
   await again.waitUntilProcessed(3);
 });
 
-test("a wait for a projection ends with the failure of its run, until it is run again", async () => {
+test("a wait for a projection rejects with the failure of its run, until it runs again", async () => {
   const world = await LogWorld.make();
   const store = await world.open<Counted>();
   const failure = new Error("cannot be summed");

@@ -1,4 +1,5 @@
-// A process that sleeps past its lease in the middle of staging a record: others judge it dead, and sweep the directory it stages in.
+// A process that sleeps past its lease while it stages a record: other processes declare it dead,
+// and sweep its temp directory.
 import { parentOf, removeDirectory } from "../../../src/durable/publish/directory.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { withDisk } from "./log-world.ts";
@@ -10,7 +11,7 @@ export class SleepWhileStaging {
   #sleptMs = 0;
   #staged = 0;
 
-  /** It sleeps once, at the first record that is meant. */
+  /** It sleeps once, at the first such record. */
   constructor(isMeant: (record: string) => boolean) {
     this.#isMeant = isMeant;
   }
@@ -27,7 +28,7 @@ export class SleepWhileStaging {
         if (this.#isMeant(Buffer.from(bytes).toString()) && ++this.#staged === 1) {
           this.#sleptMs = sleepMs;
           await removeDirectory(disk, parentOf(path));
-        } else if (path.includes("/temp/")) this.#sleptMs = 0; // Whoever stages has asked whether its life is over.
+        } else if (path.includes("/temp/")) this.#sleptMs = 0; // The process has checked whether its session is over.
         await disk.createFile(path, bytes, options);
       },
     });

@@ -1,4 +1,4 @@
-// Subscriptions: everything once, in order, and then what comes.
+// Subscriptions: every event once, in order, and then new ones.
 import { describe, expect, test } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
 import { kinds, LogWorld } from "./log-world.ts";
@@ -10,7 +10,7 @@ function counted(number: number): Counted {
 }
 
 describe.each(kinds)("on %s", (kind) => {
-  test("a subscription gives what is there and then what comes, each event once and in order", async () => {
+  test("a subscription gives the present events and then new ones, each once and in order", async () => {
     const world = await LogWorld.make(kind);
     const [reader, writer] = [await world.open<Counted>(), await world.open<Counted>()];
     for (let number = 1; number <= 5; number++) await writer.append(counted(number));
@@ -26,7 +26,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(seen).toEqual(Array.from({ length: 41 }, (_each, index) => index + 1));
   });
 
-  test("it gives only what matches, from a position on", async () => {
+  test("a subscription gives only events that match, after a position", async () => {
     const world = await LogWorld.make(kind);
     const store = await world.open<Counted>();
     for (let number = 1; number <= 6; number++) await store.append(counted(number));
@@ -39,7 +39,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(seen).toEqual([4, 6, 8]);
   });
 
-  test("an abort ends it quietly, while it waits and between two events", async () => {
+  test("an abort ends a subscription without an error, while it waits and between two events", async () => {
     const world = await LogWorld.make(kind);
     const store = await world.open<Counted>();
     await store.append([1, 2, 3].map(counted));
@@ -57,7 +57,7 @@ describe.each(kinds)("on %s", (kind) => {
   });
 });
 
-test("a wrong query or position is refused where the mistake is made", async () => {
+test("a wrong query or position is refused at the call", async () => {
   const world = await LogWorld.make("memory");
   const store = await world.open();
   expect(() => store.subscribe([])).toThrow(TypeError);

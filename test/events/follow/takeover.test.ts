@@ -1,4 +1,5 @@
-// Consumers and projections in real processes that are killed: nothing is skipped, little is done twice, and the next one goes on at once.
+// Consumers and projections in real processes that are killed: no event is skipped, few come twice,
+// and the next process goes on at once.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +24,9 @@ function counted(number: number): Counted {
   return { type: "Counted", data: { key: `key ${number % 7}` } };
 }
 
-/** A process that consumes, and says each position once its handler is through with it, before the checkpoint. */
+/**
+ * A process that consumes, and prints each position after its handler and before the checkpoint.
+ */
 function startConsumer(directory: string) {
   return startChild(
     `
@@ -37,7 +40,7 @@ function startConsumer(directory: string) {
   );
 }
 
-test("a consumer that is killed is followed by the next, which sees again at most the batch in hand", async () => {
+test("when a consumer is killed, the next one goes on and gets at most the batch in hand again", async () => {
   const directory = await makeDirectory();
   const last = 300;
   const kills = 4;
@@ -46,14 +49,14 @@ test("a consumer that is killed is followed by the next, which sees again at mos
   const seen: number[] = [];
   for (let kill = 1; kill <= kills; kill++) {
     const child = startConsumer(directory);
-    // Wherever it is then.
+    // At any step.
     const until = seen.length + 30 + 7 * kill;
     while (seen.length < until) seen.push(Number(await child.hear()));
     await child.end("SIGKILL");
     try {
       for (;;) seen.push(Number(await child.hear()));
     } catch {
-      // All that it had said was heard.
+      // All its output was read.
     }
   }
   const startMs = performance.now();
@@ -68,7 +71,7 @@ test("a consumer that is killed is followed by the next, which sees again at mos
   expect(seen.length - last).toBeLessThanOrEqual(kills * batch);
 });
 
-test("a projection whose process is killed over and over has each event in it once", async () => {
+test("a projection whose process is killed over and over holds each event once", async () => {
   const directory = await makeDirectory();
   await using store = await openEvents<Counted>(directory, { leaseMs: 5_000 });
   const start = () =>

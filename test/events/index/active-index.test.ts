@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { ActiveIndex } from "../../../src/events/index/memory/active-index.ts";
-import { keysOf, type IndexedEvent } from "../../../src/events/index/key-hash.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
 import { KeyChains } from "../../../src/events/index/memory/key-chains.ts";
 import { anyQuestion, anySegments, ModelLog } from "./model-log.ts";
 
@@ -14,7 +14,7 @@ function activeOf(log: ModelLog): ActiveIndex {
 const all = [{ types: [], tags: [] }];
 
 describe("the index of the active segment", () => {
-  it("gives exactly the positions that a walk over the log gives, in both directions", () => {
+  it("gives exactly the positions of a walk over the log, in both directions", () => {
     fc.assert(
       fc.property(anySegments, fc.array(anyQuestion, { maxLength: 20 }), (segments, questions) => {
         const log = new ModelLog(segments);
@@ -27,7 +27,7 @@ describe("the index of the active segment", () => {
     );
   });
 
-  it("says that there is a candidate after a position if and only if there is one", () => {
+  it("reports a candidate after a position if and only if there is one", () => {
     fc.assert(
       fc.property(anySegments, fc.array(anyQuestion, { maxLength: 20 }), (segments, questions) => {
         const log = new ModelLog(segments);
@@ -41,19 +41,19 @@ describe("the index of the active segment", () => {
     );
   });
 
-  it("tells the line of each position, also between lines that have no events", () => {
+  it("gives the line of each position, also between lines without events", () => {
     fc.assert(
       fc.property(anySegments, (segments) => {
         const log = new ModelLog(segments);
         const index = activeOf(log);
-        log.events.forEach(({ line }, at) => expect(index.placeOf(at + 1)).toEqual(line));
-        expect(() => index.placeOf(0)).toThrow(RangeError);
-        expect(() => index.placeOf(log.last + 1)).toThrow(RangeError);
+        log.events.forEach(({ line }, at) => expect(index.getLine(at + 1)).toEqual(line));
+        expect(() => index.getLine(0)).toThrow(RangeError);
+        expect(() => index.getLine(log.last + 1)).toThrow(RangeError);
       }),
     );
   });
 
-  it("finds ids that were given, and never takes a tag or a type for one", () => {
+  it("finds ids, and never confuses a tag or a type with one", () => {
     fc.assert(
       fc.property(anySegments, (segments) => {
         const log = new ModelLog(segments);
@@ -77,7 +77,7 @@ describe("the index of the active segment", () => {
     expect([...index.candidates([{ types: ["A"], tags: ["y"] }], { after: 0, upTo: Infinity }, false)]).toEqual([
       first + 1,
     ]);
-    expect(index.placeOf(first + 1)).toEqual({ segment: 9_999_999_999, offset: 12, bytes: 5, first: first + 1 });
+    expect(index.getLine(first + 1)).toEqual({ segment: 9_999_999_999, offset: 12, bytes: 5, first: first + 1 });
   });
 
   it("is empty before the first event", () => {

@@ -1,11 +1,12 @@
-// What the tests of sealed indexes share: a log, its indexes on a disk, and the comparison of all answers with the log itself.
+// Shared by the tests of sealed indexes: a log, its indexes on a disk, and a comparison of all
+// answers with the log.
 import { onTestFinished } from "vitest";
 import { expect } from "vitest";
-import type { IndexedEvent } from "../../../src/events/index/key-hash.ts";
+import type { IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
 import { SealedIndexes } from "../../../src/events/index/sealed-indexes.ts";
 import type { Staging } from "../../../src/durable/publish/staging.ts";
 import type { Items } from "../../../src/events/model/query.ts";
-import type { Place } from "../../durable/places.ts";
+import type { Place } from "../../sites/disks.ts";
 import { listOf, type ModelLog } from "./model-log.ts";
 
 export function indexesOf(
@@ -29,7 +30,7 @@ export function indexesOf(
   return indexes;
 }
 
-/** Small segments, each with a few events of its own and a few that are in all. */
+/** Small segments; some tags are in one of them only, others in all. */
 export function segmentsOf(count: number): IndexedEvent[][][] {
   return Array.from({ length: count }, (_, number) => [
     [{ type: "Opened", tags: [`only ${number}`, "all"], id: `id ${number}` }],
@@ -69,7 +70,7 @@ export async function expectRightAnswers(
       ])
         expect(await listOf(indexes.candidates(items, range, backwards))).toEqual(log.find(items, range, backwards));
   for (let position = 1; position <= last; position++)
-    expect(await indexes.placeOf(position)).toEqual(log.events[position - 1]?.line);
+    expect(await indexes.getLine(position)).toEqual(log.events[position - 1]?.line);
   for (const id of ["id 0", "id 3", "never"])
     expect(await listOf(indexes.idCandidates(id))).toEqual(log.findId(id).filter((position) => position <= last));
 }

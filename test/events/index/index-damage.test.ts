@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Staging } from "../../../src/durable/publish/staging.ts";
 import { pagesOf } from "../../../src/events/index/file/index-query.ts";
-import { hashItems } from "../../../src/events/index/key-hash.ts";
+import { hashItems } from "../../../src/events/index/keys/key-hash.ts";
 import { SealedIndex } from "../../../src/events/index/file/sealed-index.ts";
 import { imageOf } from "../../../src/events/index/build/segment-image.ts";
-import { UnusableIndex } from "../../../src/events/index/unusable-index.ts";
+import { UnusableIndex } from "../../../src/events/index/file/index-blocks.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import { asNewerFormat } from "../../durable/newer-format.ts";
-import { changedDisk, places, withDisk, type Place } from "../../durable/places.ts";
+import { changedDisk, places, withDisk, type Place } from "../../sites/disks.ts";
 import { expectRightAnswers, indexesOf, namesIn, segmentsOf } from "./index-bench.ts";
 import { listOf, ModelLog } from "./model-log.ts";
 
@@ -16,7 +16,7 @@ const coveredBy = (log: ModelLog): { logId: string; segments: typeof log.segment
   segments: log.segments,
 });
 
-/** All that one index can say, or "unusable" if it refuses to say it. */
+/** All answers of one index, or "unusable" if it refuses one. */
 async function answersOf(bytes: Uint8Array, log: ModelLog): Promise<unknown> {
   const source = {
     read: async (offset: number, length: number) => bytes.slice(offset, offset + length),
@@ -37,7 +37,7 @@ async function answersOf(bytes: Uint8Array, log: ModelLog): Promise<unknown> {
   }
 }
 
-// Twenty thousand indexes are opened here: on a busy machine that takes its time.
+// Twenty thousand indexes are opened here, which is slow on a busy machine.
 describe("a damaged index", { timeout: 240_000 }, () => {
   const log = new ModelLog(segmentsOf(1));
 
@@ -55,7 +55,7 @@ describe("a damaged index", { timeout: 240_000 }, () => {
       if (answers === "unusable") refused++;
       else if (JSON.stringify(answers) !== text) throw new Error(`byte ${at}: ${JSON.stringify(answers)}`);
     }
-    // All but the filling after the header, which says nothing.
+    // All bytes but the padding after the header, which is not used.
     expect(refused).toBe(image.length - (4096 - used));
   });
 
@@ -76,7 +76,7 @@ describe("a damaged index", { timeout: 240_000 }, () => {
       }
   });
 
-  it("is refused at its header, before anything is asked, when it is of another log or of other bytes", async () => {
+  it("is refused at its header when it is of another log or of other bytes", async () => {
     const segment = log.segments[0] as (typeof log.segments)[0];
     const image = await imageOf("log-1", segment, { scan: log.scan });
     const source = {
@@ -105,7 +105,7 @@ describe("a damaged index", { timeout: 240_000 }, () => {
     }
   });
 
-  it("that fails in the middle of a long answer leaves nothing out and says nothing twice", async () => {
+  it("that fails in the middle of a long answer leaves no position out and gives none twice", async () => {
     const place = await (places[1] as (typeof places)[0])[1]();
     const long = new ModelLog(
       [0, 1, 2, 3, 4, 5].map(() => [
@@ -188,7 +188,7 @@ describe("a damaged index", { timeout: 240_000 }, () => {
       expect(await namesIn(place)).toEqual(names);
     });
 
-    it("that becomes so while it is open changes no answer", async () => {
+    it("that is damaged while it is open changes no answer", async () => {
       const indexes = indexesOf(place, shared);
       await expectRightAnswers(indexes, shared);
       for (const name of await namesIn(place)) {
@@ -209,7 +209,7 @@ describe("a damaged index", { timeout: 240_000 }, () => {
       await expectRightAnswers(indexesOf(place, shared), shared);
     });
 
-    it("of another log is not taken for this one's, and the other way round", async () => {
+    it("of another log is not used, in either direction", async () => {
       const other = new ModelLog(segmentsOf(7).reverse());
       const indexes = indexesOf(place, other, { logId: "log-2" });
       await expectRightAnswers(indexes, other);

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { planOf } from "../../../src/events/index/merge-range.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import type { Disk } from "../../../src/ports/disk.ts";
-import { makeRealPlace, places, withDisk } from "../../durable/places.ts";
-import { asOrdinaryUser } from "../../ports/scratch.ts";
+import { makeRealPlace, places, withDisk } from "../../sites/disks.ts";
+import { asOrdinaryUser } from "../../sites/scratch.ts";
 import { expectRightAnswers, indexesOf, namesIn, segmentsOf } from "./index-bench.ts";
 import { listOf, ModelLog } from "./model-log.ts";
 
@@ -27,7 +27,7 @@ describe("which segments share an index", () => {
     }
   });
 
-  it("keeps what was merged: a segment more makes one more index, or one of several", () => {
+  it("keeps merged ranges: another segment makes one more index, or merges several", () => {
     for (let count = 1; count < 300; count++) {
       const later = planOf(segments.slice(0, count + 1));
       for (const { first, last } of planOf(segments.slice(0, count)))
@@ -37,7 +37,7 @@ describe("which segments share an index", () => {
 });
 
 describe.each(places)("indexes shared by several processes on %s", (_, make) => {
-  it("are right for all when all build and merge at the same time", async () => {
+  it("give right answers when all processes build and merge at the same time", async () => {
     const place = await make();
     const logs = [1, 2, 3].map(() => new ModelLog(segmentsOf(14)));
     const all = logs.map((log) => indexesOf(place, log));
@@ -73,11 +73,11 @@ describe.each(places)("indexes shared by several processes on %s", (_, make) => 
     expect(await namesIn(place)).toEqual(["0000000001-0000000006.idx", "0000000007-0000000007.idx"]);
   });
 
-  it("are found merged by a reader that has looked for the merged one too early", async () => {
+  it("are found by a reader that looked for the merged one too early", async () => {
     const place = await make();
     const log = new ModelLog(segmentsOf(7));
     const reader = indexesOf(place, log);
-    await reader.placeOf(1);
+    await reader.getLine(1);
     const builder = indexesOf(place, log);
     await builder.build();
     await builder.build();
@@ -86,7 +86,7 @@ describe.each(places)("indexes shared by several processes on %s", (_, make) => 
     expect(log.scanned).toHaveLength(scans);
   });
 
-  it("are used as they are by whoever opens them in the middle of a merge", async () => {
+  it("are usable for a process that opens them in the middle of a merge", async () => {
     const place = await make();
     const log = new ModelLog(segmentsOf(7));
     let step = 0;
@@ -171,7 +171,8 @@ describe("where nothing can be written", () => {
     await indexes.build();
     await expectRightAnswers(indexes, log);
     expect(await place.staging.disk.list(place.temp)).toEqual([]);
-    // Each segment was read at most once by the questions, and once for the file that could not be written.
+    // Each segment was read at most once by the questions, and once for the file that could not be
+    // written.
     expect(log.scanned.length).toBeLessThanOrEqual(9);
     const healthy = indexesOf(place, log);
     await healthy.build();
@@ -209,7 +210,7 @@ describe("where nothing can be written", () => {
     });
   });
 
-  it("memory is bounded: what does not fit is read again, and the filters stay", async () => {
+  it("indexes in memory are bounded: one that does not fit is made again, and the filters stay", async () => {
     const place = withDisk(await makeRealPlace(), () => ({
       mkdir: async (path) => Promise.reject(diskError("EROFS", "mkdir", path)),
     }));

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Filter, filterBitsOf } from "../../../src/events/index/file/filter.ts";
-import { hashOf } from "../../../src/events/index/key-hash.ts";
+import { hashOf } from "../../../src/events/index/keys/key-hash.ts";
 
 describe("the hash of a key", () => {
   it("never makes a type, a tag and an id the same key", () => {
@@ -13,16 +13,16 @@ describe("the hash of a key", () => {
     );
   });
 
-  it("is the same in every release, because index files are made of it", () => {
+  it("is the same in every release, because index files consist of it", () => {
     expect(hashOf("type", "Sold")).toEqual({ high: 581254486, low: 416302764 });
     expect(hashOf("tag", "kurs:ä€😀")).toEqual({ high: 220223199, low: 4215832117 });
     expect(hashOf("id", "")).toEqual({ high: 4256164918, low: 884440754 });
   });
 
-  it("tells two hundred thousand similar texts apart, in each half nearly so", () => {
+  it("is different for two hundred thousand similar texts, and nearly so in each half", () => {
     const hashes = Array.from({ length: 200_000 }, (_, at) => hashOf("tag", `student:${at}`));
     expect(new Set(hashes.map(({ high, low }) => `${high} ${low}`)).size).toBe(200_000);
-    // Chance alone gives 5 and 19 of them.
+    // Chance alone gives 5 and 19 collisions.
     expect(new Set(hashes.map(({ high }) => high)).size).toBeGreaterThan(199_960);
     expect(new Set(hashes.map(({ low }) => low)).size).toBeGreaterThan(199_930);
   });

@@ -1,14 +1,19 @@
-// A log that is a list, and the plainest way to ask it: what every index must agree with.
+// A log as a plain list: every index must give the same answers.
 import * as fc from "fast-check";
-import type { IndexedLine, LinePlace, Range, SealedSegment } from "../../../src/events/index/indexed-line.ts";
-import { keysOf, type IndexedEvent } from "../../../src/events/index/key-hash.ts";
+import type {
+  IndexedLine,
+  LineAddress,
+  PositionRange,
+  SealedSegment,
+} from "../../../src/events/index/keys/indexed-line.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
 import { matches, type Items } from "../../../src/events/model/query.ts";
 import { checksumOf } from "../../../src/format/checksum.ts";
 
 export class ModelLog {
   readonly segments: SealedSegment[] = [];
-  readonly events: { readonly event: IndexedEvent; readonly line: LinePlace }[] = [];
-  /** Which segments were read, in order. */
+  readonly events: { readonly event: IndexedEvent; readonly line: LineAddress }[] = [];
+  /** The segments that were read, in order. */
   readonly scanned: number[] = [];
   readonly #lines = new Map<number, IndexedLine[]>();
   readonly #name: string;
@@ -51,7 +56,7 @@ export class ModelLog {
     yield* this.linesOf(segment.number);
   }.bind(this);
 
-  find(items: Items, { after, upTo }: Range, backwards: boolean): number[] {
+  find(items: Items, { after, upTo }: PositionRange, backwards: boolean): number[] {
     const found = this.events.flatMap(({ event }, index) =>
       index + 1 > after && index + 1 <= upTo && matches(items, event) ? [index + 1] : [],
     );
@@ -64,7 +69,7 @@ export class ModelLog {
 }
 
 const type = fc.constantFrom("Opened", "Sold", "Closed");
-// The same text as a type, as a tag and as an id: they must not be taken for each other.
+// The same text as a type, as a tag and as an id: they must not be confused.
 const tag = fc.constantFrom("a", "b", "c", "d", "Sold", "id-1");
 
 export const anyEvent: fc.Arbitrary<IndexedEvent> = fc.record({
@@ -89,7 +94,7 @@ export const anyItems: fc.Arbitrary<Items> = fc.array(
 
 export interface Question {
   readonly items: Items;
-  readonly range: Range;
+  readonly range: PositionRange;
   readonly backwards: boolean;
 }
 

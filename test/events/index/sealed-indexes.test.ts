@@ -2,12 +2,12 @@ import * as fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { ActiveIndex } from "../../../src/events/index/memory/active-index.ts";
 import type { FindActive } from "../../../src/events/index/build/segment-image.ts";
-import { keysOf, type IndexedEvent } from "../../../src/events/index/key-hash.ts";
-import type { IndexedLine } from "../../../src/events/index/indexed-line.ts";
+import { keysOf, type IndexedEvent } from "../../../src/events/index/keys/key-hash.ts";
+import type { IndexedLine } from "../../../src/events/index/keys/indexed-line.ts";
 import { isHoldfastError } from "../../../src/errors.ts";
 import { createMemoryDisk } from "../../../src/ports/memory/disk.ts";
 import { nodeRandom } from "../../../src/ports/node/random.ts";
-import { changedDisk, places, withDisk, type Place } from "../../durable/places.ts";
+import { changedDisk, places, withDisk, type Place } from "../../sites/disks.ts";
 import { expectRightAnswers, indexesOf, namesIn, segmentsOf } from "./index-bench.ts";
 import { anyQuestion, anySegments, listOf, ModelLog } from "./model-log.ts";
 import { SealedIndexes } from "../../../src/events/index/sealed-indexes.ts";
@@ -18,7 +18,7 @@ async function memoryPlace(): Promise<Place> {
   return { staging: { disk, random: nodeRandom, directory: async () => "/temp" }, temp: "/temp", directory: "/files" };
 }
 
-/** What somebody has who followed the log from its beginning. */
+/** The indexes in memory of a process that followed the log from its beginning. */
 async function activesOf(log: ModelLog): Promise<FindActive> {
   const actives: ActiveIndex[] = [];
   for (const segment of log.segments) {
@@ -30,7 +30,7 @@ async function activesOf(log: ModelLog): Promise<FindActive> {
   return (position) => actives.find(({ first, last }) => first <= position && position <= last);
 }
 
-/** Something to wait for. */
+/** A promise that the test resolves. */
 function newGate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => (open = resolve));
@@ -57,13 +57,13 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
             if (indexes.excludes(items, range.after))
               expect(log.find(items, { after: range.after, upTo: log.last }, false)).toEqual([]);
           }
-          for (const [at, { line }] of log.events.entries()) expect(await indexes.placeOf(at + 1)).toEqual(line);
+          for (const [at, { line }] of log.events.entries()) expect(await indexes.getLine(at + 1)).toEqual(line);
           for (const id of ["id-1", "id-2", "Sold", "never"])
             expect(await listOf(indexes.idCandidates(id))).toEqual(log.findId(id));
         };
         const recent = open(await activesOf(log));
         await agree(recent);
-        // Those that are still in memory need no file.
+        // Indexes that are still in memory need no file.
         await expect(place.staging.disk.list(`${place.directory}/index`)).rejects.toMatchObject({ errno: "ENOENT" });
         const made = open();
         await agree(made);
@@ -71,7 +71,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
         await agree(opened);
         await opened.build();
         await agree(opened);
-        // Its files were merged by the other one meanwhile.
+        // The other instance merged its files meanwhile.
         await agree(made);
         const merged = open();
         const scans = log.scanned.length;
@@ -98,16 +98,16 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       expect(await place.staging.disk.list(place.temp)).toEqual([]);
     });
 
-    it("makes nothing before it is asked, and then only what the question needs", async () => {
+    it("makes no index before a question, and then only those that it needs", async () => {
       const log = new ModelLog(segmentsOf(8));
       const indexes = indexesOf(place, log);
       await expect(place.staging.disk.list(`${place.directory}/index`)).rejects.toMatchObject({ errno: "ENOENT" });
-      await indexes.placeOf(7);
+      await indexes.getLine(7);
       expect(log.scanned).toEqual([3]);
       expect(await namesIn(place)).toEqual(["0000000003-0000000003.idx"]);
     });
 
-    it("merges six into one, and removes the six when the next segment is there", async () => {
+    it("merges six into one, and removes the six when the next segment was sealed", async () => {
       const log = new ModelLog(segmentsOf(6));
       const indexes = indexesOf(place, log);
       await indexes.build();
@@ -119,7 +119,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       expect(log.scanned).toHaveLength(7);
     });
 
-    it("leaves the newest to whoever sealed it, if it is asked to", async () => {
+    it("leaves the index of the newest segment to the process that sealed it, if asked to", async () => {
       const log = new ModelLog(segmentsOf(6));
       const indexes = indexesOf(place, log);
       await indexes.build({ butNewest: true });
@@ -129,7 +129,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       await expectRightAnswers(indexes, log);
     });
 
-    it("finds what others have merged meanwhile, and does not make its parts again", async () => {
+    it("finds merges of other processes, and does not make their parts again", async () => {
       const log = new ModelLog(segmentsOf(12));
       const late = indexesOf(place, log);
       await indexesOf(place, log).build();
@@ -142,7 +142,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       expect(log.scanned).toHaveLength(scans);
     });
 
-    it("goes on reading while a merge takes the files from under it", async () => {
+    it("goes on reading while a merge removes the files", async () => {
       const log = new ModelLog(segmentsOf(7));
       const reader = indexesOf(place, log);
       const builder = indexesOf(place, log);
@@ -234,7 +234,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
           expect(found).toEqual(log.find(items, { after, upTo }, backwards));
         }
     for (const position of [1, 2, 17_999, 18_000, 36_000])
-      expect(await indexes.placeOf(position)).toEqual(log.events[position - 1]?.line);
+      expect(await indexes.getLine(position)).toEqual(log.events[position - 1]?.line);
   });
 
   it("reads neither a huge list nor a long past for a question about a rare tag near the end", async () => {
@@ -316,7 +316,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     expect(await listOf(indexes.candidates([{ types: [], tags: ["x"] }], { after: 0, upTo: Infinity }, false))).toEqual(
       [first + 1],
     );
-    expect(await indexes.placeOf(first + 1)).toEqual({ segment: 9_999_999_999, offset: 9, bytes: 41, first });
+    expect(await indexes.getLine(first + 1)).toEqual({ segment: 9_999_999_999, offset: 9, bytes: 41, first });
     await indexes.close();
   });
 
@@ -324,19 +324,19 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     const log = new ModelLog(segmentsOf(2));
     const indexes = indexesOf(await memoryPlace(), log);
     expect(() => indexes.add({ number: 3, first: 9, last: 9, length: 1, checksum: "00000000" })).toThrow(RangeError);
-    await expect(indexes.placeOf(0)).rejects.toThrow(RangeError);
-    await expect(indexes.placeOf(7)).rejects.toThrow(RangeError);
+    await expect(indexes.getLine(0)).rejects.toThrow(RangeError);
+    await expect(indexes.getLine(7)).rejects.toThrow(RangeError);
     expect(await listOf(indexes.candidates([{ types: [], tags: [] }], { after: 6, upTo: 99 }, false))).toEqual([]);
   });
 
-  it("passes on what goes wrong while the log is read, and makes no index of a segment that is not as it should be", async () => {
+  it("passes on errors of the log, and makes no index of a segment with other events than expected", async () => {
     const place = await memoryPlace();
     const log = new ModelLog(segmentsOf(1));
     const [segment] = log.segments;
     if (segment === undefined) throw new Error("no segment");
     const short = new SealedIndexes({ ...place, directory: `${place.directory}/index`, logId: "x", scan: log.scan });
     short.add({ ...segment, last: segment.last + 1 });
-    await expect(short.placeOf(1)).rejects.toSatisfy((error) => isHoldfastError(error, "CORRUPT"));
+    await expect(short.getLine(1)).rejects.toSatisfy((error) => isHoldfastError(error, "CORRUPT"));
     const failing = new SealedIndexes({
       ...place,
       directory: `${place.directory}/index`,
@@ -347,21 +347,21 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
       },
     });
     failing.add(segment);
-    await expect(failing.placeOf(1)).rejects.toThrow("the log cannot be read");
+    await expect(failing.getLine(1)).rejects.toThrow("the log cannot be read");
     await expect(place.staging.disk.list(`${place.directory}/index`)).rejects.toMatchObject({ errno: "ENOENT" });
   });
 
-  it("is refused when closed, and a build under way ends", async () => {
+  it("rejects with CLOSED when closed, and a build under way ends", async () => {
     const place = await memoryPlace();
     const indexes = indexesOf(place, new ModelLog(segmentsOf(13)));
     const build = indexes.build();
     await indexes.close();
     await expect(build).rejects.toMatchObject({ code: "CLOSED" });
-    await expect(indexes.placeOf(1)).rejects.toMatchObject({ code: "CLOSED" });
+    await expect(indexes.getLine(1)).rejects.toMatchObject({ code: "CLOSED" });
     expect(await place.staging.disk.list(place.temp)).toEqual([]);
   });
 
-  it("ends a merge that is under way when it is closed, and leaves nothing of it", async () => {
+  it("ends a merge that is under way when it is closed, and leaves no file of it", async () => {
     const { staging, directory } = await memoryPlace();
     const log = new ModelLog(segmentsOf(6));
     let closing: Promise<void> | undefined;
@@ -378,7 +378,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     expect(await staging.disk.list("/temp")).toEqual([]);
   });
 
-  it("lets others have the thread while it works", async () => {
+  it("yields to the event loop while it works", async () => {
     const { staging, directory } = await memoryPlace();
     const log = new ModelLog(segmentsOf(6));
     let pauses = 0;
@@ -390,7 +390,7 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     await indexes.close();
   });
 
-  it("gives way to nobody while somebody waits for it", async () => {
+  it("does not pause while a caller waits for it", async () => {
     const { staging, directory } = await memoryPlace();
     const log = new ModelLog(segmentsOf(2));
     const [begun, goOn] = [newGate(), newGate()];
@@ -400,19 +400,19 @@ describe("the index of sealed segments", { timeout: 240_000 }, () => {
     };
     const indexes = new SealedIndexes({ staging, directory: `${directory}/index`, logId: "x", scan: log.scan, pause });
     for (const segment of log.segments) indexes.add(segment);
-    // For him alone: it is made without a pause.
-    expect(await indexes.placeOf(1)).toEqual(log.events[0]?.line);
-    // What the background has begun is finished for him from its next step on.
+    // For this caller it is made without a pause.
+    expect(await indexes.getLine(1)).toEqual(log.events[0]?.line);
+    // A build in the background goes on without pauses from its next step on.
     const built = indexes.build();
     await begun.opened;
-    const place = indexes.placeOf(5);
+    const place = indexes.getLine(5);
     goOn.open();
     expect(await place).toEqual(log.events[4]?.line);
     await built;
     await indexes.close();
   });
 
-  it("has every file that it opened closed in the end", async () => {
+  it("closes every file that it opened", async () => {
     const open = new Set<object>();
     const plain = await memoryPlace();
     const disk = changedDisk(plain.staging.disk, (below) => ({

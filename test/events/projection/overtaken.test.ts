@@ -1,11 +1,11 @@
-// Several programs that build at the same time, perhaps with different versions: whoever was overtaken takes nothing away from those who read, and nothing goes back.
+// Several programs that build at the same time, perhaps with different versions: one that was
+// overtaken takes nothing away from readers, and no switch goes back.
 import { expect, onTestFinished, test } from "vitest";
 import type { Running } from "../../../src/common.ts";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
-import { accessOf } from "../../../src/events/log-access.ts";
-import { Catalog } from "../../../src/events/projection/catalog.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
-import { openGeneration, ProjectionFiles } from "../../../src/events/projection/generation.ts";
+import { ProjectionFiles } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import type { Ports } from "../../../src/ports/ports.ts";
 import { LogWorld, withDisk } from "../follow/log-world.ts";
@@ -33,7 +33,7 @@ async function generationsOf(world: LogWorld): Promise<string[]> {
   return (await disk.list(`${world.directory}/projections/shelves`)).filter((name) => name !== "catalog").sort();
 }
 
-/** A program that stops before its first link to such a path, as one that is slow or sleeps does. */
+/** A program that sleeps before its first link to such a path. */
 class Sleeper {
   readonly asleep: Promise<void>;
   readonly wake: () => void;
@@ -46,7 +46,7 @@ class Sleeper {
     this.#isReached = isReached;
     [this.asleep, this.#fallAsleep] = whenCalled();
     [this.#awake, this.wake] = whenCalled();
-    // A test that fails before would wait for it for ever.
+    // Otherwise a test that fails early would wait for ever.
     onTestFinished(() => this.wake());
   }
 
@@ -69,8 +69,8 @@ function whenCalled(): [promise: Promise<void>, call: () => void] {
   return [promise, call];
 }
 
-test("a builder that was overtaken by a newer version leaves the generation that is read alone, and does not close it", async () => {
-  // It removed everything below its own number although it had not become the one that is read.
+test("a builder that was overtaken by a newer version neither removes nor closes the current generation", async () => {
+  // It once removed every generation below its own, although its own was not current.
   const { world, store } = await worldWithTea();
   const slow = new Sleeper((path) => path.includes("/0000000002/"));
   const slower = new Sleeper((path) => path.includes("/0000000003/"));
@@ -84,7 +84,7 @@ test("a builder that was overtaken by a newer version leaves the generation that
   await expect(rebuilding).rejects.toMatchObject({ code: "NEWER_FORMAT" });
   const reader = await openProjection(store, shelves());
   expect(await reader.get("tea")).toEqual(madeByOld);
-  const { checkpoints } = await openGeneration(new ProjectionFiles(accessOf(store), "shelves"), 1);
+  const { checkpoints } = await (await ProjectionFiles.open(accessOf(store), "shelves")).openGeneration(1);
   expect((await checkpoints.read()).state).toMatchObject({ isBegun: true, isClosed: false });
   slower.wake();
   await next.waitUntilProcessed((await store.append(stocked("tea", 1))).last);
@@ -105,11 +105,9 @@ test("a builder whose files were removed by a newer version says that there is o
   expect(await next.get("tea")).toEqual(madeByNewer);
 });
 
-test("a builder that slept before the switch while its generation was given up removes nothing that is read", async () => {
+test("a builder that slept before the switch, while its generation was given up, removes nothing that is current", async () => {
   const { world, store } = await worldWithTea();
-  const { directory } = new ProjectionFiles(accessOf(store), "shelves");
-  const { staging, ports } = accessOf(store).ground;
-  const catalog = await Catalog.open(staging, `${directory}/catalog`, ports.host.bootId);
+  const { generations } = await ProjectionFiles.open(accessOf(store), "shelves");
   const reader = await openProjection(store, shelves());
   let isFolded = false;
   let appends = 0;
@@ -120,8 +118,8 @@ test("a builder that slept before the switch while its generation was given up r
         link: async (from, to) => {
           if (isFolded && to.includes("/catalog/")) {
             appends++;
-            // First the switch, which comes too late, then the name of another one.
-            if (appends === 1) await catalog.abandon(2);
+            // First the switch, which comes too late, then the naming of another generation.
+            if (appends === 1) await generations.abandon(2);
             else seen.push(await reader.get("tea"));
           }
           await own.disk.link(from, to);
@@ -145,7 +143,10 @@ test("a rebuild by a program with an older version is refused, and takes nothing
   expect(await generationsOf(world)).toEqual(["0000000002"]);
 });
 
-/** A run, with the old version, of one who finds generation 1 closed, and whose next step comes after the switch to what `definition` has built. */
+/**
+ * Runs the old version: it finds generation 1 closed, and takes its next step after the switch to
+ * what `definition` has built.
+ */
 async function runAcrossSwitch(
   { world, store }: { world: LogWorld; store: EventStore<ShopEvent> },
   definition: typeof newer,
@@ -173,7 +174,7 @@ async function runAcrossSwitch(
   });
   const projection = await openProjection(other, shelves());
   const running = projection.run();
-  // It may end before the caller has begun to watch it.
+  // The run may end before the caller listens.
   running.done.catch(() => undefined);
   await rebuilding;
   expect(hasLooked).toBe(true);
@@ -182,7 +183,8 @@ async function runAcrossSwitch(
 }
 
 test("in a rolling upgrade the older program stops when the newer one switches between two of its steps", async () => {
-  // It took the closed generation for its own to replace, and led everybody back to documents of the old version.
+  // It once replaced the closed generation, and led all readers back to documents of the old
+  // version.
   const { world, store } = await worldWithTea();
   const { running, projection } = await runAcrossSwitch({ world, store }, newer);
   await expect(running.done).rejects.toMatchObject({ code: "NEWER_FORMAT" });
@@ -190,7 +192,7 @@ test("in a rolling upgrade the older program stops when the newer one switches b
   expect(await generationsOf(world)).toEqual(["0000000002"]);
 });
 
-test("whoever runs it does not build again what another has just switched to", async () => {
+test("a run does not build again what another process has just switched to", async () => {
   const { world, store } = await worldWithTea();
   const { running, projection } = await runAcrossSwitch({ world, store }, shelves());
   await projection.waitUntilProcessed(2);

@@ -1,4 +1,5 @@
-// Read models: documents that follow the log, one writer at a time, any number of readers, and none sees half of anything.
+// Read models: documents that follow the log, with one writer at a time and any number of readers,
+// which see whole batches.
 import { describe, expect, test, vi } from "vitest";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
@@ -77,7 +78,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(Object.keys(await entriesOf(elsewhere.byTags([]))).sort()).toEqual(["milk", "tea"]);
   });
 
-  test("of two processes that run it one works, and the other takes over", async () => {
+  test("of two processes that run a projection one works, and the other takes over", async () => {
     const world = await LogWorld.make(kind);
     const [one, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];
     const applied: string[] = [];
@@ -165,7 +166,7 @@ test("an `apply` that throws ends the run with that error, and nothing of the ba
   expect(Object.keys(await entriesOf(mended.all())).sort()).toEqual(["milk", "tea"]);
 });
 
-test("what a process wrote before it was killed does not count, and the next one folds it again", async () => {
+test("documents without a checkpoint do not count after a kill, and the next process folds their events again", async () => {
   const world = await LogWorld.make();
   let isDead = false;
   const hang = new Promise<never>(() => undefined);
@@ -179,7 +180,7 @@ test("what a process wrote before it was killed does not count, and the next one
           await ports.disk.link(from, to);
         },
       }),
-      // It does not know that nobody hears it.
+      // Nothing of the killed process reaches the disk any more.
       heart: {
         start: () => ({
           lastBeat: () => ({ monotonicMs: ports.clock.monotonicMs(), wallMs: ports.clock.wallMs() }),
@@ -224,7 +225,7 @@ test("readers see a document at every moment while it is replaced over and over"
     expect(state).toBeDefined();
     expect(state!.events).toBeGreaterThanOrEqual(seen);
     seen = state!.events;
-    // Reads of a local disk come back at once: the writer needs a turn.
+    // Reads of a local disk do not yield: the writer needs a turn.
     await new Promise((resolve) => setImmediate(resolve));
   }
   await writing;
@@ -245,7 +246,7 @@ test("a document that is replaced between two looks of a reader is not taken for
         list: async (path) => {
           if (isWatching && /\/[0-9a-f]{2}$/.test(path)) {
             isWatching = false;
-            // After the reader has read the checkpoint: all that counted for it then is gone when it comes here.
+            // After the reader has read the checkpoint: every file that counted then is gone now.
             await projection.waitUntilProcessed((await store.append(stocked("tea", 1))).last);
             await vi.waitFor(async () => expect(await filesOf(world)).toHaveLength(1));
           }
@@ -261,14 +262,14 @@ test("a document that is replaced between two looks of a reader is not taken for
   }
 });
 
-test("a deleted document stays deleted, though an older file of it could not be removed", async () => {
+test("a deleted document stays deleted, although an older file of it could not be removed", async () => {
   const world = await LogWorld.make();
   let busy = 0;
   const store = await world.open<ShopEvent>({
     tamper: (ports) =>
       withDisk(ports, {
         unlink: async (path) => {
-          // The first file that is replaced is one that somebody has open, as on Windows.
+          // Another process has the first replaced file open, as on Windows.
           if (/\/projections\/shelves\/.*-0*1$|-0*1\.json$/.test(path) && busy++ < 3)
             throw diskError("EBUSY", "unlink", path);
           await ports.disk.unlink(path);

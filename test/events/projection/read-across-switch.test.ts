@@ -1,4 +1,5 @@
-// Reading all documents while generations are switched: of one generation or not at all, never a part of each.
+// Reading all documents during a switch of generations: all of one generation or RESOURCE_BUSY,
+// never a part of each.
 import { expect, test } from "vitest";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
 import type { Projection } from "../../../src/events/projection/definition.ts";
@@ -6,7 +7,7 @@ import { openProjection } from "../../../src/events/projection/projection.ts";
 import { LogWorld, withDisk } from "../follow/log-world.ts";
 import { entriesOf, shelves, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
 
-/** The same under other keys. */
+/** The same documents under other keys. */
 const renamed = shelves({ version: 2, key: (event) => (event.type === "Named" ? undefined : `new ${event.data.sku}`) });
 
 const ways: [string, (projection: Projection<Shelf>) => AsyncIterable<readonly [string, Shelf]>][] = [
@@ -24,22 +25,26 @@ async function worldWithShelves(): Promise<{ world: LogWorld; store: EventStore<
   return { world, store };
 }
 
-test.each(ways)("%s says so when the read model is rebuilt after the first document", async (_name, read) => {
-  // The rest was looked for in the new generation, where it has other keys, and was left out without a word.
-  const { world, store } = await worldWithShelves();
-  const reader = await openProjection(await world.open<ShopEvent>(), shelves());
-  const next = await openProjection(store, renamed);
-  const keys: string[] = [];
-  const reading = (async () => {
-    for await (const [key] of read(reader)) {
-      keys.push(key);
-      if (keys.length === 1) await next.rebuild();
-    }
-  })();
-  await expect(reading).rejects.toMatchObject({ code: "RESOURCE_BUSY", message: expect.stringContaining("rebuilt") });
-  expect(keys).toHaveLength(1);
-  expect(Object.keys(await entriesOf(read(reader))).sort()).toEqual(["new milk", "new salt", "new tea"]);
-});
+test.each(ways)(
+  "%s fails with RESOURCE_BUSY when the read model is rebuilt after the first document",
+  async (_name, read) => {
+    // The rest was once looked for in the new generation, which has other keys, and left out
+    // silently.
+    const { world, store } = await worldWithShelves();
+    const reader = await openProjection(await world.open<ShopEvent>(), shelves());
+    const next = await openProjection(store, renamed);
+    const keys: string[] = [];
+    const reading = (async () => {
+      for await (const [key] of read(reader)) {
+        keys.push(key);
+        if (keys.length === 1) await next.rebuild();
+      }
+    })();
+    await expect(reading).rejects.toMatchObject({ code: "RESOURCE_BUSY", message: expect.stringContaining("rebuilt") });
+    expect(keys).toHaveLength(1);
+    expect(Object.keys(await entriesOf(read(reader))).sort()).toEqual(["new milk", "new salt", "new tea"]);
+  },
+);
 
 test.each(ways)("%s begins again when the read model is rebuilt before the first document", async (_name, read) => {
   const { world, store } = await worldWithShelves();

@@ -1,16 +1,17 @@
-// Rebuilding: beside what is read, in one step at the end, and never from the start again because of a crash.
+// Rebuilds: beside the current documents, switched in one step at the end, and resumed after a
+// crash.
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { accessOf } from "../../../src/events/log-access.ts";
+import { accessOf } from "../../../src/events/log/log-access.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
-import { openGeneration, ProjectionFiles } from "../../../src/events/projection/generation.ts";
+import { ProjectionFiles } from "../../../src/events/projection/generation.ts";
 import { openProjection } from "../../../src/events/projection/projection.ts";
 import { kinds, LogWorld, withDisk } from "../follow/log-world.ts";
 import { SleepWhileStaging } from "../follow/sleep-while-staging.ts";
 import { entriesOf, shelves, sold, stocked, type Shelf, type ShopEvent } from "./shelf.ts";
 
-/** Counts twice. */
+/** Counts each piece twice. */
 function doubled(version: number): ProjectionDefinition<Shelf, ShopEvent> {
   const { apply } = shelves();
   return shelves({
@@ -32,7 +33,7 @@ async function generationsOf(world: LogWorld): Promise<string[]> {
 }
 
 describe.each(kinds)("on %s", (kind) => {
-  test("a rebuild leaves the old documents readable until the new ones are all there, then everybody switches", async () => {
+  test("a rebuild leaves the old documents readable until all new ones are there, then every reader switches", async () => {
     const world = await LogWorld.make(kind);
     const [store, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];
     await store.append(stock(100));
@@ -52,7 +53,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(Object.keys(await entriesOf(old.all()))).toHaveLength(50);
     expect(await reader.position()).toBe(100);
     expect(await generationsOf(world)).toEqual(["0000000002"]);
-    // The program of the old version cannot go on, and says so when it would have to.
+    // The program with the old version cannot go on, and fails when it would have to.
     await store.append(sold("sku 7", 1));
     await expect(first.done).rejects.toMatchObject({ code: "NEWER_FORMAT" });
     await using _running = next.run();
@@ -60,7 +61,7 @@ describe.each(kinds)("on %s", (kind) => {
     expect(await reader.get("sku 7")).toEqual({ count: 2, events: 6 });
   });
 
-  test("raising the version rebuilds as soon as somebody runs it", async () => {
+  test("a run with a raised version rebuilds", async () => {
     const world = await LogWorld.make(kind);
     const store = await world.open<ShopEvent>();
     await store.append(stock(60));
@@ -74,7 +75,7 @@ describe.each(kinds)("on %s", (kind) => {
     await vi.waitFor(async () => expect(await next.get("sku 1")).toEqual({ count: 4, events: 4 }), { timeout: 10_000 });
   });
 
-  test("who runs it goes on in the new generation by itself, and a reader never goes back in time", async () => {
+  test("a run goes on in the new generation by itself, and a reader never goes back in time", async () => {
     const world = await LogWorld.make(kind);
     const [store, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];
     await store.append(stock(50));
@@ -86,7 +87,7 @@ describe.each(kinds)("on %s", (kind) => {
     const writing = (async () => {
       while (!isOver) {
         const { last } = await store.append(stocked("tea", 1));
-        // Read your writes, also while generations are switched.
+        // Read your writes, also during a switch of generations.
         await projection.waitUntilProcessed(last);
         expect((await projection.get("tea"))?.events).toBe(last - 50);
       }
@@ -113,7 +114,7 @@ describe.each(kinds)("on %s", (kind) => {
   });
 });
 
-test("a rebuild that was broken off goes on where it was", async () => {
+test("a rebuild that was broken off goes on where it stopped", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();
   for (let round = 0; round < 5; round++) await store.append(stock(1000));
@@ -153,7 +154,7 @@ test("a rebuild writes a document that changes with every batch once, and not on
   expect(await projection.get("sku 1")).toEqual({ count: 100, events: 100 });
 });
 
-test("two who rebuild at the same time share one generation", async () => {
+test("two rebuilds at the same time share one generation", async () => {
   const world = await LogWorld.make();
   const [store, other] = [await world.open<ShopEvent>(), await world.open<ShopEvent>()];
   await store.append(stock(50));
@@ -163,7 +164,7 @@ test("two who rebuild at the same time share one generation", async () => {
   expect(await mine.get("sku 1")).toEqual({ count: 1, events: 1 });
 });
 
-test("closing the store ends a rebuild, which says so", async () => {
+test("closing the store ends a rebuild with CLOSED", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();
   for (let round = 0; round < 3; round++) await store.append(stock(1000));
@@ -194,7 +195,7 @@ test("a log that was replaced stops the run, and a rebuild mends it", async () =
   expect(await projection.position()).toBe(1);
 });
 
-test("who removes the ground gets new documents: names made of fences that count from the beginning would lose to the old ones", async () => {
+test("a removed ground leads to new documents: names with fences from the start would lose to the old ones", async () => {
   const world = await LogWorld.make("disk");
   const before = await world.open<ShopEvent>();
   await before.append(stock(10));
@@ -213,7 +214,7 @@ test("who removes the ground gets new documents: names made of fences that count
   expect(await projection.get("sku 1")).toEqual({ count: 0, events: 2 });
 });
 
-test("after a thousand crashes a new generation begins: the list of those who were cut off stays short", async () => {
+test("after a thousand crashes a new generation begins, so that `cutOff` stays short", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();
   await store.append(stock(10));
@@ -221,7 +222,7 @@ test("after a thousand crashes a new generation begins: the list of those who we
   const first = projection.run();
   await projection.waitUntilProcessed(10);
   await first.stop();
-  const { checkpoints } = await openGeneration(new ProjectionFiles(accessOf(store), "shelves"), 1);
+  const { checkpoints } = await (await ProjectionFiles.open(accessOf(store), "shelves")).openGeneration(1);
   const { fence } = (await checkpoints.read()).state;
   for (let crash = 0; crash <= 1000; crash++) await checkpoints.take(fence + crash);
   expect((await checkpoints.read()).state.cutOff).toHaveLength(1000);
@@ -230,7 +231,7 @@ test("after a thousand crashes a new generation begins: the list of those who we
   expect(await projection.get("sku 1")).toEqual({ count: 1, events: 1 });
 });
 
-test("nobody sees the new generation at an earlier position than the old one, however late the switch comes", async () => {
+test("a reader never sees the new generation at an earlier position than the old one, however late the switch comes", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();
   await store.append(stock(10));
@@ -245,7 +246,7 @@ test("nobody sees the new generation at an earlier position than the old one, ho
         link: async (from, to) => {
           const isSwitch = isWatching && to.includes("/catalog/");
           if (isSwitch) {
-            // Time enough for the one that runs to go on, if it could.
+            // Time enough for the running process to go on, if it could.
             const { last } = await store.append(stocked("tea", 1));
             await projection.waitUntilProcessed(last, { signal: AbortSignal.timeout(300) }).catch(() => undefined);
             positions.push(await projection.position());
@@ -261,7 +262,7 @@ test("nobody sees the new generation at an earlier position than the old one, ho
   expect(positions[1]).toBeGreaterThanOrEqual(positions[0]!);
 });
 
-test("who begins to run it goes on when the generation that it looks at is replaced and removed meanwhile", async () => {
+test("a run goes on when the generation that it reads first is replaced and removed meanwhile", async () => {
   const world = await LogWorld.make();
   const other = await world.open<ShopEvent>();
   await other.append(stock(50));
@@ -290,7 +291,7 @@ test("who begins to run it goes on when the generation that it looks at is repla
   await running.done;
 });
 
-test("who waits for a position waits for documents of his version", async () => {
+test("a wait for a position waits for documents of its own version", async () => {
   const world = await LogWorld.make();
   const store = await world.open<ShopEvent>();
   await store.append(stock(50));
@@ -306,9 +307,9 @@ test("who waits for a position waits for documents of his version", async () => 
 });
 
 test.each(["epoch", '"current":{"number":1', '"building":{"number":2', '"current":{"number":2'])(
-  "one that sleeps past its lease while it stages a change of the catalog (%s) goes on with its next life",
+  "a process that sleeps past its lease while it stages a change of the catalog (%s) goes on with its next session",
   async (what) => {
-    // Its directory was swept meanwhile, and the failure to write there ended the rebuild.
+    // The directory of the process was swept, and the failed write there once ended the rebuild.
     const world = await LogWorld.make();
     const sleep = new SleepWhileStaging((record) => record.includes('"catalog') && record.includes(what));
     const store = await world.open<ShopEvent>({ tamper: (ports) => sleep.tamper(ports) });

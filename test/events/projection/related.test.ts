@@ -1,4 +1,4 @@
-// Related events: what a document needs to know though it is about something else.
+// Related events: events that a document needs although they do not touch it.
 import { describe, expect, test } from "vitest";
 import type { NewEvent } from "../../../src/common.ts";
 import type { EventStore } from "../../../src/events/model/event-store.ts";
@@ -21,7 +21,7 @@ const ordered = (order: string, customer: string): Ordered => ({ type: "Ordered"
 const moved = (order: string, customer: string): Moved => ({ type: "Moved", data: { order, customer } });
 const cancelled = (order: string): Cancelled => ({ type: "Cancelled", data: { order } });
 
-/** All that was applied to an order, in its order. */
+/** The events that were applied to an order, in sequence. */
 const history: ProjectionDefinition<string[], OrderEvent> = {
   name: "orders",
   query: { types: ["Ordered", "Moved", "Cancelled"] },
@@ -34,7 +34,7 @@ const history: ProjectionDefinition<string[], OrderEvent> = {
     "customer" in event.data ? { types: ["Renamed"], tags: [`customer:${event.data.customer}`] } : undefined,
 };
 
-/** Folded in one batch, and event by event: it makes no difference. */
+/** Folded in one batch, or event by event, with the same result. */
 describe.each(["in one batch", "one by one"])("%s", (how) => {
   async function fold(
     events: readonly OrderEvent[],
@@ -51,12 +51,12 @@ describe.each(["in one batch", "one by one"])("%s", (how) => {
     return await projection.get("o");
   }
 
-  test("what is related and came before is applied first, in order", async () => {
+  test("earlier related events are applied first, in order", async () => {
     const events = [renamed("7", "Ada"), renamed("8", "Bob"), renamed("7", "Ada L."), ordered("o", "7")];
     expect(await fold(events)).toEqual(["Ada", "Ada L.", "Ordered 7"]);
   });
 
-  test("what comes later is applied when the document is touched next, each once", async () => {
+  test("later related events are applied when the document is touched next, each once", async () => {
     const events = [
       renamed("7", "Ada"),
       ordered("o", "7"),
@@ -69,7 +69,7 @@ describe.each(["in one batch", "one by one"])("%s", (how) => {
     expect(await fold(events.slice(0, 4))).toEqual(["Ada", "Ordered 7"]);
   });
 
-  test("a query that is new to the document is read from the beginning, and an old one goes on", async () => {
+  test("a query that is new to the document is read from the start, and an old one goes on", async () => {
     const events = [
       renamed("8", "Bob"),
       renamed("7", "Ada"),
@@ -82,7 +82,7 @@ describe.each(["in one batch", "one by one"])("%s", (how) => {
     expect(await fold(events)).toEqual(["Ada", "Ordered 7", "Bob", "Moved 8", "Ada L.", "Moved 7"]);
   });
 
-  test("what two queries have in common, or what touches the document itself, is not applied twice", async () => {
+  test("an event of two queries, or one that touches the document itself, is not applied twice", async () => {
     const wide: ProjectionDefinition<string[], OrderEvent> = {
       ...history,
       related: (event) => (event.type === "Moved" ? "all" : history.related?.(event)),

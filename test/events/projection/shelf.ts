@@ -1,4 +1,5 @@
-// A small shop for the tests of projections: what is in stock, what it is called, and what was taken off the shelf.
+// A small shop for the tests of projections: what is in stock, what it is called, and what was
+// taken off the shelf.
 import type { NewEvent } from "../../../src/common.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
 

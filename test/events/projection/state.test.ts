@@ -1,4 +1,5 @@
-// What `apply` gives is what is written and what the next `apply` gets, or the work ends and says so. A Set, and the promise of an `async apply`, were once written as {}.
+// The next `apply` gets the state that the last one returned, or the work ends with a TypeError. A
+// Set, and the promise of an `async apply`, were once written as {}.
 import { expect, test } from "vitest";
 import { memoryEvents } from "../../../src/events/index.ts";
 import type { ProjectionDefinition } from "../../../src/events/projection/definition.ts";
@@ -47,11 +48,11 @@ test.each<[what: string, apply: Apply]>([
 
 test.each<[what: string, apply: Apply]>([
   ["fulfilled", async () => ({ count: 1 })],
-  ["rejected", () => Promise.reject(new Error("nobody hears of it"))],
+  ["rejected", () => Promise.reject(new Error("it is ignored"))],
 ])("a promise is refused at the first event, one that is %s too", async (_, apply) => {
   const { failure } = await endOf(apply);
   expect(failure).toBeInstanceOf(TypeError);
-  expect(failure).toMatchObject({ message: expect.stringMatching(/\bshelves gave a promise at event 1\b/) });
+  expect(failure).toMatchObject({ message: expect.stringMatching(/\bshelves returned a promise at event 1\b/) });
 });
 
 test.each<[what: string, state: unknown, stored?: unknown]>([

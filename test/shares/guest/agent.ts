@@ -1,4 +1,5 @@
-// The agent in a guest: takes orders over the one connection that is never cut, runs scripts and commands, and passes on what they say.
+// The agent in a guest: takes orders over the one connection that is never cut, runs scripts and
+// commands, and passes on what they say.
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";

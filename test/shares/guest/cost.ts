@@ -1,4 +1,5 @@
-// What single operations cost on a share when nobody else is there: how long they take, and how many requests they send.
+// What single operations cost on a share without contention: how long they take, and how many
+// requests they send.
 import { readFileSync } from "node:fs";
 import { mkdir, open, unlink } from "node:fs/promises";
 import { Chain } from "../../../src/durable/chain/chain.ts";

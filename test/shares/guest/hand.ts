@@ -1,4 +1,5 @@
-// A hand in a guest: does one operation on the share after the other, as it is told, and says what came of each and how long it took.
+// A hand in a guest: does one operation on the share after the other, as it is told, and says what
+// came of each and how long it took.
 import type { Dir } from "node:fs";
 import {
   open,
@@ -45,17 +46,21 @@ function handleOf(id: number): FileHandle {
   return handle;
 }
 
-/** "open" is how a chain asks whether its epoch is open. The others are what it could ask instead. */
+/**
+ * "open" is how a chain asks whether its epoch is open. The others are what it could ask instead.
+ */
 export type Question = keyof typeof questions;
 
 const questions = {
   open: async (path: string): Promise<boolean> => await (await openNodeDisk(path)).canOpen(path),
-  // An NFS client asks the server for a directory's attributes when it opens it, and then knows whether the names that it remembers still hold.
+  // An NFS client asks the server for a directory's attributes when it opens it, and then knows
+  // whether the names that it remembers still hold.
   "open after its directory": async (path: string): Promise<boolean> => {
     await (await open(dirname(path), "r")).close();
     return await questions.open(path);
   },
-  // What a chain does: it links a slot into the directory first. The answer to that tells the client, too, whether others have changed it.
+  // What a chain does: it links a slot into the directory first. The answer to that tells the
+  // client, too, whether others have changed it.
   "open after a link beside it": async (path: string, unique: string): Promise<boolean> => {
     await (await open(unique, "w")).close();
     await link(unique, `${path}.${String(lastLink++)}`);
@@ -69,7 +74,8 @@ const questions = {
       await link(path, unique);
       await unlink(unique);
     }),
-  // What a waiter asks of the hold file of another: its inode has another name, so a client that acts on a handle which it remembers links from that.
+  // What a waiter asks of the hold file of another: its inode has another name, so a client that
+  // acts on a handle which it remembers links from that.
   "link from it after its directory": async (path: string, unique: string): Promise<boolean> => {
     await (await open(dirname(path), "r")).close();
     return await questions["link from it"](path, unique);
@@ -147,9 +153,15 @@ const operations = {
     const { dev, ino, nlink, size } = await stat(path);
     return { dev, ino, nlink, size };
   },
-  /** Whether the path is there, asked in one of several ways. `unique`: a path that nobody else uses. */
+  /**
+   * Whether the path is there, asked in one of several ways. `unique`: a path that no other process
+   * uses.
+   */
   isThere: async (how: Question, path: string, unique: string): Promise<boolean> => await questions[how](path, unique),
-  /** Asks every `everyMs` whether the path is there, until it is not: how long that took, or undefined after `msMax`. */
+  /**
+   * Asks every `everyMs` whether the path is there, until it is not: how long that took, or
+   * undefined after `msMax`.
+   */
   awaitAbsence: async (how: "stat" | "open", path: string, everyMs: number, msMax: number) => {
     const startMs = performance.now();
     for (;;) {

@@ -4,7 +4,7 @@ import type { Scenario } from "../scenario.ts";
 
 export const cost: Scenario = {
   name: "cost",
-  about: "how long a lock and an append take when nobody else is there, and how many requests they send",
+  about: "how long a lock and an append take without contention, and how many requests they send",
   async run(bed, report) {
     const directory = await bed.directory("cost");
     const script = bed.guest(1).run<Cost>(bed.module("test/shares/guest/cost.ts"), [directory]);

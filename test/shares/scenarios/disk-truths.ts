@@ -1,4 +1,5 @@
-// What the mechanisms take for granted of a share, asked of two real clients: each wrong answer would be a number won twice or a write lost.
+// What the mechanisms take for granted of a share, asked of two real clients: each wrong answer
+// would be a number won twice or a write lost.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Bed } from "../bed.ts";
 import { Hand } from "../hand.ts";
@@ -33,7 +34,9 @@ function truth(name: string, about: string, ask: (pair: Pair, report: Report) =>
   };
 }
 
-/** How a waiter could ask whether the hold file of another is still there; the last is how it does. */
+/**
+ * How a waiter could ask whether the hold file of another is still there; the last is how it does.
+ */
 const questionsOfHoldFile = ["open", "open after its directory", "link from it", "link from it after its directory"];
 
 export const diskTruths: readonly Scenario[] = [
@@ -98,7 +101,8 @@ export const diskTruths: readonly Scenario[] = [
     "second-name",
     "a file can be read by its second name at once, on the machine that linked it and on another",
     async ({ here, there, directory }, report) => {
-      // A slot of a chain is the second name of a temp file. Who lost the race for it reads it next, maybe beside the one who won.
+      // A slot of a chain is the second name of a temp file. The loser of the race for it reads it
+      // next, maybe beside the winner.
       for (const [where, reader] of [
         ["the same machine", here],
         ["another machine", there],
@@ -191,7 +195,7 @@ export const diskTruths: readonly Scenario[] = [
 
   truth(
     "read-after-others",
-    "what another machine has made or replaced a moment ago is what a read finds: whoever reads under a lock relies on it",
+    "what another machine has made or replaced a moment ago is what a read finds: a reader under a lock relies on it",
     async ({ here, there, directory }, report) => {
       for (const how of ["readFile", "readByDisk"] as const)
         for (const before of ["looked for in vain", "read"]) {

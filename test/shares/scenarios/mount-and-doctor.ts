@@ -1,4 +1,5 @@
-// Whether the share is mounted as it should be, and what the doctor says of it, alone and together with another machine.
+// Whether the share is mounted as it should be, and what the doctor says of it, alone and together
+// with another machine.
 import type { DoctorReport } from "../../../src/doctor/report.ts";
 import type { Bed } from "../bed.ts";
 import { sharePath, type Guest } from "../guest.ts";

@@ -1,4 +1,5 @@
-// Whether a file that one machine has unlinked can still be seen by another. A chain asks this of the file `open` of its epoch, and every win rests on the answer.
+// Whether a file that one machine has unlinked can still be seen by another. A chain asks this of
+// the file `open` of its epoch, and every win rests on the answer.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Question } from "../guest/hand.ts";
 import { Hand } from "../hand.ts";
@@ -16,11 +17,17 @@ const questionsOfFile: readonly Question[] = [
   "exclusive create",
 ];
 
-/** If it were a directory: no client keeps a removed one under another name, and no server keeps it for those who had it open. */
+/**
+ * If it were a directory: no client keeps a removed one under another name, and no server keeps it
+ * for processes that had it open.
+ */
 const questionsOfDirectory: readonly Question[] = ["list it", "open it", "stat"];
 
-/** Who has the file open when it is unlinked. Asking by `open` is enough for that, and whoever asks can be stopped in the middle. */
-type Keeper = "nobody" | "the asker" | "another process beside the asker" | "the unlinker" | "a third machine";
+/**
+ * The process that has the file open when it is unlinked. Asking by `open` is enough for that, and
+ * the asker can be stopped in the middle.
+ */
+type Keeper = "no process" | "the asker" | "another process beside the asker" | "the unlinker" | "a third machine";
 
 interface Hands {
   readonly asker: Hand;
@@ -43,7 +50,7 @@ export const openOfUnlinked: Scenario = {
     ]);
     const hands: Hands = { asker, besideAsker, unlinker, third };
     const keepers: readonly (readonly [Keeper, Hand | undefined])[] = [
-      ["nobody", undefined],
+      ["no process", undefined],
       ["the asker", asker],
       ["another process beside the asker", besideAsker],
       ["the unlinker", unlinker],
@@ -102,7 +109,10 @@ async function askAll(
   return wrong;
 }
 
-/** Whether whoever unlinks can see that somebody has it open: SMB keeps the name until the last one closes it. */
+/**
+ * Whether the unlinker can see that a process has it open: SMB keeps the name until the last one
+ * closes it.
+ */
 async function countListed({ asker, unlinker }: Hands, hand: Hand | undefined, place: string): Promise<number> {
   let listed = 0;
   await unlinker.do("mkdir", place);

@@ -1,6 +1,7 @@
-// Three machines that work on one folder: in peace, and while machines die, sleep and are cut off. One pair of scenarios for each part of the torture.
+// Three machines that work on one folder: in peace, and while machines die, sleep and are cut off.
+// One pair of scenarios for each part of the torture.
 import { setTimeout as sleep } from "node:timers/promises";
-import { tortureParts } from "../../../src/testing/torture/parts.ts";
+import { getTortureTask, tortureParts } from "../../../src/testing/torture/parts.ts";
 import type { Bed } from "../bed.ts";
 import { Crews } from "../crews.ts";
 import { faultsOf, type Fault } from "../faults.ts";
@@ -8,22 +9,22 @@ import type { Report, Scenario } from "../scenario.ts";
 import { WorkCrew } from "../work-crew.ts";
 
 const leaseMs = 5000;
-/** What the guests may take beyond the lease until everybody who is well gets on. */
+/** What the guests may take beyond the lease until all machines that are well get on. */
 const graceMs = 10_000;
 const firstWinMsMax = 60_000;
 const shownMax = 10;
 
-/** Two: what one machine remembers of the share is then asked by somebody else too. */
+/** Two: what one machine remembers of the share is then asked by a second process, too. */
 const oneAlone = { workersPerGuest: 2, restMs: 0 };
-/** With several parts at once the processors would be what everybody waits for. */
+/** With several parts at once all workers would wait for the processors. */
 const manyTogether = { workersPerGuest: 1, restMs: 400 };
 
-/** The gate is for one machine, and says so on a share. */
-const parts = tortureParts.filter((part) => part !== "gate");
+const parts = tortureParts.filter((part) => !getTortureTask(part).isForOneMachine);
 
 export const workScenarios: readonly Scenario[] = [
   ...parts.flatMap((part) => [inPeace(part), underFaults(part, [part])]),
-  // All at once, because each fault takes its time: so each part can suffer each of them many times within an hour.
+  // All at once, because each fault takes its time: so each part can suffer each of them many times
+  // within an hour.
   underFaults("all", parts),
 ];
 
@@ -68,16 +69,21 @@ function underFaults(name: string, parts: readonly string[]): Scenario {
   };
 }
 
-/** One fault to one machine, from its beginning until all get on again; gives for how long those were held up who were spared. */
+/**
+ * One fault to one machine, from its beginning until all get on again; gives how long the spared
+ * machines were held up.
+ */
 async function suffer(bed: Bed, crew: Crews, fault: Fault, round: number, report: Report): Promise<number> {
-  // Not the same victim for the same fault each time, though there are as many guests as divide the number of faults.
+  // Not the same victim for the same fault each time, though there are as many guests as divide the
+  // number of faults.
   const victim = bed.guest(((round + Math.floor(round / bed.guests.length)) % bed.guests.length) + 1);
   const what = `${fault.name} ${victim.name}`;
   const startMs = performance.now();
   const during = fault.run(victim, crew);
   // Its failure is told when it is awaited.
   during.catch(() => undefined);
-  // Those who are well may be held up by the server and by the lease of the victim, but by nothing else.
+  // Machines that are well may be held up by the server and by the lease of the victim, but by
+  // nothing else.
   const others = bed.guests.filter((guest) => guest !== victim);
   const survivors = fault.sparesOthers ? await crew.waitForWins(others, leaseMs + graceMs) : undefined;
   await during;

@@ -59,7 +59,7 @@ export class Ganesha implements Server {
   }
 }
 
-/** True, or undefined when nobody listens on the port yet. */
+/** True, or undefined when nothing listens on the port yet. */
 export async function isListening(port: number): Promise<true | undefined> {
   return await new Promise((resolve) => {
     const socket = connect(port, bedAddress);

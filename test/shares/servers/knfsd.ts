@@ -59,7 +59,8 @@ async function exportDisk(guest: Guest): Promise<void> {
     "mkdir -p /mnt/disk",
     "mount -t ext4 /dev/ubda /mnt/disk",
     "mkdir -p /mnt/disk/export /mnt/disk/state/v4recovery /mnt/disk/state/rpc_pipefs",
-    // Which clients may reclaim their locks after a restart is remembered there, so it lies on the disk.
+    // Which clients may reclaim their locks after a restart is remembered there, so it lies on the
+    // disk.
     "mount --bind /mnt/disk/state /var/lib/nfs",
     "touch /var/lib/nfs/etab /var/lib/nfs/rmtab",
     "mount -t nfsd nfsd /proc/fs/nfsd",

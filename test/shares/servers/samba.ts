@@ -8,7 +8,10 @@ import { bedAddress } from "../network.ts";
 import { isListening } from "./ganesha.ts";
 import type { Server } from "./server.ts";
 
-/** Nobody can reach the bed's network, so this protects nothing; but clients sign only with a password. */
+/**
+ * The bed's network cannot be reached from outside, so this protects nothing; but clients sign only
+ * with a password.
+ */
 const password = "share";
 const keepalive = { idle: 8, interval: 4, count: 3 };
 
@@ -16,12 +19,13 @@ export class Samba implements Server {
   readonly about: string = "Samba, SMB 3.1.1, TCP keepalive 8/4/3";
   /** The time after which the server's TCP gives a silent client up. */
   readonly leaseMs: number = (keepalive.idle + keepalive.interval * keepalive.count) * 1000;
-  // cifs asks for its ciphers by name when it mounts, and in a guest nobody loads them then.
+  // cifs asks for its ciphers by name when it mounts, and in a guest nothing loads them then.
   readonly clientModules: readonly string[] =
     "md4 md5 hmac cmac sha256_generic sha512_generic aes_generic ecb ctr ccm ghash-generic gcm arc4 nls_utf8 cifs".split(
       " ",
     );
-  // Without `nolease` a file cannot be opened by two of its names at once: EINVAL, because the client uses one lease key for both.
+  // Without `nolease` a file cannot be opened by two of its names at once: EINVAL, because the
+  // client uses one lease key for both.
   readonly advised: string = "closetimeo=0,acregmax=0,acdirmax=1,echo_interval=4,nolease";
   readonly #work: string;
   #daemon: Daemon | undefined;

@@ -13,7 +13,9 @@ export interface Server {
   mount(guest: Guest, path: string, options: string): Promise<void>;
   /** The mount options that we advise. */
   readonly advised: string;
-  /** Ends it as by SIGKILL, and starts it again after `downMs`: what it only had in memory is lost. */
+  /**
+   * Ends it as by SIGKILL, and starts it again after `downMs`: what it only had in memory is lost.
+   */
   restart(downMs: number): Promise<void>;
   stop(): Promise<void>;
 }

@@ -1,22 +1,13 @@
-// The command `holdfast events append`: events from the command line or from stdin, one append after the other.
+// The command `holdfast events append`: events from the command line or from stdin, one append
+// after the other.
 import { Option, type Command } from "commander";
 import type { Appended, AppendOptions, EventStore, LogMode, NewEvent, Query } from "../../../events/index.ts";
 import { HoldfastError, isHoldfastError } from "../../../index.ts";
 import { parseDuration } from "../../duration.ts";
 import type { Run } from "../../run.ts";
 import { badInput, inInput, inputLines, LineWriter, type LineRange } from "./lines.ts";
-import {
-  collect,
-  damaged,
-  logDirectoryOf,
-  parseCount,
-  parseJson,
-  parseQuery,
-  verb,
-  withEvents,
-  wrongUsage,
-  type LogFlags,
-} from "./log.ts";
+import { collect, damaged, parseCount, parseJson, parseQuery, withEvents, type LogFlags, logNoun } from "./log.ts";
+import { partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
 
 interface AppendFlags extends LogFlags {
   readonly type?: string;
@@ -43,7 +34,7 @@ export const timeoutOption = (): Option =>
     .default(5_000, "5s");
 
 export function registerAppend(events: Command, run: Run): void {
-  const command = verb(events, "append", {
+  const command = partVerb(events, logNoun, "append", {
     summary: "append events",
     description:
       "Appends the event that the options describe, or those that come in on stdin: a line of NDJSON {type, data, tags?, metadata?, id?} is one append, and so is a line with a list of such, which is there as a whole or not at all. Says {first, last, repeated} of each when it is durable. The first that fails ends it; those that were told are there. Events with an id can be appended again: what is there already is not added twice. Makes the log if there is none.",
@@ -81,7 +72,7 @@ export function registerAppend(events: Command, run: Run): void {
   });
   command.action(async (directory: string, flags: AppendFlags) => {
     checkFlags(flags, command);
-    const path = await logDirectoryOf(directory, flags, command, run);
+    const path = await partDirectoryOf(logNoun, directory, flags, command, run);
     const { mode, timeout: lockTimeoutMs } = flags;
     await withEvents(path, { mode, lockTimeoutMs }, (store) => appendAll(store, flags, run));
   });
@@ -129,7 +120,8 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
     else {
       lines = { first: gathered.length === 0 ? number : lines.first, last: number };
       gathered.push(value as NewEvent);
-      // At once: whoever types, or waits for the answer, sends no more before it.
+      // At once: a person who types, or a program that waits for the answer, sends no more before
+      // it.
       if (size === 1) {
         yield { lines, events: gathered };
         gathered = [];
@@ -139,7 +131,10 @@ async function* batches(run: Run, size: number): AsyncGenerator<Batch, void> {
   if (gathered.length > 0) yield { lines, events: gathered };
 }
 
-/** `position` and `time` are those of another log, or of an earlier place, and tell nothing here: what was read can be appended. */
+/**
+ * `position` and `time` are those of another log, or of an earlier place, and tell nothing here:
+ * what was read can be appended.
+ */
 const fields = new Set(["type", "data", "tags", "metadata", "id", "position", "time"]);
 
 function parseLine(number: number, text: string): unknown {
@@ -157,7 +152,10 @@ function parseLine(number: number, text: string): unknown {
   return value;
 }
 
-/** `lines` are those of the input that the events came from, if they did: whoever sent thousands wants to know which. */
+/**
+ * `lines` are those of the input that the events came from, if they did: of thousands, a user wants
+ * to know which.
+ */
 async function append(
   store: EventStore,
   events: NewEvent | readonly NewEvent[],

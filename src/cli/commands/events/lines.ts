@@ -1,4 +1,5 @@
-// Lines in and out of `holdfast events`: as much as fits through the pipe, and no more than anybody reads.
+// Lines in and out of `holdfast events`: as much as fits through the pipe, and no more than is
+// read.
 import { TextDecoder } from "node:util";
 import { HoldfastError } from "../../../index.ts";
 import type { Pipes, Run } from "../../run.ts";
@@ -20,7 +21,7 @@ export class LineWriter implements Disposable {
   };
   #wake: () => void = () => undefined;
   #failure: Error | undefined;
-  /** Whoever reads has gone (`… | head`): that is no failure. */
+  /** The reader has gone (`… | head`): no failure. */
   isUnread = false;
 
   constructor({ stdout }: Pipes) {
@@ -28,7 +29,9 @@ export class LineWriter implements Disposable {
     this.#stdout.on?.("error", this.#onError);
   }
 
-  /** Resolves when there is room for more. IO_ERROR when something before it could not be written. */
+  /**
+   * Resolves when there is room for more. IO_ERROR when something before it could not be written.
+   */
   async write(text: string): Promise<void> {
     this.#mustWork();
     if (this.isUnread) return;
@@ -45,7 +48,7 @@ export class LineWriter implements Disposable {
     await this.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** Resolves when all of it was written, or nobody reads any more. IO_ERROR. */
+  /** Resolves when all of it was written, or its reader has gone. IO_ERROR. */
   async end(): Promise<void> {
     if (!this.isUnread && this.#stdout.once !== undefined)
       await new Promise<void>((resolve) => this.#stdout.write("", () => resolve()));
@@ -57,7 +60,7 @@ export class LineWriter implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    // An error that is still on its way finds somebody who listens: the process ends soon.
+    // An error that is still on its way finds a listener: the process ends soon.
     if (!this.isUnread) setImmediate(() => this.#stdout.off?.("error", this.#onError));
   }
 }

@@ -1,76 +1,33 @@
-// What all verbs of `holdfast events` have in common: which log is meant, and what is said when it is not there.
-import { InvalidArgumentError, Option, type Command } from "commander";
+// What all verbs of `holdfast events` have in common: the log as a part of a store, and what is
+// written for queries.
+import { InvalidArgumentError, Option } from "commander";
 import {
+  listEventLogs,
   locateEvents,
   openEvents,
+  verifyEvents,
   type EventStore,
   type EventStoreOptions,
   type Query,
 } from "../../../events/index.ts";
-import { exitCodes } from "../../exit-codes.ts";
-import { endHelp, type HelpEnd } from "../../help.ts";
-import type { Run } from "../../run.ts";
+import type { PartFlags, PartNoun } from "../../part-verb.ts";
 
-export interface LogFlags {
+export interface LogFlags extends PartFlags {
   readonly log?: string;
 }
 
-export interface Verb extends HelpEnd {
-  readonly summary: string;
-  readonly description: string;
-  readonly options?: readonly Option[];
-}
-
-export const failed = "failed: no permission, disk full";
-export const wrongUsage = "wrong usage";
 export const nothingThere = "there is no log in DIR: is it the right one, and is the share mounted?";
 export const damaged = "the log is damaged, or its file system cannot be used";
 
-export function verb(events: Command, name: string, { summary, description, options = [], ...end }: Verb): Command {
-  const command = events
-    .command(name)
-    .summary(summary)
-    .description(description)
-    .argument("<DIR>", "the directory of the log, or a store that has it")
-    .addOption(new Option("--log <name>", "which log of a store").default(undefined, "main"));
-  for (const option of options) command.addOption(option);
-  return endHelp(command, end);
-}
-
-/** The directory of the log; undefined, with the exit code for it, where there is none: to open it would make one. */
-export async function findLogDirectory(
-  directory: string,
-  { log }: LogFlags,
-  command: Command,
-  run: Run,
-): Promise<string | undefined> {
-  const location = await locate(directory, log, command);
-  if (location.isThere) return location.directory;
-  run.exitCode = exitCodes.nothingToDo;
-  const message = `there is no log in ${location.directory}`;
-  const details = { name: "NoLog", code: "NO_LOG", action: "fix-caller", message, path: location.directory };
-  run.output.failure({ ...details, exitCode: run.exitCode }, message, "");
-  return undefined;
-}
-
-/** Whether there is a log or not. One that is about to be made is announced: the path may be mistyped. */
-export async function logDirectoryOf(
-  directory: string,
-  { log }: LogFlags,
-  command: Command,
-  run: Run,
-): Promise<string> {
-  const location = await locate(directory, log, command);
-  if (!location.isThere) run.output.note(`holdfast: making a new log in ${location.directory}`);
-  return location.directory;
-}
-
-async function locate(directory: string, log: string | undefined, command: Command): ReturnType<typeof locateEvents> {
-  const location = await locateEvents(directory, { log });
-  if (log !== undefined && !location.isInStore)
-    command.error(`error: ${directory} is no store, so it has no log named '${log}': leave out --log`);
-  return location;
-}
+export const logNoun: PartNoun = {
+  what: "log",
+  defaultName: "main",
+  unit: "event(s)",
+  locate: (directory, log) => locateEvents(directory, { log }),
+  list: listEventLogs,
+  verify: verifyEvents,
+  stats: (directory) => withEvents(directory, {}, async (store) => ({ events: await store.head() })),
+};
 
 export async function withEvents<T>(
   directory: string,

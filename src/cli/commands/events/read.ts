@@ -1,4 +1,5 @@
-// The commands `holdfast events read`, `tail` and `head`: what is in a log, what comes, and how far it goes.
+// The commands `holdfast events read`, `tail` and `head`: what is in a log, what comes, and how far
+// it goes.
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { openEvents, salvageEvents, type Query, type ReadOptions, type SequencedEvent } from "../../../events/index.ts";
 import { HoldfastError } from "../../../index.ts";
@@ -8,17 +9,15 @@ import { LineWriter } from "./lines.ts";
 import {
   collect,
   damaged,
-  failed,
-  findLogDirectory,
   nothingThere,
   parseCount,
   parseQuery,
   upToOption,
-  verb,
   withEvents,
-  wrongUsage,
   type LogFlags,
+  logNoun,
 } from "./log.ts";
+import { failed, findPartDirectory, partVerb, wrongUsage } from "../../part-verb.ts";
 
 interface QueryFlags extends LogFlags {
   readonly type?: readonly string[];
@@ -48,10 +47,10 @@ const queryOptions = (): Option[] => [
 const exits = { failed, wrongUsage, nothingToDo: nothingThere, verificationFailed: damaged };
 
 export function registerRead(events: Command, run: Run): void {
-  const command = verb(events, "read", {
+  const command = partVerb(events, logNoun, "read", {
     summary: "print events",
     description:
-      "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when nobody reads any more. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
+      "Prints the events of a log as NDJSON, oldest first, up to the head at the beginning. Takes no lock. Stops quietly when its reader has gone. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
     options: [
       ...queryOptions(),
       new Option("--after <position>", "begin behind this position").argParser(parseCount),
@@ -63,11 +62,11 @@ export function registerRead(events: Command, run: Run): void {
       "holdfast events read /mnt/shop/events --type Sold --tag sku:1",
       "holdfast events read /mnt/shop/events --backwards --limit 10 | jq .data",
     ],
-    exits: { done: "all printed, also when nothing matches, or when nobody reads any more", ...exits },
+    exits: { done: "all printed, also when nothing matches, or when its reader has gone", ...exits },
   });
   command.action(async (directory: string, flags: ReadFlags) => {
     const query = queryOf(flags, command);
-    const path = await findLogDirectory(directory, flags, command, run);
+    const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
     const { after, upTo, limit, backwards } = flags;
     await print(readAnyway(path, query, { after, upTo, limit, backwards, signal: run.signal }), run);
@@ -75,7 +74,7 @@ export function registerRead(events: Command, run: Run): void {
 }
 
 export function registerTail(events: Command, run: Run): void {
-  const command = verb(events, "tail", {
+  const command = partVerb(events, logNoun, "tail", {
     summary: "print events as they come",
     description:
       "Prints the events that come from now on, or from a position on, as NDJSON, until it is told to end (Ctrl-C, SIGTERM), or until its reader has gone (`| head -2`; without GNU tail on this machine that shows only with the next event).",
@@ -89,11 +88,11 @@ export function registerTail(events: Command, run: Run): void {
       "holdfast events tail /mnt/shop/events --type Sold",
       "holdfast events tail /mnt/shop/events --after 0 | jq .type",
     ],
-    exits: { done: "it was told to end, or nobody reads any more", ...exits },
+    exits: { done: "it was told to end, or its reader has gone", ...exits },
   });
   command.action(async (directory: string, flags: TailFlags) => {
     const query = queryOf(flags, command);
-    const path = await findLogDirectory(directory, flags, command, run);
+    const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
     await withEvents(path, {}, async (store) => {
       const after = flags.after === "head" ? await store.head() : flags.after;
@@ -110,21 +109,24 @@ export function registerTail(events: Command, run: Run): void {
 }
 
 export function registerHead(events: Command, run: Run): void {
-  const command = verb(events, "head", {
+  const command = partVerb(events, logNoun, "head", {
     summary: "print the position of the last event",
     description: "Prints the position of the last event; 0 when there is none.",
     examples: ["holdfast events head /mnt/shop/events"],
     exits: { done: "printed", ...exits },
   });
   command.action(async (directory: string, flags: LogFlags) => {
-    const path = await findLogDirectory(directory, flags, command, run);
+    const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
     const position = await withEvents(path, {}, (store) => store.head());
     run.output.result({ directory: path, position }, () => String(position));
   });
 }
 
-/** Goes on without opening the log where that is too damaged for it, if there is a position up to which it is to be whole. */
+/**
+ * Goes on without opening the log where that is too damaged for it, if there is a position up to
+ * which it is to be whole.
+ */
 async function* readAnyway(path: string, query: Query, options: ReadOptions): AsyncGenerator<SequencedEvent, void> {
   let last: number | undefined;
   let left = options.limit ?? Infinity;

@@ -1,20 +1,12 @@
-// The commands `holdfast events export` and `import`: a whole log through a pipe, and into another log.
+// The commands `holdfast events export` and `import`: a whole log through a pipe, and into another
+// log.
 import type { Command } from "commander";
 import { exportEvents, importEvents, type Imported, type LogMode } from "../../../events/index.ts";
 import type { Run } from "../../run.ts";
 import { modeOption, timeoutOption } from "./append.ts";
 import { inputChunks, LineWriter } from "./lines.ts";
-import {
-  damaged,
-  failed,
-  findLogDirectory,
-  logDirectoryOf,
-  nothingThere,
-  upToOption,
-  verb,
-  wrongUsage,
-  type LogFlags,
-} from "./log.ts";
+import { damaged, nothingThere, upToOption, type LogFlags, logNoun } from "./log.ts";
+import { failed, findPartDirectory, partDirectoryOf, partVerb, wrongUsage } from "../../part-verb.ts";
 import { Progress } from "../../progress.ts";
 
 interface ExportFlags extends LogFlags {
@@ -27,7 +19,7 @@ interface ImportFlags extends LogFlags {
 }
 
 export function registerExport(events: Command, run: Run): void {
-  const command = verb(events, "export", {
+  const command = partVerb(events, logNoun, "export", {
     summary: "print a whole log, to be imported elsewhere",
     description:
       "Prints the whole log as NDJSON, a line for each append with its time, ids and condition, between a record that begins the export and one that ends it. `holdfast events import` reads it. With --up-to also of a log that is damaged behind that position: `holdfast events verify` tells which one.",
@@ -37,7 +29,7 @@ export function registerExport(events: Command, run: Run): void {
       "holdfast events export /var/lib/shop/events | holdfast events import /mnt/shop/events",
     ],
     exits: {
-      done: "all printed, or nobody reads any more",
+      done: "all printed, or its reader has gone",
       failed,
       wrongUsage,
       nothingToDo: nothingThere,
@@ -45,7 +37,7 @@ export function registerExport(events: Command, run: Run): void {
     },
   });
   command.action(async (directory: string, flags: ExportFlags) => {
-    const path = await findLogDirectory(directory, flags, command, run);
+    const path = await findPartDirectory(logNoun, directory, flags, command, run);
     if (path === undefined) return;
     using progress = new Progress(run, "exported events");
     using writer = new LineWriter(run.pipes);
@@ -62,10 +54,10 @@ export function registerExport(events: Command, run: Run): void {
 }
 
 export function registerImport(events: Command, run: Run): void {
-  const command = verb(events, "import", {
+  const command = partVerb(events, logNoun, "import", {
     summary: "bring an export into a log",
     description:
-      "Reads an export on stdin into a log that is empty, or has the beginning of it: positions, ids, times and conditions stay what they were. Running it again adds nothing, or goes on where it was interrupted. It is refused where the log has something else. Nobody can append meanwhile. This is also the way from a log of one machine (local) to one on a share. Makes the log if there is none.",
+      "Reads an export on stdin into a log that is empty, or has the beginning of it: positions, ids, times and conditions stay what they were. Running it again adds nothing, or goes on where it was interrupted. It is refused where the log has something else. No process can append meanwhile. This is also the way from a log of one machine (local) to one on a share. Makes the log if there is none.",
     options: [timeoutOption(), modeOption()],
     examples: [
       "holdfast events import /mnt/shop/events < shop.ndjson",
@@ -81,7 +73,7 @@ export function registerImport(events: Command, run: Run): void {
     },
   });
   command.action(async (directory: string, flags: ImportFlags) => {
-    const path = await logDirectoryOf(directory, flags, command, run);
+    const path = await partDirectoryOf(logNoun, directory, flags, command, run);
     const imported = await bringIn(path, flags, run);
     run.output.result({ directory: path, ...imported }, () =>
       imported.added === 0

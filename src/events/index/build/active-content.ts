@@ -1,6 +1,7 @@
-// The content of an index file for one segment, from the index of that segment in memory.
+// The content of an index file for one segment, taken from its index in memory.
 import type { ActiveIndex } from "../memory/active-index.ts";
-import type { IndexContent, StoredKey, StoredLine } from "./index-writer.ts";
+import type { StoredLine } from "../file/index-layout.ts";
+import type { IndexContent, StoredKey } from "./index-writer.ts";
 
 const listLength = 1024;
 
@@ -11,7 +12,7 @@ export function contentOf(index: ActiveIndex): IndexContent {
     lines: async function* () {
       yield linesOf(index);
     },
-    // In lists, so that others get their turn on the thread.
+    // In lists: the writer yields to the event loop between two of them.
     keys: async function* () {
       const sorted = index.chains.sortedKeys();
       for (let from = 0; from < sorted.length; from += listLength)

@@ -1,14 +1,14 @@
-// Writes the blocks of one section one after the other.
-import { blockBytes, payloadBytes, sealBlock } from "../file/block.ts";
+// Writes the blocks of one section of an index, one after the other.
+import { blockBytes, payloadBytes, sealBlock, type WriteAt } from "../file/index-layout.ts";
 
-/** Where an index is written to, and how its blocks are marked. */
+/** Where an index is written to, and the stamp of its blocks. */
 export interface IndexTarget {
-  readonly write: (offset: number, bytes: Uint8Array) => Promise<void>;
+  readonly write: WriteAt;
   readonly headerBytes: number;
   readonly stamp: number;
 }
 
-/** So many are written at once: a merge must not hold its result in memory. */
+/** Written at once: a merge must not hold its result in memory. */
 const blocksPerWrite = 64;
 
 export class BlockStream {
@@ -32,12 +32,12 @@ export class BlockStream {
     return this.#used;
   }
 
-  /** What is left of that block. */
+  /** Free bytes in that block. */
   get room(): number {
     return payloadBytes - this.#used;
   }
 
-  /** A place of so many bytes in one block: the next one, if this has not enough room left. */
+  /** Reserves so many bytes in one block: the next block, if this one has too few left. */
   take(bytes: number): { readonly block: Buffer; readonly at: number } {
     if (this.#used + bytes > payloadBytes) this.#seal();
     const at = this.#used;
@@ -45,7 +45,7 @@ export class BlockStream {
     return { block: this.#block, at };
   }
 
-  /** Puts what is full on its way, if it is worth it. */
+  /** Writes the full blocks, if there are enough of them. */
   async drain(): Promise<void> {
     if (this.#full.length >= blocksPerWrite) await this.#write();
   }

@@ -1,5 +1,4 @@
-// Writes an index: header, lookup, lines, keys, postings. Everything but the filter goes out as it comes in.
-import { payloadBytes } from "../file/block.ts";
+// Writes an index: header, lookup, lines, keys, postings. Only the filter is kept in memory.
 import { BlockStream, type IndexTarget } from "./block-stream.ts";
 import { Filter } from "../file/filter.ts";
 import {
@@ -9,18 +8,14 @@ import {
   layoutOf,
   lineBytes,
   linesPerBlock,
+  payloadBytes,
   stampOf,
   type Coverage,
-} from "../file/index-header.ts";
-import { PostingWriter, type PostingPlace } from "./posting-writer.ts";
-
-/** Positions count from the first of the index, segments by their place among those covered. */
-export interface StoredLine {
-  readonly first: number;
-  readonly segment: number;
-  readonly offset: number;
-  readonly bytes: number;
-}
+  type StoredLine,
+  type WriteAt,
+} from "../file/index-layout.ts";
+import type { PostingExtent } from "../file/posting-list.ts";
+import { PostingWriter } from "./posting-writer.ts";
 
 export interface StoredKey {
   readonly high: number;
@@ -33,17 +28,13 @@ export interface StoredKey {
 export interface IndexContent {
   readonly keyCount: number;
   readonly lineCount: number;
-  /** In order of positions, in lists of any length. */
+  /** In the order of positions, in lists of any length. */
   readonly lines: () => AsyncIterable<Iterable<StoredLine>>;
-  /** In order of hashes. */
+  /** In the order of hashes. */
   readonly keys: () => AsyncIterable<Iterable<StoredKey>>;
 }
 
-export async function writeIndex(
-  coverage: Coverage,
-  content: IndexContent,
-  write: IndexTarget["write"],
-): Promise<void> {
+export async function writeIndex(coverage: Coverage, content: IndexContent, write: WriteAt): Promise<void> {
   const layout = layoutOf(content.keyCount, content.lineCount);
   const header = encodeHeader(coverage, layout);
   const target: IndexTarget = { write, headerBytes: header.length, stamp: stampOf(coverage) };
@@ -56,7 +47,7 @@ export async function writeIndex(
   await writeBytes(lookup, new BlockStream(target, layout.lookup));
 }
 
-/** Gives back the first position of each block. */
+/** Returns the first position of each block. */
 async function writeLines(content: IndexContent, stream: BlockStream): Promise<number[]> {
   const fences: number[] = [];
   let count = 0;
@@ -75,7 +66,7 @@ async function writeLines(content: IndexContent, stream: BlockStream): Promise<n
   return fences;
 }
 
-/** Gives back the hash of the first key of each block. */
+/** Returns the hash of the first key of each block. */
 async function writeKeys(
   content: IndexContent,
   { keys: stream, postings }: { readonly keys: BlockStream; readonly postings: BlockStream },
@@ -88,7 +79,7 @@ async function writeKeys(
     for (const key of keys) {
       if (count++ % keysPerBlock === 0) fences.push(key.high, key.low);
       filter.add(key);
-      // Without a promise where none is needed: most keys have few positions, and there are many keys.
+      // Most keys have few positions, and there are many keys: those are written without a promise.
       if (Symbol.asyncIterator in key.positions) await writePositions(key.positions, writer, postings);
       else writer.add(key.positions);
       writeKey(key, writer.finish(), stream);
@@ -112,15 +103,15 @@ async function writePositions(
   }
 }
 
-function writeKey({ high, low, count }: StoredKey, place: PostingPlace, stream: BlockStream): void {
+function writeKey({ high, low, count }: StoredKey, extent: PostingExtent, stream: BlockStream): void {
   const { block, at } = stream.take(keyBytes);
   block.writeUInt32LE(high, at);
   block.writeUInt32LE(low, at + 4);
   block.writeUInt32LE(count, at + 8);
-  block.writeUInt32LE(place.firstBlock, at + 12);
-  block.writeUInt32LE(place.lastBlock, at + 16);
-  block.writeUInt16LE(place.begin, at + 20);
-  block.writeUInt16LE(place.end, at + 22);
+  block.writeUInt32LE(extent.firstBlock, at + 12);
+  block.writeUInt32LE(extent.lastBlock, at + 16);
+  block.writeUInt16LE(extent.begin, at + 20);
+  block.writeUInt16LE(extent.end, at + 22);
 }
 
 async function writeBytes(bytes: Buffer, stream: BlockStream): Promise<void> {

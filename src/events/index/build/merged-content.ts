@@ -1,20 +1,25 @@
-// The content of one index for several consecutive ones: their keys side by side, their positions one after the other, in little memory.
-import type { IndexContent, StoredKey, StoredLine } from "./index-writer.ts";
+// The content of one index merged from several consecutive ones: a k-way merge by key, in little
+// memory.
+import type { StoredLine } from "../file/index-layout.ts";
 import type { PostingList } from "../file/posting-list.ts";
 import type { KeyBlock, SealedIndex } from "../file/sealed-index.ts";
+import type { IndexContent, StoredKey } from "./index-writer.ts";
 
-/** How many keys are given at a time. */
+/** Keys in one list. */
 const batchLength = 256;
-/** How many are counted in one go. */
+/** Keys counted between two pauses. */
 const keysPerPause = 16_384;
 
 interface Part {
   readonly list: PostingList;
-  /** How far the positions of its index are from those of the merged one. */
+  /** Added to its positions, which count from the first one of its own index. */
   readonly shift: number;
 }
 
-/** In order of positions. Reads all keys once, to count them: the size of the filter depends on it. */
+/**
+ * `indexes` in the order of positions. Reads all keys once to count them: the size of the filter
+ * depends on it.
+ */
 export async function mergedContentOf(
   indexes: readonly SealedIndex[],
   pause?: () => Promise<void>,
@@ -32,7 +37,7 @@ async function* mergedLines(indexes: readonly SealedIndex[]): AsyncGenerator<Sto
   for (const index of indexes) {
     const shift = index.first - originOf(indexes);
     for await (const lines of index.lines())
-      // One by one: copying with a spread costs three times the rest.
+      // Field by field: a spread costs three times the rest.
       yield lines.map(({ first, segment, offset, bytes }) => ({
         first: first + shift,
         segment: segment + segments,
@@ -60,7 +65,8 @@ async function* mergedKeys(indexes: readonly SealedIndex[]): AsyncGenerator<Stor
     const { high, low } = least[0] as KeyCursor;
     const parts = least.map((cursor) => cursor.part());
     const count = parts.reduce((sum, { list }) => sum + list.count, 0);
-    // Long lists are read as the writer asks for them; short ones now, which brings the block that the next ones are in.
+    // Long lists are read as the writer asks for them. Short ones are read now: their block also
+    // has the next ones.
     const isShort = parts.every(({ list }) => list.pieceCount === 1);
     const positions = isShort ? (findPositions(parts) ?? (await allOf(readPositions(parts)))) : readPositions(parts);
     batch.push({ high, low, count, positions });
@@ -98,7 +104,7 @@ function shifted(positions: Uint32Array, shift: number): Uint32Array {
   return positions;
 }
 
-/** All cursors that are at the least key; none at the end. */
+/** All cursors at the least key; none at the end. */
 function leastOf(cursors: readonly KeyCursor[]): KeyCursor[] {
   let least: KeyCursor[] = [];
   for (const cursor of cursors) {
@@ -121,7 +127,7 @@ function originOf(indexes: readonly SealedIndex[]): number {
   return indexes[0]?.first ?? 1;
 }
 
-/** Walks the keys of one index, a block of them in memory. */
+/** Walks the keys of one index, with one block in memory. */
 class KeyCursor {
   high = 0;
   low = 0;
@@ -140,7 +146,7 @@ class KeyCursor {
     return { list: (this.#keys as KeyBlock).listOf(this.#at), shift: this.#shift };
   }
 
-  /** False at the end of a block: then `fill` gets the next. */
+  /** False at the end of a block: `fill` gets the next. */
   advance(): boolean {
     const keys = this.#keys;
     this.#at++;

@@ -1,14 +1,7 @@
-// Writes the positions of each key as differences, beginning anew in each block so that a reader can begin in any of them.
+// Writes the positions of each key as differences. The first one in each block is absolute, so that
+// a reader can begin at any block.
+import { putVarint, varintBytesOf, type PostingExtent } from "../file/posting-list.ts";
 import type { BlockStream } from "./block-stream.ts";
-import { putVarint, varintBytesOf } from "../file/varint.ts";
-
-/** Where the positions of a key are: from `begin` in `firstBlock` to `end` (exclusive) in `lastBlock`, counted from the start of the section. */
-export interface PostingPlace {
-  readonly firstBlock: number;
-  readonly lastBlock: number;
-  readonly begin: number;
-  readonly end: number;
-}
 
 export class PostingWriter {
   readonly #stream: BlockStream;
@@ -25,7 +18,7 @@ export class PostingWriter {
   add(positions: ArrayLike<number>): void {
     for (let index = 0; index < positions.length; index++) {
       const position = positions[index] as number;
-      // The first of a block is said in full, plus one: a zero is the filling at the end of a block.
+      // The first one of a block is absolute, plus one: zeros pad the end of a block.
       const isFirst = this.#begin === undefined || varintBytesOf(position - this.#before) > this.#stream.room;
       const value = isFirst ? position + 1 : position - this.#before;
       const { block, at } = this.#stream.take(varintBytesOf(value));
@@ -35,8 +28,8 @@ export class PostingWriter {
     }
   }
 
-  /** The end of one key, which has had at least one position. */
-  finish(): PostingPlace {
+  /** Ends the list of one key, which had at least one position. */
+  finish(): PostingExtent {
     const { block, at } = this.#begin as { readonly block: number; readonly at: number };
     this.#begin = undefined;
     const lastBlock = this.#stream.number - this.#origin;

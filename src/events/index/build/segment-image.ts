@@ -1,24 +1,30 @@
-// The bytes of the index of one segment, made by reading the segment, or from what its writer still has in memory.
+// The bytes of the index of one segment, made from the segment itself or from its index in memory.
 import { holdfastError } from "../../../errors.ts";
 import { contentOf } from "./active-content.ts";
 import { ActiveIndex } from "../memory/active-index.ts";
 import { writeIndex } from "./index-writer.ts";
-import type { IndexedLine, SealedSegment } from "../indexed-line.ts";
+import type { IndexedLine, SealedSegment } from "../keys/indexed-line.ts";
 
 /** Reads a segment from its first line to its last. */
 export type ScanSegment = (segment: SealedSegment) => AsyncIterable<IndexedLine>;
 
-/** The index that whoever followed the log still has in memory of the segment with this position. */
+/**
+ * The index in memory of the segment with this position, if this process followed the log while it
+ * was written.
+ */
 export type FindActive = (position: number) => ActiveIndex | undefined;
 
 export interface ImageSource {
   readonly scan: ScanSegment;
   readonly findActive?: FindActive | undefined;
-  /** Called often, so that others get their turn on the thread. */
+  /** Called often; yields to the event loop. */
   readonly pause?: (() => Promise<void>) | undefined;
 }
 
-/** CORRUPT when the segment does not have the events that it is said to have: an index of it would misplace all that follow. */
+/**
+ * CORRUPT when the segment does not end with the position it should: an index of it would misplace
+ * all later events.
+ */
 export async function imageOf(
   logId: string,
   segment: SealedSegment,
@@ -36,7 +42,7 @@ export async function imageOf(
   return image;
 }
 
-/** Undefined for a segment without events: its position is that of the next one. */
+/** Undefined for a segment without events: its first position is that of the next segment. */
 export function findActiveOf(
   { first, last }: Pick<SealedSegment, "first" | "last">,
   findActive: FindActive | undefined,

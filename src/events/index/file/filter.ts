@@ -1,12 +1,12 @@
-// A Bloom filter: says of most keys that are not in an index that they are not, without reading it.
-import type { KeyHash } from "../key-hash.ts";
+// A Bloom filter: tells of most absent keys that an index does not have them, without a read.
+import type { KeyHash } from "../keys/key-hash.ts";
 
 const bitsPerKey = 10;
 const probes = 7;
-/** Below 2^31, so that a probe is computed in whole 32-bit numbers. */
+/** Below 2^31, so that a probe fits 32-bit arithmetic. */
 const bitsMax = 0x7fff_fff8;
 
-/** How many bits a filter of so many keys has: whole bytes, one at least. */
+/** The size of a filter for so many keys: whole bytes, at least one. */
 export function filterBitsOf(keyCount: number): number {
   return Math.min(Math.ceil((keyCount * bitsPerKey + 1) / 8) * 8, bitsMax);
 }
@@ -15,7 +15,7 @@ export class Filter {
   readonly bytes: Uint8Array;
   readonly #bits: number;
 
-  /** `bytes` are used as they are, not copied. */
+  /** Uses `bytes` itself, not a copy. */
   constructor(bytes: Uint8Array) {
     this.bytes = bytes;
     this.#bits = bytes.length * 8;
@@ -28,7 +28,7 @@ export class Filter {
     }
   }
 
-  /** False is certain; true is wrong once in about 120 times. */
+  /** False is certain; true is wrong for about 1 in 120 absent keys. */
   mayHave({ high, low }: KeyHash): boolean {
     for (let probe = 0; probe < probes; probe++) {
       const bit = bitOf(high, low, probe, this.#bits);

@@ -1,15 +1,43 @@
-// Reads the blocks of one index. Nothing is given out that is not exactly what was written for this log, these bytes and this place.
-import { blockBytes, isSealed } from "./block.ts";
-import { getLayout, headerBytesMax, indexNameOf, stampOf, type Coverage, type Layout } from "./index-header.ts";
-import { UnusableIndex } from "../unusable-index.ts";
+// Reads the blocks of one index. Every block is checked: it is what was written for this log, these
+// segments and this offset, or it is refused.
+import {
+  blockBytes,
+  isSealed,
+  getLayout,
+  headerBytesMax,
+  indexNameOf,
+  stampOf,
+  type Coverage,
+  type Layout,
+} from "./index-layout.ts";
 
-/** The bytes of an index: a file, or an image in memory. Fewer than asked for only at the end. A file that cannot be read rejects with UnusableIndex. */
+/**
+ * An index that cannot be used, for whatever reason. No caller of the index sees it: the log is
+ * read instead.
+ */
+export class UnusableIndex extends Error {
+  /** The name of the file: `<first segment>-<last segment>`. */
+  readonly index: string;
+
+  constructor(index: string, why: string, cause?: unknown) {
+    super(`The index ${index} cannot be used: ${why}.`, { cause });
+    this.index = index;
+  }
+}
+
+/**
+ * The bytes of an index: a file, or an image in memory. A read gives fewer bytes than asked for
+ * only at the end. A file that cannot be read rejects with UnusableIndex.
+ */
 export interface IndexSource {
   read(offset: number, length: number): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** Enough for a few lists that are read side by side, and for lines that are asked for one after the other. */
+/**
+ * Enough for a few lists that are read side by side, and for lines that are read one after the
+ * other.
+ */
 const blocksKept = 32;
 const blocksPerRead = 16;
 const newline = 0x0a;
@@ -22,7 +50,7 @@ export class IndexBlocks {
   readonly #stamp: number;
   readonly #kept = new Map<number, Buffer>();
 
-  /** Reads the header only. UnusableIndex when it is not the index of just this. */
+  /** Reads the header only. UnusableIndex unless it covers exactly `coverage`. */
   static async open(source: IndexSource, coverage: Coverage): Promise<IndexBlocks> {
     const name = indexNameOf(coverage);
     const record = await findRecordIn(source);
@@ -38,12 +66,12 @@ export class IndexBlocks {
     this.#stamp = stamp;
   }
 
-  /** One that was read lately. */
+  /** Undefined for a block that is not in the cache. */
   findKept(number: number): Buffer | undefined {
     return this.#kept.get(number);
   }
 
-  /** Not to be changed: others get the same. */
+  /** The caller must not change it: others get the same object. */
   async block(number: number): Promise<Buffer> {
     const kept = this.#kept.get(number);
     if (kept !== undefined) return kept;
@@ -54,7 +82,7 @@ export class IndexBlocks {
     return block as Buffer;
   }
 
-  /** One after the other, several with each read; not kept. */
+  /** Consecutive blocks, several with each read; they do not go into the cache. */
   async *run(first: number, count: number): AsyncGenerator<Buffer, void> {
     for (let done = 0; done < count; done += blocksPerRead)
       yield* await this.#read(first + done, Math.min(blocksPerRead, count - done));
@@ -84,7 +112,7 @@ function layoutIn(record: Uint8Array, coverage: Coverage, name: string): Layout 
   }
 }
 
-/** The first line; most headers are in the first block. */
+/** The first line; most headers fit into the first block. */
 async function findRecordIn(source: IndexSource): Promise<Uint8Array | undefined> {
   for (const length of [blockBytes, headerBytesMax]) {
     const bytes = await source.read(0, length);

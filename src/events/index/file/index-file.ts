@@ -1,17 +1,18 @@
-// Index files on disk: opened, published whole under their names, and removed when another covers them.
+// Index files on disk: opened, published whole under their names, and removed when a merged one
+// covers them.
 import { ensureDirectory, parentOf, syncNames, unlinkIfThere } from "../../../durable/publish/directory.ts";
+import { moveOnce } from "../../../durable/publish/publish.ts";
 import { discard, type Staging } from "../../../durable/publish/staging.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import { randomName } from "../../../format/id.ts";
 import { findSlotNumber } from "../../../format/name.ts";
+import { diskError } from "../../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
-import type { IndexTarget } from "../build/block-stream.ts";
-import type { IndexSource } from "./index-blocks.ts";
-import type { Coverage } from "./index-header.ts";
+import { UnusableIndex, type IndexSource } from "./index-blocks.ts";
+import type { Coverage, WriteAt } from "./index-layout.ts";
 import { SealedIndex } from "./sealed-index.ts";
-import { UnusableIndex } from "../unusable-index.ts";
 
-/** UnusableIndex when there is none, or not one of just this. */
+/** UnusableIndex when there is no file, or it does not cover exactly `coverage`. */
 export async function openIndexFile(disk: Disk, path: string, name: string, coverage: Coverage): Promise<SealedIndex> {
   const file = new IndexFile(name, await reading(name, () => disk.open(path, "read")));
   try {
@@ -23,13 +24,14 @@ export async function openIndexFile(disk: Disk, path: string, name: string, cove
 }
 
 /**
- * Makes `path` what `fill` writes, in one step, whatever was there. Whether it worked need not be known: whoever opens it checks it. A crash leaves the old file or the new
- * one, and perhaps a temp file.
+ * Replaces `path` in one step by what `fill` writes. The outcome of a lost reply need not be known:
+ * every process that opens the file checks it. A crash leaves the old file or the new one, and
+ * perhaps a temp file.
  */
 export async function publishIndexFile(
   staging: Staging,
   path: string,
-  fill: (write: IndexTarget["write"]) => Promise<void>,
+  fill: (write: WriteAt) => Promise<void>,
 ): Promise<void> {
   const { disk } = staging;
   await ensureDirectory(disk, parentOf(path));
@@ -38,17 +40,17 @@ export async function publishIndexFile(
     const file = await disk.open(temp, "create");
     try {
       await fill((offset, bytes) => file.write(offset, bytes));
-      // Not for safety, which the checksums give, but so that a power cut does not cost a rebuild.
+      // Checksums give safety. This only spares a rebuild after a power cut.
       await file.sync();
     } finally {
       await file.close();
     }
-    await disk.rename(temp, path);
+    if (!(await moveOnce(disk, temp, path))) throw diskError("ENOENT", "rename", temp);
   } catch (error) {
     await discard(staging, temp);
     throw error;
   }
-  // Before the indexes that it was merged from are removed.
+  // Before the caller removes the indexes that it was merged from.
   await syncNames(disk, parentOf(path));
 }
 
@@ -58,7 +60,10 @@ export function isIndexName(name: string): boolean {
   return namePattern.test(name);
 }
 
-/** Removes every index file of fewer segments inside one of these. Who has it open goes on reading it, or makes do without. */
+/**
+ * Removes every index file that covers a part of one of these. A process that has it open goes on
+ * reading it, or reads the log where the disk does not allow that.
+ */
 export async function removeCovered(
   disk: Disk,
   directory: string,
@@ -92,12 +97,12 @@ class IndexFile implements IndexSource {
   }
 
   async close(): Promise<void> {
-    // Only read: nothing can be lost by it.
+    // The file was only read: a failed close loses nothing.
     await this.#file.close().catch(() => undefined);
   }
 }
 
-/** Whatever a disk says of an index: the log says the same, and is asked instead. */
+/** A disk error about an index is never the caller's: the log has the same answer. */
 async function reading<T>(name: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action();

@@ -1,21 +1,22 @@
-// Which positions of one index match: the rarest part of an item is read, and the rest only asked about what was found there.
-import type { Range } from "../indexed-line.ts";
-import type { Clause, HashedItem } from "../key-hash.ts";
-import { unionOf, type Page } from "../pages.ts";
+// Which positions of one index match: the rarest clause of an item is read, and the others are only
+// asked about the positions found there.
+import type { PositionRange } from "../keys/indexed-line.ts";
+import type { Clause, HashedItem } from "../keys/key-hash.ts";
+import { unionOf, type Page } from "./pages.ts";
 import type { PostingList } from "./posting-list.ts";
 import type { SealedIndex } from "./sealed-index.ts";
 
 /** Alternatives: one of the lists must have the position. */
 type ListClause = readonly PostingList[];
 
-/** How many positions of "every event" are given at a time. */
+/** Positions in a page of "every event". */
 const pageLength = 1024;
 
-/** Absolute positions of candidates in the range, in order, in pages. */
+/** Candidates in the range, as absolute positions, in order, in pages. */
 export async function* pagesOf(
   index: SealedIndex,
   items: readonly HashedItem[],
-  range: Range,
+  range: PositionRange,
   backwards: boolean,
 ): AsyncGenerator<readonly number[], void> {
   const after = Math.max(range.after, index.first - 1) - index.first;
@@ -28,7 +29,7 @@ export async function* pagesOf(
 async function* relativePages(
   index: SealedIndex,
   items: readonly HashedItem[],
-  range: Range,
+  range: PositionRange,
   backwards: boolean,
 ): AsyncGenerator<Page, void> {
   if (items.some((item) => item.length === 0)) return yield* everything(range, backwards);
@@ -42,9 +43,9 @@ async function* relativePages(
   yield* unionOf(sources, backwards);
 }
 
-/** Undefined when nothing can match. */
+/** Undefined when no event can match. */
 async function findLists(index: SealedIndex, item: HashedItem): Promise<ListClause[] | undefined> {
-  // The filter is asked about all of it before anything is read for a part of it.
+  // The filter is asked about all clauses before anything is read for one of them.
   if (index.excludes([item])) return undefined;
   const found: ListClause[] = [];
   for (const clause of item) {
@@ -66,7 +67,7 @@ async function findAlternatives(index: SealedIndex, clause: Clause): Promise<Lis
 
 async function* itemPages(
   clauses: readonly ListClause[],
-  range: Range,
+  range: PositionRange,
   backwards: boolean,
 ): AsyncGenerator<Page, void> {
   const byCost = clauses.toSorted((a, b) => costOf(a) - costOf(b));
@@ -83,8 +84,12 @@ function costOf(clause: ListClause): number {
   return clause.reduce((sum, list) => sum + list.count, 0);
 }
 
-/** The part of a list that is in the range, from the end where reading begins. */
-async function* listPages(list: PostingList, { after, upTo }: Range, backwards: boolean): AsyncGenerator<Page, void> {
+/** The part of a list in the range, beginning at the end where the reader begins. */
+async function* listPages(
+  list: PostingList,
+  { after, upTo }: PositionRange,
+  backwards: boolean,
+): AsyncGenerator<Page, void> {
   const step = backwards ? -1 : 1;
   const end = backwards ? -1 : list.pieceCount;
   for (let index = await list.seek(backwards ? upTo : after + 1); index !== end; index += step) {
@@ -109,7 +114,7 @@ async function isInAny(position: number, clause: ListClause): Promise<boolean> {
   return false;
 }
 
-async function* everything({ after, upTo }: Range, backwards: boolean): AsyncGenerator<Page, void> {
+async function* everything({ after, upTo }: PositionRange, backwards: boolean): AsyncGenerator<Page, void> {
   for (let done = after; done < upTo; done += pageLength) {
     const count = Math.min(pageLength, upTo - done);
     const positions = Uint32Array.from({ length: count }, (_, index) =>

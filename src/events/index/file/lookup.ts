@@ -1,9 +1,9 @@
-// What an index keeps in memory once it was asked: a filter of its keys, and with what each block of lines and of keys begins.
-import { payloadBytes } from "./block.ts";
+// What stays in memory of an index after the first question: the filter of its keys, and the first
+// entry of each block of lines and of keys.
 import { Filter } from "./filter.ts";
 import type { IndexBlocks } from "./index-blocks.ts";
-import { keysPerBlock, linesPerBlock } from "./index-header.ts";
-import type { KeyHash } from "../key-hash.ts";
+import { keysPerBlock, linesPerBlock, payloadBytes } from "./index-layout.ts";
+import type { KeyHash } from "../keys/key-hash.ts";
 
 export class Lookup {
   readonly filter: Filter;
@@ -33,12 +33,12 @@ export class Lookup {
     this.#keyFences = keyFences;
   }
 
-  /** The block of lines in which this position would be; -1 when all begin after it. */
+  /** The block of lines that can have this position; -1 when all begin after it. */
   lineBlockOf(position: number): number {
     return lastOf(this.#lineFences.length, (block) => (this.#lineFences[block] as number) <= position);
   }
 
-  /** The block of keys in which this one would be; -1 when all begin after it. */
+  /** The block of keys that can have this one; -1 when all begin after it. */
   keyBlockOf({ high, low }: KeyHash): number {
     const fences = this.#keyFences;
     return lastOf(fences.length / 2, (block) => {
@@ -48,7 +48,10 @@ export class Lookup {
   }
 }
 
-/** The last of so many for which it is true, when it is true up to some point and false from there on; -1 when for none. */
+/**
+ * Binary search: the last index below `count` for which `isTrue`, which is true up to some index
+ * and false behind it. -1 for none.
+ */
 export function lastOf(count: number, isTrue: (index: number) => boolean): number {
   let low = 0;
   let high = count;

@@ -1,32 +1,44 @@
-// The positions of one key in an index file, read block by block from either end, or only where somebody asks.
-import { payloadBytes } from "./block.ts";
-import type { PostingPlace } from "../build/posting-writer.ts";
-import { varintAt } from "./varint.ts";
+// The positions of one key in an index file: read block by block from either end, or only around
+// one position.
+import { payloadBytes } from "./index-layout.ts";
 
-/** The blocks of the section of postings, checked. */
+/**
+ * Where the positions of a key are: from byte `begin` of `firstBlock` to byte `end` (exclusive) of
+ * `lastBlock`, counted from the start of the section.
+ */
+export interface PostingExtent {
+  readonly firstBlock: number;
+  readonly lastBlock: number;
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** The blocks of the postings section, with checksums that were compared. */
 export interface PostingBlocks {
   readonly read: (block: number) => Promise<Buffer>;
-  /** One that was read lately. */
+  /** Undefined for a block that is not in the cache. */
   readonly find: (block: number) => Buffer | undefined;
 }
 
 const none = new Uint32Array(0);
 
-/** A piece is what one block has of the list. Positions count from the first of the index. */
+/**
+ * A piece is the part of the list in one block. Positions count from the first one of the index.
+ */
 export class PostingList {
   readonly count: number;
   readonly pieceCount: number;
-  readonly #place: PostingPlace;
+  readonly #extent: PostingExtent;
   readonly #blocks: PostingBlocks;
-  // The piece in which `has` looked last, and for which positions it answers.
+  // The piece that `has` searched last, and the positions that it covers.
   #piece: Uint32Array = none;
   #from = 0;
   #beyond = 0;
 
-  constructor(count: number, place: PostingPlace, blocks: PostingBlocks) {
+  constructor(count: number, extent: PostingExtent, blocks: PostingBlocks) {
     this.count = count;
-    this.pieceCount = place.lastBlock - place.firstBlock + 1;
-    this.#place = place;
+    this.pieceCount = extent.lastBlock - extent.firstBlock + 1;
+    this.#extent = extent;
     this.#blocks = blocks;
   }
 
@@ -35,13 +47,16 @@ export class PostingList {
     return this.#decode(await this.#block(index), index);
   }
 
-  /** Without a promise, if its block is at hand: a merge asks for millions of short lists that are side by side. */
+  /** Without a promise, from a cached block: a merge reads millions of short lists side by side. */
   findPiece(index: number): Uint32Array | undefined {
-    const block = this.#blocks.find(this.#place.firstBlock + index);
+    const block = this.#blocks.find(this.#extent.firstBlock + index);
     return block && this.#decode(block, index);
   }
 
-  /** The last piece that begins at `position` or before; the first one if none does. Reads a block per halving. */
+  /**
+   * The last piece that begins at `position` or before, or else the first one. A binary search over
+   * blocks.
+   */
   async seek(position: number): Promise<number> {
     let low = 0;
     let high = this.pieceCount - 1;
@@ -70,21 +85,21 @@ export class PostingList {
   }
 
   #block(index: number): Promise<Buffer> {
-    return this.#blocks.read(this.#place.firstBlock + index);
+    return this.#blocks.read(this.#extent.firstBlock + index);
   }
 
   #decode(block: Buffer, index: number): Uint32Array {
-    const end = index === this.pieceCount - 1 ? this.#place.end : payloadBytes;
+    const end = index === this.pieceCount - 1 ? this.#extent.end : payloadBytes;
     return decode(block, this.#beginOf(index), end, this.count);
   }
 
   #beginOf(index: number): number {
-    return index === 0 ? this.#place.begin : 0;
+    return index === 0 ? this.#extent.begin : 0;
   }
 }
 
 function decode(block: Buffer, begin: number, end: number, count: number): Uint32Array {
-  // One byte at least for each.
+  // Each position takes at least one byte.
   const positions = new Uint32Array(Math.min(count, end - begin));
   let found = 0;
   let position = -1;
@@ -112,4 +127,27 @@ function includes(sorted: Uint32Array, value: number): boolean {
     else high = middle;
   }
   return sorted[low] === value;
+}
+
+// Varints: whole numbers below 2^32, seven bits to a byte, lowest first; all bytes but the last
+// have the highest bit set.
+
+export function varintBytesOf(value: number): number {
+  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5;
+}
+
+export function putVarint(bytes: Uint8Array, at: number, value: number): void {
+  let rest = value;
+  let index = at;
+  for (; rest >= 0x80; rest >>>= 7) bytes[index++] = (rest & 0x7f) | 0x80;
+  bytes[index] = rest;
+}
+
+function varintAt(bytes: Uint8Array, at: number): number {
+  let value = 0;
+  for (let index = at, shift = 0; ; index++, shift += 7) {
+    const byte = bytes[index] as number;
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return value >>> 0;
+  }
 }

@@ -1,13 +1,12 @@
-// One index of sealed segments: immutable, read by blocks. Whatever does not fit makes it unusable, never empty.
+// One index of sealed segments: immutable, read by blocks. Damage makes it unusable, never empty.
 import { IndexBlocks, type IndexSource } from "./index-blocks.ts";
-import { keyBytes, keysPerBlock, lineBytes, linesPerBlock, type Coverage } from "./index-header.ts";
-import type { LinePlace } from "../indexed-line.ts";
-import type { StoredLine } from "../build/index-writer.ts";
-import type { HashedItem, KeyHash } from "../key-hash.ts";
+import { keyBytes, keysPerBlock, lineBytes, linesPerBlock, type Coverage, type StoredLine } from "./index-layout.ts";
+import type { LineAddress } from "../keys/indexed-line.ts";
+import type { HashedItem, KeyHash } from "../keys/key-hash.ts";
 import { lastOf, Lookup } from "./lookup.ts";
 import { PostingList, type PostingBlocks } from "./posting-list.ts";
 
-/** A block of keys: numbers in place, because a merge walks millions of them. */
+/** A block of keys, read in place: a merge walks millions of them. */
 export interface KeyBlock {
   readonly length: number;
   readonly highOf: (index: number) => number;
@@ -25,7 +24,10 @@ export class SealedIndex {
   #lookup: Lookup | undefined;
   #loading: Promise<Lookup> | undefined;
 
-  /** Reads the header only. UnusableIndex when it is not the index of just this; so may every further call be refused. */
+  /**
+   * Reads the header only. UnusableIndex unless it covers exactly `coverage`; every later call may
+   * reject so, too.
+   */
   static async open(source: IndexSource, coverage: Coverage): Promise<SealedIndex> {
     return new SealedIndex(await IndexBlocks.open(source, coverage), coverage);
   }
@@ -54,19 +56,19 @@ export class SealedIndex {
     return this.#blocks.layout.lineCount;
   }
 
-  /** True when it is known, without reading anything, that no event here matches. */
+  /** True when the filter in memory excludes a match. Reads nothing. */
   excludes(items: readonly HashedItem[]): boolean {
     const filter = this.#lookup?.filter;
     if (filter === undefined) return false;
     return items.every((item) => item.some((clause) => !clause.some((hash) => filter.mayHave(hash))));
   }
 
-  /** Reads what stays in memory; from then on `excludes` can say yes. */
+  /** Loads the filter; `excludes` is always false before. */
   async load(): Promise<void> {
     await this.#load();
   }
 
-  /** Asks the filter first, then reads one block. */
+  /** Asks the filter, then reads one block. */
   async findList(hash: KeyHash): Promise<PostingList | undefined> {
     const lookup = await this.#load();
     if (!lookup.filter.mayHave(hash)) return undefined;
@@ -83,7 +85,7 @@ export class SealedIndex {
   }
 
   /** RangeError for a position that is not here. */
-  async getLine(position: number): Promise<LinePlace> {
+  async getLine(position: number): Promise<LineAddress> {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
     const lookup = await this.#load();
@@ -136,17 +138,17 @@ export class SealedIndex {
   }
 
   #listAt(block: Buffer, at: number): PostingList {
-    const place = {
+    const extent = {
       firstBlock: block.readUInt32LE(at + 12),
       lastBlock: block.readUInt32LE(at + 16),
       begin: block.readUInt16LE(at + 20),
       end: block.readUInt16LE(at + 22),
     };
-    return new PostingList(block.readUInt32LE(at + 8), place, this.#postings);
+    return new PostingList(block.readUInt32LE(at + 8), extent, this.#postings);
   }
 }
 
-/** How many of `total` are in block `number`. */
+/** How many of `total` entries are in block `number`. */
 function countIn(number: number, perBlock: number, total: number): number {
   return Math.min(perBlock, total - number * perBlock);
 }

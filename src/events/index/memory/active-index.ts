@@ -1,19 +1,22 @@
-// The index of the segment that is still being written, or was until just now: in memory only, because what may still change has no valid copy on disk.
+// The index of the active segment, in memory only: a segment that still grows has no index file. It
+// also serves a segment that was just sealed, until its index file is written.
 import type { Items } from "../../model/query.ts";
-import type { IndexedLine, LinePlace, Range } from "../indexed-line.ts";
+import type { IndexedLine, LineAddress, PositionRange } from "../keys/indexed-line.ts";
 import { KeyChains } from "./key-chains.ts";
-import { hashId, hashItem, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "../key-hash.ts";
-import { LineTable } from "../file/line-table.ts";
+import { hashId, hashItem, hashItems, hashOf, type HashedItem, type KeyHash, type KeyKind } from "../keys/key-hash.ts";
+import { LineTable } from "./line-table.ts";
 
-/** Alternatives, by their numbers in the chains; never empty. */
+/** Alternatives, by their key numbers; never empty. */
 type KeyClause = readonly number[];
-/** What to walk, and what else must hold for what is found there. */
+/** The chains to walk, and the clauses that an event found there must also fulfil. */
 interface Walk {
   readonly driver: KeyClause;
   readonly others: readonly KeyClause[];
 }
 
-/** Positions are given out by hash: the caller confirms each against its line. None is ever missing. */
+/**
+ * Finds candidates by hash: the caller compares each with its line. No match is ever missing.
+ */
 export class ActiveIndex {
   readonly first: number;
   readonly chains: KeyChains = new KeyChains();
@@ -29,7 +32,10 @@ export class ActiveIndex {
     return this.first + this.chains.eventCount - 1;
   }
 
-  /** RangeError for a line that does not follow: every position after it would be wrong. */
+  /**
+   * RangeError for a line that does not follow the last one: every position after it would be
+   * wrong.
+   */
   add(line: IndexedLine): void {
     if (line.keys.length === 0) return;
     if (line.first !== this.last + 1)
@@ -42,11 +48,11 @@ export class ActiveIndex {
   }
 
   /** In order, without duplicates; newest first when `backwards`. */
-  candidates(items: Items, range: Range, backwards: boolean): Iterable<number> {
+  candidates(items: Items, range: PositionRange, backwards: boolean): Iterable<number> {
     return this.candidatesByHash(hashItems(items), range, backwards);
   }
 
-  candidatesByHash(items: readonly HashedItem[], range: Range, backwards: boolean): Iterable<number> {
+  candidatesByHash(items: readonly HashedItem[], range: PositionRange, backwards: boolean): Iterable<number> {
     const after = Math.max(range.after, this.first - 1);
     const upTo = Math.min(range.upTo, this.last);
     if (items.some((item) => item.length === 0)) return counted(after, upTo, backwards);
@@ -55,7 +61,7 @@ export class ActiveIndex {
       .filter((walk): walk is Walk => walk !== undefined);
     const [walk] = walks;
     if (walk === undefined) return [];
-    // As the chain runs: whoever wants only the newest few pays for those.
+    // A chain runs backwards already: a caller that wants the newest few pays for those only.
     if (backwards && walks.length === 1 && walk.driver.length === 1) return this.#positions(walk, after, upTo);
     const found = Uint32Array.from(this.#union(walks, after - this.first, upTo - this.first)).sort();
     return this.#distinct(backwards ? found.reverse() : found);
@@ -65,7 +71,10 @@ export class ActiveIndex {
     return this.candidatesByHash(hashId(id), { after: this.first - 1, upTo: this.last }, false);
   }
 
-  /** Whether there may be a match beyond `after`. False costs one look per key, however long the log is. */
+  /**
+   * Whether an event after `after` may match. False costs one lookup per key, however long the log
+   * is.
+   */
   hasCandidate(items: Items, after: number): boolean {
     const afterEvent = Math.max(after - this.first, -1);
     if (afterEvent >= this.chains.eventCount - 1) return false;
@@ -79,13 +88,16 @@ export class ActiveIndex {
   }
 
   /** RangeError for a position that is not here. */
-  placeOf(position: number): LinePlace {
+  getLine(position: number): LineAddress {
     if (!(position >= this.first && position <= this.last))
       throw new RangeError(`Position ${position} is not between ${this.first} and ${this.last}.`);
     return this.lines.getLine(position);
   }
 
-  /** Whether all keys that the item needs were seen since. Mostly not, and then nothing is made to find out. */
+  /**
+   * Whether all keys of the item were seen after that event. Mostly false, and then nothing was
+   * allocated.
+   */
   #isPossible({ types, tags }: Items[number], afterEvent: number): boolean {
     for (const tag of tags) if (!this.#isRecent("tag", tag, afterEvent)) return false;
     return types.length === 0 || types.some((type) => this.#isRecent("type", type, afterEvent));
@@ -101,7 +113,10 @@ export class ActiveIndex {
     return walk !== undefined && !this.#events(walk, afterEvent, this.chains.eventCount).next().done;
   }
 
-  /** Undefined when nothing after the event can match: each clause needs a key that was seen since. */
+  /**
+   * Undefined when no later event can match: each clause needs a key that was seen after that
+   * event.
+   */
   #findWalk(item: HashedItem, afterEvent: number): Walk | undefined {
     const clauses: KeyClause[] = [];
     let driver = 0;
@@ -125,7 +140,7 @@ export class ActiveIndex {
     return keys;
   }
 
-  /** The key, if an event after that one has it; otherwise -1. */
+  /** The number of the key if a later event has it; otherwise -1. */
   #findRecent(hash: KeyHash, afterEvent: number): number {
     const key = this.chains.find(hash);
     return key >= 0 && this.chains.eventOf(this.chains.newestOf(key)) > afterEvent ? key : -1;

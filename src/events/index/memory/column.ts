@@ -1,4 +1,5 @@
-// A list of 32-bit numbers that grows: what a million events cost must be four bytes each, not an object each.
+// A growing list of 32-bit numbers, and a sort by one: an event costs four bytes in each column
+// and no object.
 
 export class Column {
   #values = new Uint32Array(16);
@@ -25,4 +26,28 @@ export class Column {
   set(index: number, value: number): void {
     this.#values[index] = value;
   }
+}
+
+const digitBits = 11;
+const digits = 2 ** digitBits;
+
+/**
+ * `rows` in the order of their values in `column`; rows with equal values keep their order. A radix
+ * sort: a sort by comparison was a third of the cost of indexing a segment.
+ */
+export function sortedBy(rows: Uint32Array, column: Column): Uint32Array {
+  let from = rows;
+  for (let shift = 0; shift < 32; shift += digitBits) from = sortedByDigit(from, column, shift);
+  return from;
+}
+
+function sortedByDigit(rows: Uint32Array, column: Column, shift: number): Uint32Array {
+  const digitOf = (row: number): number => (column.at(row) >>> shift) & (digits - 1);
+  // Where the rows with each digit begin: behind all rows with a smaller one.
+  const starts = new Uint32Array(digits + 1);
+  for (const row of rows) starts[digitOf(row) + 1]!++;
+  for (let digit = 1; digit < digits; digit++) starts[digit]! += starts[digit - 1]!;
+  const sorted = new Uint32Array(rows.length);
+  for (const row of rows) sorted[starts[digitOf(row)]!++] = row;
+  return sorted;
 }

@@ -1,6 +1,7 @@
-// Which events have which keys: a chain per key, newest first, and for each event the keys that it has.
+// Which events have which keys: a linked list of events per key, newest first, and the keys of each
+// event.
 import { Column } from "./column.ts";
-import type { KeyHash } from "../key-hash.ts";
+import type { KeyHash } from "../keys/key-hash.ts";
 import { KeyTable } from "./key-table.ts";
 
 /** Events are counted from 0. An entry is one key of one event; entry 0 is none. */
@@ -11,7 +12,7 @@ export class KeyChains {
   readonly #previous = new Column();
   readonly #events = new Column();
   readonly #entryKeys = new Column();
-  // Of each event; the entries of an event are neighbours.
+  // The first entry of each event; the entries of an event stand side by side.
   readonly #firstEntries = new Column();
 
   constructor() {
@@ -26,12 +27,12 @@ export class KeyChains {
     return this.#keys.length;
   }
 
-  /** The next event; its keys are added after it. */
+  /** Adds an event without keys; `addKey` adds them. */
   addEvent(): void {
     this.#firstEntries.push(this.#events.length);
   }
 
-  /** To the event that was added last. */
+  /** Adds a key to the last event. */
   addKey(hash: KeyHash): void {
     const event = this.eventCount - 1;
     const key = this.#keys.add(hash);
@@ -40,19 +41,19 @@ export class KeyChains {
       this.#counts.push(0);
     }
     const previous = this.#newest.at(key);
-    // A tag that is said twice is one tag.
+    // An event that names a tag twice has it once.
     if (previous !== 0 && this.#events.at(previous) === event) return;
     this.#newest.set(key, this.#events.length);
     this.#counts.set(key, this.#counts.at(key) + 1);
     this.#pushEntry(previous, event, key);
   }
 
-  /** -1 when no event has it. */
+  /** The number of the key; -1 when no event has it. */
   find(hash: KeyHash): number {
     return this.#keys.find(hash);
   }
 
-  /** In order of their hashes. */
+  /** The numbers of all keys, in the order of their hashes. */
   sortedKeys(): Uint32Array {
     return this.#keys.sorted();
   }
@@ -61,7 +62,7 @@ export class KeyChains {
     return this.#keys.hashOf(key);
   }
 
-  /** How many events have it. */
+  /** How many events have the key. */
   countOf(key: number): number {
     return this.#counts.at(key);
   }
@@ -78,7 +79,9 @@ export class KeyChains {
     return this.#events.at(entry);
   }
 
-  /** By the keys of the event, which are few, not by the chain of the key, which may be as long as the log. */
+  /**
+   * Searches the keys of the event: they are few, and the chain of a key may be as long as the log.
+   */
   has(event: number, key: number): boolean {
     const end = event + 1 < this.eventCount ? this.#firstEntries.at(event + 1) : this.#events.length;
     for (let entry = this.#firstEntries.at(event); entry < end; entry++)

@@ -1,7 +1,6 @@
-// Gives each key a number from 0, in order of appearance, and finds it again by its hash.
-import { Column } from "./column.ts";
-import type { KeyHash } from "../key-hash.ts";
-import { sortedBy } from "./sorted-by.ts";
+// Numbers the keys from 0, in the order of their appearance, and finds a key by its hash.
+import type { KeyHash } from "../keys/key-hash.ts";
+import { Column, sortedBy } from "./column.ts";
 
 export class KeyTable {
   readonly #highs = new Column();
@@ -17,18 +16,18 @@ export class KeyTable {
     return { high: this.#highs.at(number), low: this.#lows.at(number) };
   }
 
-  /** The numbers of all keys in order of their hashes. */
+  /** The numbers of all keys in the order of their hashes. */
   sorted(): Uint32Array {
     const numbers = new Uint32Array(this.length).map((_, number) => number);
     return sortedBy(sortedBy(numbers, this.#lows), this.#highs);
   }
 
-  /** -1 when it never appeared: an exact answer, up to texts with equal hashes. */
+  /** -1 when no key with this hash was added. */
   find(hash: KeyHash): number {
     return (this.#slots[this.#slotOf(hash)] as number) - 1;
   }
 
-  /** The number of the key, a new one if it has none. */
+  /** The number of the key; a new one for a new key. */
   add(hash: KeyHash): number {
     const slot = this.#slotOf(hash);
     const number = (this.#slots[slot] as number) - 1;
@@ -40,7 +39,7 @@ export class KeyTable {
     return this.length - 1;
   }
 
-  /** Where the key is, or the free slot where it belongs. */
+  /** The slot of the key, or the free slot for it. */
   #slotOf({ high, low }: KeyHash): number {
     const mask = this.#slots.length - 1;
     for (let slot = high & mask; ; slot = (slot + 1) & mask) {

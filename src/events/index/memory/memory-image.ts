@@ -1,9 +1,10 @@
-// Indexes that could not be written: their bytes in memory, as many as fit, made again when they are needed and gone.
+// Index files that could not be written, as bytes in memory: a cache with a limit. An image that
+// was dropped is made again when it is read.
 import type { IndexSource } from "../file/index-blocks.ts";
 
 export class MemoryImages {
   readonly #bytesMax: number;
-  // The one that was used last is at the end.
+  // In the order of use, the latest at the end.
   readonly #images = new Map<MemoryImage, Uint8Array>();
   #bytes = 0;
 
@@ -13,8 +14,9 @@ export class MemoryImages {
 
   find(image: MemoryImage): Uint8Array | undefined {
     const bytes = this.#images.get(image);
-    if (bytes !== undefined) this.#images.delete(image);
-    if (bytes !== undefined) this.#images.set(image, bytes);
+    if (bytes === undefined) return undefined;
+    this.#images.delete(image);
+    this.#images.set(image, bytes);
     return bytes;
   }
 
@@ -50,7 +52,7 @@ export class MemoryImage implements IndexSource {
       bytes = await this.#make();
       this.#images.keep(this, bytes);
     }
-    // A copy: what is kept of a view would keep the whole image.
+    // A copy: a view would keep the whole image in memory.
     return bytes.slice(offset, offset + length);
   }
 

@@ -1,43 +1,28 @@
-// One line of the log: all that one append call wrote. What an index needs comes first, the payload after it, and last a checksum that is seeded with that
-// of the line before: a line is valid in one place only.
+// A line of the log: all that one append call wrote. First what an index needs, then the payload,
+// last a checksum seeded with that of the line before: a line is valid at one point of one log
+// only.
 import { crc32 } from "node:zlib";
 import { holdfastError } from "../../../errors.ts";
 import type { Items } from "../../model/query.ts";
+import type { EventBody, EventHead } from "../../model/stored-event.ts";
 import { hexOf, type Tip } from "./tip.ts";
 
-/** Nobody needs more in one call; what does is a file, and belongs beside the log. */
+/** Larger content belongs into a file beside the log. */
 export const lineBytesMax: number = 16 * 1024 * 1024;
-
-/** What is found by: the part of an event that comes first. */
-export interface EventHead {
-  readonly type: string;
-  readonly tags: readonly string[];
-  readonly id: string;
-  /** The caller chose the id, so it may come again. */
-  readonly given?: true;
-}
-
-/** What is only carried. */
-export interface EventBody {
-  readonly data: unknown;
-  readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Of the schema that `data` was written by. Absent: 1. */
-  readonly version?: number;
-}
 
 export interface StoredCondition {
   readonly if: Items;
   readonly after?: number;
 }
 
-/** Tags that were added later to events that were there before. */
+/** Tags added to earlier events. */
 export interface Retag {
   readonly positions: readonly number[];
   readonly tags: readonly string[];
 }
 
 export interface LineHead {
-  /** The position of its first event; of the next one when it has none. */
+  /** The position of its first event; that of the next event when it has none. */
   readonly first: number;
   readonly time: string;
   readonly condition?: StoredCondition;
@@ -58,7 +43,10 @@ const crcMark = ',"crc":"';
 /** `,"crc":"01234567"}` and the newline. */
 export const lineTailBytes: number = crcMark.length + 8 + 3;
 
-/** All of a line that does not depend on its place: made when the call is made, so that nothing is serialised under the lock. TOO_LARGE. */
+/**
+ * The part of a line that does not depend on its position: encoded before the gate is taken.
+ * TOO_LARGE.
+ */
 export function encodeContent({ condition, retag, events, payload }: LineContent): string {
   const head = JSON.stringify({ condition, retag, events });
   const text = `,${head.slice(1, -1)}${payloadMark}${payload.join(",")}]`;
@@ -82,7 +70,7 @@ export function encodeLine(content: string, first: number, time: string, seed: n
   return { text: line, bytes: Buffer.byteLength(line), crc };
 }
 
-/** The tip when this line is added. */
+/** The tip after this line. */
 export function tipAfter(
   tip: Tip,
   { events, retag }: Pick<LineContent, "events" | "retag">,
@@ -93,7 +81,7 @@ export function tipAfter(
   return { segment, length: tip.length + bytes, position: tip.position + events.length, crc, retagged };
 }
 
-/** The checksum that a whole line (with its newline) says it has; undefined when it does not fit its bytes. */
+/** The checksum of a whole line (with its newline); undefined when it does not fit the bytes. */
 export function findLineCrc(line: Uint8Array, seed: number): number | undefined {
   const end = line.length - lineTailBytes;
   if (end <= 0) return undefined;
@@ -104,7 +92,10 @@ export function findLineCrc(line: Uint8Array, seed: number): number | undefined 
 const crcMarkBytes = Buffer.from(crcMark);
 const lineEndBytes = Buffer.from('"}\n');
 
-/** What the last bytes of a line say, believed by nobody who has not checked it. Byte by byte: it is done for every line that is read. */
+/**
+ * The checksum that a line ends with, not compared with its bytes. Byte by byte: it runs for every
+ * line that is read.
+ */
 export function storedCrcOf(line: Uint8Array): number | undefined {
   const at = line.length - lineTailBytes;
   if (at < 0 || !hasAt(line, at, crcMarkBytes) || !hasAt(line, line.length - 3, lineEndBytes)) return undefined;
@@ -117,19 +108,22 @@ export function storedCrcOf(line: Uint8Array): number | undefined {
   return crc;
 }
 
-/** -1 for what is no digit: only lower case is written. */
+/** -1 for any other byte: digits are written in lower case. */
 function hexValueOf(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
   return byte >= 0x61 && byte <= 0x66 ? byte - 0x61 + 10 : -1;
 }
 
-/** Whether `part` stands in `bytes` at `at`. */
+/** Whether `bytes` has `part` at offset `at`. */
 export function hasAt(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
   for (let index = 0; index < part.length; index++) if (bytes[at + index] !== part[index]) return false;
   return true;
 }
 
-/** What an index needs, without parsing the payload: in JSON a quote inside a text is escaped, so the mark cannot be part of one. */
+/**
+ * Without the payload. JSON escapes quotes inside a text, so the payload mark cannot be a part of
+ * one.
+ */
 export function decodeHead(line: Uint8Array): LineHead {
   const bytes = Buffer.from(line.buffer, line.byteOffset, line.length);
   const end = bytes.indexOf(payloadMark);
@@ -143,7 +137,7 @@ export function decodeLine(line: Uint8Array): Line {
   return JSON.parse(Buffer.from(line.buffer, line.byteOffset, line.length).toString("utf8")) as Line;
 }
 
-/** The text of a line without its place, to write it again in another one. */
+/** The text of a line without position, time and checksum, to write it again at another point. */
 export function contentOf(line: Uint8Array): { readonly content: string; readonly time: string } {
   const text = Buffer.from(line.buffer, line.byteOffset, line.length - lineTailBytes).toString("utf8");
   const { time } = decodeHead(line);

@@ -1,24 +1,29 @@
-// The record of a log: which log it is and how its published length is kept. Decided once, binding for every process of every machine.
+// The record of a log, log.json: its id and its mode. Decided once; it binds every process on every
+// machine.
 import { decideRecord, findDecision } from "../../../durable/publish/record-file.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
 import { holdfastError } from "../../../errors.ts";
 import { objectOf, textOf, wordOf } from "../../../format/decoding.ts";
 import type { RecordKind } from "../../../format/record.ts";
 import type { Disk } from "../../../ports/disk.ts";
+import type { PartKind } from "../../../part/location.ts";
+import { decodeGround, type PartRecord } from "../../../part/part.ts";
 import type { LogMode } from "../../model/event-store.ts";
 
-export interface LogRecord {
-  readonly id: string;
+export interface LogRecord extends PartRecord {
   readonly mode: LogMode;
 }
 
 const logKind: RecordKind<LogRecord> = {
   kind: "log",
   decode: (value) => {
-    const { id, mode } = objectOf(value);
-    return { id: textOf(id), mode: wordOf(mode, ["local", "share"]) };
+    const { id, mode, ground } = objectOf(value);
+    return { id: textOf(id), mode: wordOf(mode, ["local", "share"]), ...decodeGround(ground) };
   },
 };
+
+/** A log whose record was lost is still there by its segments. */
+export const logPart: PartKind = { what: "event log", room: "events", traces: ["log.json", "segments"] };
 
 function recordPath(directory: string): string {
   return `${directory}/log.json`;
@@ -33,7 +38,10 @@ export async function decideLog(staging: Staging, directory: string, proposal: L
   return await decideRecord(staging, logKind, recordPath(directory), proposal);
 }
 
-/** UNSUPPORTED_DISK for a log whose length is kept for one machine, seen over a network: its lock holds nobody back there. */
+/**
+ * UNSUPPORTED_DISK for a log of mode "local" on a network mount: its lock does not exclude other
+ * machines.
+ */
 export function checkMode({ mode }: LogRecord, directory: string, { kind, type }: Disk["volume"]): void {
   if (mode === "share" || kind === "local") return;
   const message = `${directory} is a log for one machine (mode "local"), and ${type} is not known to be local: another machine could write beside it. Export it on its own machine (holdfast events export), and import it into a new directory on the share.`;

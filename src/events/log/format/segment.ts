@@ -1,4 +1,5 @@
-// A segment: a file of lines. Its first line, a record, says after which point of which segment it goes on, so the segments are a chain of their own.
+// A segment: a file of lines. Its first line, the header, names the end of the segment before it,
+// so that the segments form a chain.
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { putIfAbsent } from "../../../durable/publish/publish.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
@@ -7,30 +8,35 @@ import { findSlotNumber, slotName } from "../../../format/name.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../../format/record.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
+import { contentOf, decodeHead, encodeLine, tipAfter, type LineHead } from "./line.ts";
 import { decodeTip, storedTip, type StoredTip, type Tip } from "./tip.ts";
 
-/** From this size on, the next tenure begins a new one: so small that it is scanned at an opening in a moment. */
+/**
+ * From this size on, the next write session begins a new segment. Opening a log scans the newest
+ * one: 8 MiB take a moment.
+ */
 export const segmentBytesMax: number = 8 * 1024 * 1024;
 
 const headerBytesMax = 64 * 1024;
-/** Of all that were ever seen. */
+/** All headers so far were shorter. */
 const headerBytesMostly = 1024;
 const suffix = ".ndjson";
 
 export interface SegmentHeader {
   readonly log: string;
   readonly segment: number;
-  /** Of this very file: two that were made for one number can be told apart. */
+  /** Of this very file: two files for one number have different ids. */
   readonly id: string;
   /** Where the segment before it ends for good. */
   readonly after: Tip;
 }
 
-/** A header as read, and where the first line after it begins. */
+/** A header as read. */
 export interface OpenedHeader extends SegmentHeader {
+  /** Its length: the first line begins there. */
   readonly bytes: number;
   readonly crc: number;
-  /** Of the whole file. */
+  /** The length of the whole file. */
   readonly size: number;
 }
 
@@ -60,7 +66,10 @@ export function encodeHeader(header: SegmentHeader): { readonly bytes: Uint8Arra
   return { bytes, crc: recordCrc(bytes) };
 }
 
-/** Makes the file complete and durable under its name before anything is added to it. False when the number is taken. */
+/**
+ * Publishes the file, complete and durable, before any line is added to it. False when the number
+ * is taken.
+ */
 export async function publishSegment(
   staging: Staging,
   directory: string,
@@ -70,7 +79,10 @@ export async function publishSegment(
   return await putIfAbsent(staging, segmentPath(directory, segment), bytes, { isPermanent: true });
 }
 
-/** One that counts. CORRUPT when it is not there: nobody removes a segment, so it was lost, and what it had in it with it. */
+/**
+ * Opens a segment that counts. CORRUPT when it is missing: no process removes a segment, so its
+ * lines are lost.
+ */
 export async function openSegment(
   disk: Disk,
   directory: string,
@@ -86,10 +98,10 @@ export async function openSegment(
   }
 }
 
-/** Makes all of it durable, whoever wrote it. */
+/** Makes a segment durable, also one that another process wrote. */
 export async function syncSegment(disk: Disk, directory: string, segment: number): Promise<void> {
   const file = await disk.open(segmentPath(directory, segment), "write").catch(async (error: unknown) => {
-    // Who may only read can sync all the same, but not on Windows.
+    // A read-only descriptor can sync, too, but not on Windows.
     if (isHoldfastError(error, "NO_PERMISSION") || hasErrno(error, "ENOENT"))
       return await openSegment(disk, directory, segment);
     throw error;
@@ -106,21 +118,22 @@ export function missing(path: string, cause?: unknown): Error {
   return holdfastError("CORRUPT", message, { path }, cause);
 }
 
-/** Whether it is gone, and not only the answer an old one, or the whole log moved away. */
+/** Whether the segment is gone: not a stale answer, and not the whole log moved away. */
 async function isLost(disk: Disk, directory: string, segment: number): Promise<boolean> {
-  // A listing that fails tells nothing of a single file.
+  // A failed listing tells nothing about a single file.
   const there = await listSegments(disk, directory).catch(() => [segment]);
   if (there.includes(segment)) return false;
-  // On a share no absence is believed by itself. But one that counts was there before any later one was made: who sees that one, and not this one, sees that it is gone.
+  // On a share no absence is believed by itself. But a segment that counts exists before any later
+  // one is made: a listing with a later one and without this one proves that it is gone.
   return disk.volume.kind === "local" || there.some((number) => number > segment);
 }
 
-/** CORRUPT, also when it is not there; NEWER_FORMAT. */
+/** CORRUPT, also when the segment is missing; NEWER_FORMAT. */
 export async function readHeader(disk: Disk, directory: string, segment: number): Promise<OpenedHeader> {
   const path = segmentPath(directory, segment);
   const file = await openSegment(disk, directory, segment);
   try {
-    // All of them are read when a log is opened.
+    // An opening reads the headers of all segments: one short read each.
     let start = await file.read(0, headerBytesMostly);
     if (!start.includes(10)) start = await file.read(0, headerBytesMax);
     const end = start.indexOf(10) + 1;
@@ -137,18 +150,45 @@ export async function readHeader(disk: Disk, directory: string, segment: number)
   }
 }
 
-/** Numbers of the segments that are there, in order. */
+/** The numbers of all segments, in order. */
 export async function listSegments(disk: Disk, directory: string): Promise<number[]> {
   const numbers: number[] = [];
   for (const name of await disk.list(`${directory}/segments`)) {
-    // Foreign files are none of our business.
+    // Foreign files are ignored.
     const number = name.endsWith(suffix) ? findSlotNumber(name.slice(0, -suffix.length)) : undefined;
     if (number !== undefined) numbers.push(number);
   }
   return numbers.sort((a, b) => a - b);
 }
 
-/** Of the record itself: its last eight digits before `"}` and the newline. */
+/** The checksum of a record: the eight digits before `"}` and the newline. */
 function recordCrc(record: Uint8Array): number {
   return Number.parseInt(Buffer.from(record.subarray(-11, -3)).toString("latin1"), 16);
+}
+
+/** A line to be written again at another point of the log, with a new checksum. */
+export interface CopiedLine extends Pick<LineHead, "events" | "retag"> {
+  readonly content: string;
+  readonly time: string;
+}
+
+export function copyOf(line: Uint8Array): CopiedLine {
+  const { events, retag } = decodeHead(line);
+  return retag === undefined ? { events, ...contentOf(line) } : { events, retag, ...contentOf(line) };
+}
+
+/** A whole segment with these lines, and where it ends. */
+export function encodeSegment(
+  header: SegmentHeader,
+  lines: readonly CopiedLine[],
+): { readonly bytes: Uint8Array; readonly tip: Tip } {
+  const { bytes, crc } = encodeHeader(header);
+  const parts: Uint8Array[] = [bytes];
+  let tip: Tip = { ...header.after, segment: header.segment, length: bytes.length, crc };
+  for (const line of lines) {
+    const copy = encodeLine(line.content, tip.position + 1, line.time, tip.crc);
+    tip = tipAfter(tip, line, copy);
+    parts.push(Buffer.from(copy.text));
+  }
+  return { bytes: Buffer.concat(parts), tip };
 }

@@ -1,27 +1,33 @@
-// The tip: how far the log is published. Nothing beyond it counts, and nobody reads past it.
+// The tip: how far the log is published. Nothing beyond it counts, and no reader goes past it.
 import { countOf, objectOf, textOf } from "../../../format/decoding.ts";
 
 export interface Tip {
-  /** 0 before the first one is there. */
+  /** 0 before the first segment. */
   readonly segment: number;
   /** Bytes of that segment that count. */
   readonly length: number;
-  /** Of the last event; 0 when there is none. */
+  /** Of the last event; 0 for none. */
   readonly position: number;
-  /** Of the last line, which seeds that of the next. */
+  /** Of the last line, or of the header of the segment; it seeds the next line. */
   readonly crc: number;
-  /** The newest segment in which tags were added to events, 0 when there is none; the header of that one leads to the one before. */
+  /**
+   * The newest segment with a retag, 0 for none; the header of that segment leads to the one before
+   * it.
+   */
   readonly retagged: number;
 }
 
 export const emptyTip: Tip = { segment: 0, length: 0, position: 0, crc: 0, retagged: 0 };
 
-/** Whether both are one place of one log. */
+/** Whether both are the same point, by segment and length. */
 export function isSameTip(one: Tip, other: Tip): boolean {
   return one.segment === other.segment && one.length === other.length;
 }
 
-/** Whether they also agree on what stands before it: in a copy that went on by itself, another line may end in the same place. */
+/**
+ * Whether they also agree on the lines before it: in a copy of the log that went on by itself,
+ * another line may end there.
+ */
 export function isEqualTip(one: Tip, other: Tip): boolean {
   return isSameTip(one, other) && one.position === other.position && one.crc === other.crc;
 }
@@ -34,7 +40,7 @@ export function hexOf(crc: number): string {
   return crc.toString(16).padStart(8, "0");
 }
 
-/** As it is written into records. */
+/** A tip as records have it. */
 export interface StoredTip extends Omit<Tip, "crc"> {
   readonly crc: string;
 }

@@ -1,4 +1,5 @@
-// The head of a log on one machine: one small record, written in place after each sync. It tells all processes of this boot how far the log is durable.
+// The head of a log on one machine: a small record, written in place after each sync. It tells all
+// processes of this boot how far the log is published.
 import { parentOf, syncNames } from "../../../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../../format/decoding.ts";
@@ -7,19 +8,27 @@ import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import { decodeTip, storedTip, type StoredTip, type Tip } from "../format/tip.ts";
 
-/** Always all of them: a shorter record over a longer one would leave a mixture. Less than a page, so the kernel writes it in one go. */
+/**
+ * Always all of them: a shorter record over a longer one would leave a mixture. Less than a page:
+ * the kernel writes it at once.
+ */
 const headBytes = 512;
-/** A reader may meet a write half done; the next look sees it whole. */
+/** A reader may see half of a write; the next look sees all of it. */
 const looksMax = 20;
 
 export interface Head {
   readonly boot: string;
-  /** What it tells of was synced before: then it holds also after a restart, as the least that must be there. */
+  /** The lines were synced before: then the tip also holds after a restart, as a lower limit. */
   readonly isSynced: boolean;
-  /** Of the lock file by which writers come into this segment; empty in heads of releases that did not record it. */
+  /**
+   * The lock file by which writers come into this segment; empty in heads of releases that did not
+   * record it.
+   */
   readonly lock: string;
   readonly tip: Tip;
-  /** Where the room behind the tip ends that was written in this boot; the length of the tip when there is none. */
+  /**
+   * Where the room behind the tip ends, if it was written in this boot; else the length of the tip.
+   */
   readonly room: number;
 }
 
@@ -49,17 +58,19 @@ const headKind: RecordKind<StoredHead> = {
 
 export class HeadFile {
   readonly #disk: Disk;
-  readonly #path: string;
+  readonly path: string;
   #open: OpenHead | undefined;
-  /** What was last read or written, and what it says: an append looks twice, and mostly nobody else has written. */
+  /**
+   * The head that was read or written last: mostly it is unchanged, and need not be decoded again.
+   */
   #last: { readonly bytes: Uint8Array; readonly head: Head } | undefined;
 
   constructor(disk: Disk, path: string) {
     this.#disk = disk;
-    this.#path = path;
+    this.path = path;
   }
 
-  /** Undefined when there is none, or none that can be read: somebody may have removed it, or a disk torn it. NEWER_FORMAT. */
+  /** Undefined for a head that is missing, or torn by a power cut. NEWER_FORMAT. */
   async find(): Promise<Head | undefined> {
     await this.#forgetReplaced();
     for (let look = 0; look < looksMax; look++) {
@@ -76,7 +87,7 @@ export class HeadFile {
     return undefined;
   }
 
-  /** Only with the gate in hand. Not synced: after a power cut what the segments say counts. */
+  /** Only under the gate. Not synced: after a power cut the segments decide. */
   async write(head: Head): Promise<void> {
     const { boot, isSynced, lock, tip, room } = head;
     const record = encodeRecord(headKind, { boot, isSynced, lock, tip: storedTip(tip), room }, { isChecked: true });
@@ -86,16 +97,19 @@ export class HeadFile {
     bytes.set(record);
     // So that `cat` ends its line.
     bytes[headBytes - 1] = 10;
-    // Opened before it could be written, as on a disk that was mounted anew since.
+    // It could not be written when it was opened, as on a disk that was mounted again since.
     if (this.#open?.isReadOnly) await this.close();
     await this.#with((file) => file.write(0, bytes));
     this.#last = { bytes, head };
   }
 
-  /** Makes an empty one, which reads as none. True: there was none before, so that what is written first has to be synced. */
+  /**
+   * Creates an empty one, which reads as none. True: there was none, so the first head has to be
+   * synced.
+   */
   async ensure(): Promise<boolean> {
     try {
-      await this.#disk.createFile(this.#path, new Uint8Array(), { sync: false });
+      await this.#disk.createFile(this.path, new Uint8Array(), { sync: false });
       return true;
     } catch (error) {
       if (!hasErrno(error, "EEXIST")) throw error;
@@ -103,10 +117,10 @@ export class HeadFile {
     }
   }
 
-  /** What was written, and its name: from then on a head that is missing was not taken by a power cut. */
+  /** The content and the name: from then on no power cut takes the head away. */
   async sync(): Promise<void> {
     await this.#with((file) => file.sync());
-    await syncNames(this.#disk, parentOf(this.#path));
+    await syncNames(this.#disk, parentOf(this.path));
   }
 
   async close(): Promise<void> {
@@ -117,15 +131,15 @@ export class HeadFile {
 
   #decode(bytes: Uint8Array): Head {
     const end = bytes.indexOf(10) + 1;
-    const { tip, ...head } = decodeRecord(headKind, bytes.subarray(0, end), this.#path);
+    const { tip, ...head } = decodeRecord(headKind, bytes.subarray(0, end), this.path);
     return { ...head, tip: decodeTip(tip) };
   }
 
-  /** By its name: what is written to a file that was removed or replaced under us is read by nobody. */
+  /** Looks up the name: no reader finds what is written to a file that was removed or replaced. */
   async #forgetReplaced(): Promise<void> {
     const open = this.#open;
     if (open === undefined) return;
-    const found = await this.#disk.findStat(this.#path);
+    const found = await this.#disk.findStat(this.path);
     if (found?.identity === open.identity || this.#open !== open) return;
     this.#open = undefined;
     await open.file.close();
@@ -137,7 +151,7 @@ export class HeadFile {
       try {
         return await use(file);
       } catch (error) {
-        // Closed by another caller of this process, who has found another file in its place.
+        // Another caller of this process found that the file was replaced, and closed it.
         if (!hasErrno(error, "EBADF") || this.#open?.file === file) throw error;
       }
     }
@@ -147,11 +161,11 @@ export class HeadFile {
     let file: DiskFile;
     let isReadOnly = false;
     try {
-      file = await this.#disk.open(this.#path, "write");
+      file = await this.#disk.open(this.path, "write");
     } catch (error) {
-      // Who may only read can still read.
+      // A process without the right to write can still read.
       if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
-      file = await this.#disk.open(this.#path, "read");
+      file = await this.#disk.open(this.path, "read");
       isReadOnly = true;
     }
     const opened = { file, identity: (await file.stat()).identity, isReadOnly };

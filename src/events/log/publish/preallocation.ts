@@ -1,14 +1,22 @@
-// Room: spaces behind the lines of a segment on a local disk, for the lines that come next. What is written over them changes no size, so that a sync has only the lines to
-// bring to the disk, and the file system need not commit its journal. Nobody reads them: they are beyond the tip, and no line begins with a space.
+// Room: spaces behind the lines of a segment on a local disk, for the lines that come next. Lines
+// written over them do not change the size of the file, so that a sync need not commit the journal
+// of the file system. No reader sees them: they are beyond the tip, and no line begins with a
+// space.
 import type { DiskFile } from "../../../ports/disk.ts";
 
 export const space: number = 0x20;
 const newline = 0x0a;
-/** As much again as there is, within these: a small log stays small, and a large one seldom grows. */
+/**
+ * As much as the segment already has, within these limits: a small log stays small, a large one
+ * seldom grows.
+ */
 const roomBytesMin = 4 * 1024;
 const roomBytesMax = 256 * 1024;
 
-/** `lines`, and room behind them, as they are written at `offset` when the file has none left. None beyond `fileBytesMax`, where the next segment begins. */
+/**
+ * `lines` with room behind them, to be written at `offset`. No room beyond `fileBytesMax`, where
+ * the next segment begins.
+ */
 export function withRoom(lines: Uint8Array, offset: number, fileBytesMax: number): Uint8Array {
   const end = offset + lines.length;
   const room = Math.min(Math.max(end, roomBytesMin), roomBytesMax, Math.max(fileBytesMax - end, 0));
@@ -21,7 +29,7 @@ export function isRoom(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === space);
 }
 
-/** Whether a line ends anywhere from there on, valid or not. */
+/** Whether a newline stands anywhere behind `from`. */
 export async function hasLineEnd(file: DiskFile, from: number): Promise<boolean> {
   const { size } = await file.stat();
   for (let offset = from; offset < size; offset += roomBytesMax)
@@ -29,7 +37,7 @@ export async function hasLineEnd(file: DiskFile, from: number): Promise<boolean>
   return false;
 }
 
-/** Whether nothing else stands in `file` from there on. */
+/** Whether nothing but room stands behind `from`. */
 export async function isRoomFrom(file: DiskFile, from: number): Promise<boolean> {
   const { size } = await file.stat();
   for (let offset = from; offset < size; offset += roomBytesMax)

@@ -1,4 +1,5 @@
-// Whether a segment continues the log: header by header it leads back to a point that is known to count, and everything in between is there.
+// Whether a segment continues the log: header by header it leads back to a point that counts, with
+// all lines in between.
 import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
@@ -8,11 +9,12 @@ import { openSegment, readHeader, segmentPath, type OpenedHeader } from "../form
 import { isEqualTip, type Tip } from "../format/tip.ts";
 
 /**
- * CORRUPT when the segment `newest` does not lead back to `from`: it is no part of this log, or parts of the log are of
- * another moment than the rest. `mayBranchOff`: it may go on before `from`, at a point that is there.
+ * CORRUPT when the segment `newest` does not lead back to `from`: it is of another log, or some
+ * files of the log are older than the rest. `mayBranchOff`: it may continue the log before `from`,
+ * at a point that is there.
  */
 export async function mustContinue(
-  place: LogFiles,
+  files: LogFiles,
   from: Tip,
   newest: number,
   { mayBranchOff = false }: { readonly mayBranchOff?: boolean } = {},
@@ -20,41 +22,41 @@ export async function mustContinue(
   let number = newest;
   let end: Tip | undefined;
   while (number > from.segment) {
-    const header = await getHeader(place, number);
-    if (end !== undefined && !(await isThere(place, end)))
-      throw foreign(place, newest, `it needs ${end.length} bytes of segment ${number}, which are not there`);
+    const header = await getHeader(files, number);
+    if (end !== undefined && !(await isThere(files, end)))
+      throw foreign(files, newest, `it needs ${end.length} bytes of segment ${number}, which are not there`);
     end = header.after;
     number = end.segment;
   }
   if (end === undefined) return;
-  if (number !== from.segment) throw foreign(place, newest, `it leads past segment ${from.segment}, where the log is`);
+  if (number !== from.segment) throw foreign(files, newest, `it leads past segment ${from.segment}, where the log is`);
   if (isEqualTip(end, from)) return;
-  if (mayBranchOff && end.length < from.length && (await isThere(place, end))) return;
-  if (end.length <= from.length || !(await reaches(place, from, end)))
+  if (mayBranchOff && end.length < from.length && (await isThere(files, end))) return;
+  if (end.length <= from.length || !(await reaches(files, from, end)))
     throw foreign(
-      place,
+      files,
       newest,
-      `it goes on after byte ${end.length} of segment ${number}, where the log does not come by`,
+      `it goes on after byte ${end.length} of segment ${number}, which is no end of a line of this log`,
     );
 }
 
-async function getHeader(place: LogFiles, number: number): Promise<OpenedHeader> {
-  const header = await readHeader(place.disk, place.directory, number).catch((error: unknown) => {
+async function getHeader(files: LogFiles, number: number): Promise<OpenedHeader> {
+  const header = await readHeader(files.disk, files.directory, number).catch((error: unknown) => {
     if (!isHoldfastError(error, "CORRUPT") || hasErrno(error.cause, "ENOENT")) throw error;
-    throw foreign(place, number, "its header cannot be read", error);
+    throw foreign(files, number, "its header cannot be read", error);
   });
-  if (header.log !== place.logId) throw foreign(place, number, `it is of another log, ${header.log}`);
-  if (header.after.segment >= number) throw foreign(place, number, `it leads on to segment ${header.after.segment}`);
+  if (header.log !== files.logId) throw foreign(files, number, `it is of another log, ${header.log}`);
+  if (header.after.segment >= number) throw foreign(files, number, `it leads on to segment ${header.after.segment}`);
   return header;
 }
 
-async function isThere(place: LogFiles, tip: Tip): Promise<boolean> {
-  return await inSegment(place, tip, (file) => standsIn(file, tip));
+async function isThere(files: LogFiles, tip: Tip): Promise<boolean> {
+  return await inSegment(files, tip, (file) => standsIn(file, tip));
 }
 
 /** Whether the lines of a segment lead from one point of it to the other. */
-async function reaches(place: LogFiles, from: Tip, to: Tip): Promise<boolean> {
-  return await inSegment(place, to, async (file) => {
+async function reaches(files: LogFiles, from: Tip, to: Tip): Promise<boolean> {
+  return await inSegment(files, to, async (file) => {
     if (!(await standsIn(file, from))) return false;
     let { length, crc } = from;
     for await (const lines of scanFile(file, { ...from, from: from.length, to: to.length }))
@@ -76,7 +78,10 @@ async function inSegment<T>(
   }
 }
 
-/** What to do is the same in all cases: there is more than one moment of the log here, or more than one log. */
+/**
+ * The remedy is the same in all cases: files of two moments of the log are mixed here, or of two
+ * logs.
+ */
 function foreign({ directory }: LogFiles, number: number, why: string, cause?: unknown): Error {
   const path = segmentPath(directory, number);
   const message = `${path} does not continue this log: ${why}. It was put here, or a part of the log was replaced by another one, as by a backup that was copied over it. Nothing was changed. Restore the whole log into an empty directory; or keep all that is whole, and have the rest moved aside: \`holdfast events verify --repair\`.`;

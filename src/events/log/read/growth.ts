@@ -1,13 +1,17 @@
-// Waiting until the log has grown: hints wake up on a local disk, and looking again finds out everywhere. One look serves all
-// who wait, whatever their number.
+// Waiting until the log has grown: by hints on a local disk, by polling everywhere. One look serves
+// all waiters.
 import type { Cancel } from "../../../common.ts";
 import { onAbort } from "../../../durable/wait/on-abort.ts";
 import { holdfastError } from "../../../errors.ts";
 import type { Ports } from "../../../ports/ports.ts";
+import { Sleeper } from "../../../ports/sleeper.ts";
 
-/** A hint may be lost, and a network mount gives none. */
+/** Hints may be lost, and a network mount gives none. */
 const pollMs = { local: 50, network: 250, unknown: 250 };
-/** How many are told in one turn of the event loop: what each of them reads then is read in that same turn on a local disk. */
+/**
+ * Waiters resolved in one turn of the event loop: on a local disk each of them then reads in that
+ * same turn.
+ */
 const toldPerTurn = 64;
 
 interface Waiter {
@@ -21,20 +25,22 @@ export class LogGrowth {
   readonly #directory: string;
   readonly #findHead: () => Promise<number>;
   readonly #waiters = new Set<Waiter>();
-  /** Something may have changed, or somebody has come, since the last look began. */
-  #isDue = false;
+  readonly #sleeper: Sleeper;
   #isLooking = false;
   #isClosed = false;
-  #wake: (() => void) | undefined;
   #stopWatch: (() => void) | undefined;
 
   constructor(ports: Ports, directory: string, findHead: () => Promise<number>) {
     this.#ports = ports;
     this.#directory = directory;
     this.#findHead = findHead;
+    this.#sleeper = new Sleeper(ports.clock);
   }
 
-  /** The head as soon as it is beyond `position`. Rejects with the signal's reason, with what a look failed with, and with CLOSED. */
+  /**
+   * The head once it is beyond `position`. Rejects with the reason of the signal, the error of a
+   * look, or CLOSED.
+   */
   async waitBeyond(position: number, { signal }: Cancel = {}): Promise<number> {
     signal?.throwIfAborted();
     if (this.#isClosed) throw this.#closed();
@@ -45,22 +51,22 @@ export class LogGrowth {
         this.#waiters.add(waiter);
         if (signal !== undefined) stopListening = onAbort(signal, () => this.#giveUp(waiter, signal.reason));
         this.#stopWatch ??= this.#ports.watch.start(this.#directory, () => this.wakeAll());
-        // Also when a look is under way: it may have begun before what this caller waits for was there.
+        // Also when a look is under way: it may have begun before the event that this caller waits
+        // for.
         this.wakeAll();
-        if (!this.#isLooking) void this.#lookUntilNobodyWaits();
+        if (!this.#isLooking) void this.#lookWhileAwaited();
       });
     } finally {
       stopListening?.();
     }
   }
 
-  /** This process knows best when it has appended itself. */
+  /** Called after an append of this process, and by hints. */
   wakeAll(): void {
-    this.#isDue = true;
-    this.#wake?.();
+    this.#sleeper.wake();
   }
 
-  /** The watch stays between two waits: whoever has waited once will wait again. */
+  /** Ends the watch, which stays between two waits: a caller that has waited once waits again. */
   close(): void {
     this.#isClosed = true;
     this.#stopWatch?.();
@@ -69,24 +75,24 @@ export class LogGrowth {
     for (const waiter of this.#waiters) this.#giveUp(waiter, error);
   }
 
-  async #lookUntilNobodyWaits(): Promise<void> {
+  async #lookWhileAwaited(): Promise<void> {
     this.#isLooking = true;
     while (this.#waiters.size > 0) {
-      // Before the look: what changes meanwhile is looked at again.
-      this.#isDue = false;
+      // Before the look: a change during the look needs another one.
+      this.#sleeper.forgetWakeUps();
       try {
         await this.#tell(await this.#findHead());
       } catch (error) {
         for (const waiter of this.#waiters) this.#giveUp(waiter, error);
       }
-      if (this.#waiters.size > 0 && !this.#isDue) await this.#sleep();
+      if (this.#waiters.size > 0) await this.#sleeper.sleep(pollMs[this.#ports.disk.volume.kind]);
     }
     this.#isLooking = false;
   }
 
   async #tell(head: number): Promise<void> {
     let told = 0;
-    // Those alone who wait now: the set grows while it is gone through, by those who were told and wait again.
+    // A copy: waiters that were resolved wait again, and the set grows during the loop.
     for (const waiter of [...this.#waiters]) {
       if (waiter.position >= head || !this.#waiters.delete(waiter)) continue;
       waiter.resolve(head);
@@ -94,23 +100,11 @@ export class LogGrowth {
     }
   }
 
-  async #sleep(): Promise<void> {
-    const { clock, disk } = this.#ports;
-    await new Promise<void>((resolve) => {
-      const stopAlarm = clock.alarm(pollMs[disk.volume.kind], resolve);
-      this.#wake = () => {
-        stopAlarm();
-        resolve();
-      };
-    });
-    this.#wake = undefined;
-  }
-
   #giveUp(waiter: Waiter, reason: unknown): void {
     if (!this.#waiters.delete(waiter)) return;
     waiter.reject(reason);
-    // Nobody is left to sleep for, and a sleep keeps the process alive.
-    if (this.#waiters.size === 0) this.#wake?.();
+    // The sleep would keep the process alive.
+    if (this.#waiters.size === 0) this.#sleeper.wake();
   }
 
   #closed(): Error {

@@ -1,5 +1,5 @@
-// Reading single lines by their place, each checked against the checksum of the line before it.
-import type { LinePlace } from "../../index/indexed-line.ts";
+// Reads single lines by their address, each checked against the checksum of the line before it.
+import type { LineAddress } from "../../index/keys/indexed-line.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { DiskFile } from "../../../ports/disk.ts";
 import { findLineCrc, lineTailBytes, storedCrcOf, type Line } from "../format/line.ts";
@@ -11,25 +11,31 @@ const filesMax = 16;
 
 export interface FoundLine extends Line {
   readonly crc: number;
-  /** Positions whose event was handed out: whoever has it may change it, so nobody else gets the same objects. */
+  /**
+   * Positions of events that were handed out. A caller may change its event, so no other caller
+   * gets the same objects.
+   */
   readonly taken: Set<number>;
 }
 
 export class LineReader {
-  readonly #place: LogFiles;
-  /** By segment, the latest used last. Only on a local disk: on a share a client believes what it has once read. */
-  readonly #files = new Map<number, Promise<DiskFile>>();
-  /** The line that was read last: the events of one line are mostly asked for one after the other. */
+  readonly #files: LogFiles;
+  /**
+   * By segment, in the order of use. Only on a local disk: on a share an open file may show old
+   * bytes.
+   */
+  readonly #open = new Map<number, Promise<DiskFile>>();
+  /** The line that was read last: mostly the events of one line are read one after the other. */
   #last: { readonly segment: number; readonly offset: number; readonly line: FoundLine } | undefined;
 
-  constructor(place: LogFiles) {
-    this.#place = place;
+  constructor(files: LogFiles) {
+    this.#files = files;
   }
 
-  /** The line for somebody who hands out the event at `position`. CORRUPT, as `get`. */
-  async take(place: LinePlace, position: number): Promise<FoundLine> {
+  /** The line, for a caller that hands out the event at `position`. CORRUPT, as `get`. */
+  async take(address: LineAddress, position: number): Promise<FoundLine> {
     for (;;) {
-      const line = await this.get(place);
+      const line = await this.get(address);
       if (!line.taken.has(position)) {
         line.taken.add(position);
         return line;
@@ -38,38 +44,38 @@ export class LineReader {
     }
   }
 
-  /** CORRUPT when what stands there is not what was published. */
-  async get({ segment, offset, bytes, first }: LinePlace): Promise<FoundLine> {
+  /** CORRUPT when another line than the published one is there. */
+  async get({ segment, offset, bytes, first }: LineAddress): Promise<FoundLine> {
     if (this.#last?.segment === segment && this.#last.offset === offset) return this.#last.line;
     const from = offset - lineTailBytes;
     const both = await this.#read(segment, from, lineTailBytes + bytes);
     const seed = both.length > lineTailBytes ? storedCrcOf(both.subarray(0, lineTailBytes)) : undefined;
     const text = both.subarray(lineTailBytes);
     const crc = seed === undefined || text.length !== bytes ? undefined : findLineCrc(text, seed);
-    const path = segmentPath(this.#place.directory, segment);
+    const path = segmentPath(this.#files.directory, segment);
     if (crc === undefined) throw damaged(path, offset);
     const line = Object.assign(lineOf(path, { offset, bytes: text }), { crc, taken: new Set<number>() });
-    // An index never changes an answer, so a wrong one must not lead to another line.
+    // A wrong index must not lead to another line.
     if (line.first !== first) throw damaged(path, offset);
     this.#last = { segment, offset, line };
     return line;
   }
 
   /** The checksum of the line that ends where this one begins. */
-  async seedOf({ segment, offset }: LinePlace): Promise<number> {
+  async seedOf({ segment, offset }: LineAddress): Promise<number> {
     const crc = storedCrcOf(await this.#read(segment, offset - lineTailBytes, lineTailBytes));
-    if (crc === undefined) throw damaged(segmentPath(this.#place.directory, segment), offset);
+    if (crc === undefined) throw damaged(segmentPath(this.#files.directory, segment), offset);
     return crc;
   }
 
   async close(): Promise<void> {
-    const files = [...this.#files.values()];
-    this.#files.clear();
+    const files = [...this.#open.values()];
+    this.#open.clear();
     for (const file of files) await (await file.catch(() => undefined))?.close();
   }
 
   async #read(segment: number, from: number, length: number): Promise<Uint8Array> {
-    const { disk, directory } = this.#place;
+    const { disk, directory } = this.#files;
     if (disk.volume.kind === "local") return await this.#readKept(segment, from, length);
     const file = await openSegment(disk, directory, segment);
     try {
@@ -85,33 +91,33 @@ export class LineReader {
       try {
         return await file.read(from, length);
       } catch (error) {
-        // Closed by somebody who needed the room, between our getting it and our reading; perhaps it is open again.
-        if (!hasErrno(error, "EBADF") || (await this.#files.get(segment)) === file) throw error;
+        // Another caller closed it, to open one more, before this read; it may be open again.
+        if (!hasErrno(error, "EBADF") || (await this.#open.get(segment)) === file) throw error;
       }
     }
   }
 
   async #file(segment: number): Promise<DiskFile> {
-    const known = this.#files.get(segment);
-    const file = known ?? openSegment(this.#place.disk, this.#place.directory, segment);
-    this.#files.delete(segment);
-    this.#files.set(segment, file);
-    if (this.#files.size > filesMax) {
-      const [oldest] = this.#files.keys();
+    const known = this.#open.get(segment);
+    const file = known ?? openSegment(this.#files.disk, this.#files.directory, segment);
+    this.#open.delete(segment);
+    this.#open.set(segment, file);
+    if (this.#open.size > filesMax) {
+      const [oldest] = this.#open.keys();
       if (oldest !== undefined) await this.#forget(oldest);
     }
     try {
       return await file;
     } catch (error) {
-      this.#files.delete(segment);
+      this.#open.delete(segment);
       throw error;
     }
   }
 
   async #forget(segment: number): Promise<void> {
-    const file = this.#files.get(segment);
-    this.#files.delete(segment);
-    // One that could not be opened was told to whoever wanted it.
+    const file = this.#open.get(segment);
+    this.#open.delete(segment);
+    // The caller that wanted it got the error of a failed open.
     await (await file?.catch(() => undefined))?.close();
   }
 }

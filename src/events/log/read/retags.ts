@@ -1,7 +1,7 @@
-// Tags that were added to events after they were appended. Few, so all of them are kept in memory.
+// Tags that were added to events after their append. They are few, so all of them are in memory.
 import { createHash } from "node:crypto";
 import type { Items } from "../../model/query.ts";
-import type { Range } from "../../index/indexed-line.ts";
+import type { PositionRange } from "../../index/keys/indexed-line.ts";
 import type { Retag } from "../format/line.ts";
 
 export class Retags {
@@ -10,7 +10,7 @@ export class Retags {
 
   #checksum: string | undefined;
 
-  /** Of what was added, in whatever order it was read: the same in every process that knows the same. */
+  /** Of all added tags, in any order: equal in all processes that know the same tags. */
   get checksum(): string {
     return (this.#checksum ??= createHash("sha256").update(this.#pairs().sort().join()).digest("hex").slice(0, 16));
   }
@@ -28,14 +28,17 @@ export class Retags {
     return [...this.#tagsOf].flatMap(([position, tags]) => [...tags].map((tag) => JSON.stringify([position, tag])));
   }
 
-  /** An event's tags with those that came later. */
+  /** The tags of an event with those that were added later. */
   tagsOf(position: number, tags: readonly string[]): readonly string[] {
     const more = this.#tagsOf.get(position);
     return more === undefined ? tags : [...new Set([...tags, ...more])];
   }
 
-  /** Positions that an item may match only because of tags that came later, in order. The caller looks at them. */
-  candidates(items: Items, { after, upTo }: Range): readonly number[] {
+  /**
+   * Positions that may match only because of added tags, in order. The caller compares each with
+   * its event.
+   */
+  candidates(items: Items, { after, upTo }: PositionRange): readonly number[] {
     if (this.#positionsOf.size === 0) return [];
     const found = new Set<number>();
     for (const { tags } of items)

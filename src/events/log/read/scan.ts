@@ -1,4 +1,4 @@
-// Reading lines of a segment in their order, each checked against the one before.
+// Reads the lines of a segment in order, each checked against the one before.
 import { holdfastError } from "../../../errors.ts";
 import type { Disk, DiskFile } from "../../../ports/disk.ts";
 import {
@@ -14,12 +14,12 @@ import {
 import { openSegment, segmentPath } from "../format/segment.ts";
 import type { Tip } from "../format/tip.ts";
 
-/** Small enough for the fast way through the disk port, large enough for thousands of lines. */
+/** Small enough for the fast path of the disk port, large enough for thousands of lines. */
 const chunkBytes = 256 * 1024;
 
 export interface RawLine {
   readonly offset: number;
-  /** With its newline. */
+  /** With the newline. */
   readonly bytes: Uint8Array;
   readonly crc: number;
 }
@@ -32,7 +32,10 @@ export interface Stretch {
   readonly crc: number;
 }
 
-/** Lines from `from` to `to`, which is published: what is not valid there is damage (CORRUPT). In chunks: one promise for each line would cost more than the lines. */
+/**
+ * Lines from `from` to `to`, all published: an invalid one is damage (CORRUPT). In chunks: a
+ * promise for each line would cost more than the lines.
+ */
 export async function* scanPublished(
   disk: Disk,
   directory: string,
@@ -54,11 +57,11 @@ export async function* scanPublished(
   }
 }
 
-/** Lines up to `to` or to the first byte that is not part of a valid one, whichever comes first. */
+/** Lines up to `to` or up to the first byte that is not part of a valid line. */
 export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): AsyncGenerator<readonly RawLine[], void> {
   let seed = crc;
   let offset = from;
-  // Of one chunk; grows for a line that does not fit.
+  // The length of a chunk; grows for a line that does not fit.
   let length = chunkBytes;
   while (offset < to) {
     const chunk = await file.read(offset, Math.min(length, to - offset));
@@ -87,10 +90,13 @@ export async function* scanFile(file: DiskFile, { from, to, crc }: Stretch): Asy
   }
 }
 
-/** What the tip names last: a line, or the header of its segment, which ends in the same way. */
+/** The end of a line, or of a header: both end in the same way. */
 type End = Pick<Tip, "length" | "crc">;
 
-/** Whether it stands where the tip says, and the first byte behind it. By one call: what is between two may change. */
+/**
+ * Whether the line that the tip names is there, and the first byte behind it. One read: the file
+ * may change between two.
+ */
 export async function lookAtEnd(
   file: DiskFile,
   { length, crc }: End,
@@ -105,12 +111,15 @@ export async function standsIn(file: DiskFile, end: End): Promise<boolean> {
 
 type LineAt = Pick<RawLine, "offset" | "bytes">;
 
-/** What an index needs of a line of a segment. CORRUPT when its checksum fits and its content does not: somebody has written it who should not. */
+/**
+ * The head of a line. CORRUPT when the checksum fits and the content is no line: another program
+ * wrote it.
+ */
 export function headOf(path: string, line: LineAt): LineHead {
   return decoded(path, line, decodeHead);
 }
 
-/** All of it. CORRUPT, as above. */
+/** The whole line. CORRUPT, as above. */
 export function lineOf(path: string, line: LineAt): Line {
   return decoded(path, line, decodeLine);
 }

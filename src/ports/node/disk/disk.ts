@@ -11,14 +11,20 @@ import { callsFor } from "./share-calls.ts";
 import { withSharingRetry } from "./sharing-violation.ts";
 import { findVolume } from "./volume.ts";
 
-/** The disk that `root` (absolute) is on. Need not exist yet: then the nearest directory above it that does decides. */
+/**
+ * The disk that `root` (absolute) is on. Need not exist yet: then the nearest directory above it
+ * that does decides.
+ */
 export async function openNodeDisk(root: string): Promise<Disk> {
   const volume = await findVolume(root);
   return new NodeDisk(volume, volume.kind === "local" ? blockingCalls : callsFor(volume));
 }
 
 const namesMax = 1_000_000;
-/** How often a name is looked at again whose file goes away between an open and the next call, each time another one. */
+/**
+ * How often a name is looked at again when its file goes away between an open and the next call,
+ * each time another file.
+ */
 const staleTriesMax = 8;
 const flagsOf = { read: "r", write: "r+", create: "wx+" } as const;
 
@@ -45,7 +51,8 @@ export class NodeDisk implements Disk {
           if (options.sync) await this.#calls.fsync(fd);
         });
       } catch (error) {
-        // Ours, because the create was exclusive. If it cannot be removed either, a part stays behind, as after a crash; the first error tells more.
+        // This call made it, because the create was exclusive. If it cannot be removed either, a
+        // part stays behind, as after a crash. The first error tells more.
         await this.unlink(path).catch(() => undefined);
         throw error;
       }
@@ -61,7 +68,8 @@ export class NodeDisk implements Disk {
           if (kind === "directory") throw diskError("EISDIR", "read", path);
           if (kind !== "file") throw diskError("ENXIO", "read", path);
           if (size > bytesMax) throw diskError("EFBIG", "read", path);
-          // No further than the size of just after the open: a file that grows meanwhile cannot make this read endless.
+          // No further than the size of just after the open: a file that grows meanwhile cannot
+          // make this read endless.
           return readUpTo(this.#calls, fd, 0, size);
         });
       }),
@@ -153,7 +161,8 @@ export class NodeDisk implements Disk {
       const fd = await this.#calls.open(path, "r");
       await this.#closing(fd, () => this.#calls.fsync(fd));
     };
-    // A stale handle says nothing about the directory that has the name now, and what is in that one is to be durable.
+    // A stale handle says nothing about the directory that has the name now, and what is in that
+    // one is to be durable.
     await attempt("sync", path, () => this.#withFreshHandle(path, sync));
   }
 
@@ -162,8 +171,10 @@ export class NodeDisk implements Disk {
   }
 
   /**
-   * Looks at `path`, and again when the share says that the handle is stale. It may have given one of something that another machine has removed or replaced, and go on giving it for
-   * as long as it believes what it remembers of the directory (half a minute on NFS): a client asks for a directory anew when it is opened, and then looks the name up again.
+   * Looks at `path`, and again when the share says that the handle is stale. The client may use a
+   * handle of something that another machine has removed or replaced, for as long as it believes
+   * what it remembers of the directory (half a minute on NFS). It asks for a directory anew when
+   * the directory is opened, and then looks the name up again.
    */
   async #withFreshHandle<T>(path: string, look: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -176,7 +187,10 @@ export class NodeDisk implements Disk {
     }
   }
 
-  /** Closes in any case. A failed close fails the whole: on a share it is where a lost write is reported. */
+  /**
+   * Closes in any case. A failed close fails the whole: on a share it is where a lost write is
+   * reported.
+   */
   async #closing<T>(fd: number, action: () => Promise<T>): Promise<T> {
     let result: T;
     try {

@@ -1,10 +1,14 @@
-// The calls of Node that the disk is made of, in two tables of one shape: blocking for a local volume, through libuv's pool for any other.
+// The calls of Node that the disk is made of, in two tables of one shape: blocking for a local
+// volume, through libuv's pool for any other.
 import * as fs from "node:fs";
 import { promisify } from "node:util";
 import { findErrno } from "./errno.ts";
 import { lookAnew } from "./fresh-look.ts";
 
-/** A value now or later: `await` takes both, and that is all that the disk has to know about the two tables. */
+/**
+ * A value now or later: `await` takes both, and that is all that the disk has to know about the two
+ * tables.
+ */
 type Answer<T> = T | Promise<T>;
 
 export interface FileCalls {
@@ -41,20 +45,25 @@ export interface FileCalls {
   rmdir(path: string): Answer<void>;
   /** At most `count` names; so a directory without end never fills the memory. */
   listSome(path: string, count: number): Answer<string[]>;
-  /** Whether a name in the directory is the wanted one. Read page by page, however many there are. */
+  /**
+   * Whether a name in the directory is the wanted one. Read page by page, however many there are.
+   */
   hasName(path: string, isWanted: (name: string) => boolean): Answer<boolean>;
 }
 
 // Read for every user that the umask allows: processes of several users may share one folder.
 const fileMode = 0o666;
-// One system call brings this many names; with Node's own 32 a long directory takes a pool round trip for each handful.
+// One system call brings this many names; with Node's own 32 a long directory takes a pool round
+// trip for each handful.
 const namesPerCall = 1024;
-// A number loses the low bits of an inode above 2^53 (XFS, ReFS, some servers), and two files look like one. The whole costs 0.2 µs of 2.
+// A number loses the low bits of an inode above 2^53 (XFS, ReFS, some servers), and two files look
+// like one. The whole costs 0.2 µs of 2.
 const exact = { bigint: true } as const;
 
 /**
- * To open a FIFO for reading waits for somebody who writes, for ever; with this it does not, and for a file it means nothing. A file that the server in this machine has lent to a client
- * (a lease) says EAGAIN to it instead of waiting: then it is opened without.
+ * An open of a FIFO for reading waits for a writer, for ever; with this flag it does not, and for a
+ * file the flag means nothing. A file that a server on this machine has lent to a client (a lease)
+ * answers EAGAIN instead of waiting: then it is opened without the flag.
  */
 export const forReading: number = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 
@@ -157,7 +166,10 @@ export function isAbsence(error: unknown): boolean {
 // Above this a copy takes longer than the way to the pool and back.
 const blockingBytesMax = 256 * 1024;
 
-/** Two to three times as fast as the pool for small operations on a local disk; what waits for the device goes to the pool all the same. */
+/**
+ * Two to three times as fast as the pool for small operations on a local disk; what waits for the
+ * device goes to the pool all the same.
+ */
 export const blockingCalls: FileCalls = {
   open: openBlocking,
   openBulk: (path) => openBlocking(path, "r"),

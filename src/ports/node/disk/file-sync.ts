@@ -1,11 +1,15 @@
-// Syncing a file: in the pool, or at once when nobody waits behind it and the device was quick of late.
+// Syncs a file: in the pool, or at once when no caller waits behind it and the device was quick of
+// late.
 import type { FileCalls } from "./file-calls.ts";
 
-/** Above this the way to the pool and back, mostly 0.1 ms, is a small part, and others may want the event loop. */
+/**
+ * A longer sync goes to the pool: the way there and back, mostly 0.1 ms, is then a small part of
+ * it, and the event loop stays free.
+ */
 const briefMs = 0.5;
-/** What that way may take where other processes want the processor too, without its being held against the device. */
+/** What the way to the pool may take on a busy machine. It does not count as time of the device. */
 const poolWayMs = 0.5;
-/** So many in a row, in the pool or not: one that takes long ends it. */
+/** After so many brief syncs in a row, in the pool or not, the next one blocks. */
 const briefSyncsToBlock = 3;
 
 export class FileSync {
@@ -36,7 +40,7 @@ export class FileSync {
   }
 }
 
-/** When everybody was let in who is ready: of many requests that have arrived each would find itself alone, and none would share a sync. */
+/** Yields once first, so that requests already queued can join this sync. */
 async function isStillSo(isIdle: () => boolean): Promise<boolean> {
   if (!isIdle()) return false;
   await new Promise<void>((resolve) => setImmediate(resolve));

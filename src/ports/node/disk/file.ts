@@ -8,7 +8,10 @@ import { FileSync } from "./file-sync.ts";
 
 export class NodeFile implements DiskFile {
   readonly path: string;
-  /** Owned by the thread that opened it. Valid until `close`; afterwards the number may belong to another file. */
+  /**
+   * Owned by the thread that opened it. Valid until `close`; afterwards the number may belong to
+   * another file.
+   */
   readonly fd: number;
   readonly #calls: FileCalls;
   readonly #sync: FileSync;
@@ -40,7 +43,8 @@ export class NodeFile implements DiskFile {
   }
 
   /**
-   * Registers somebody who uses the bare `fd`: `close` calls `end` and waits for it. The returned function takes the registration back.
+   * Registers a user of the bare `fd`: `close` calls `end` and waits for it. The returned function
+   * takes the registration back.
    */
   use(end: () => Promise<void>): () => void {
     this.#users.add(end);
@@ -52,7 +56,8 @@ export class NodeFile implements DiskFile {
   }
 
   async #close(): Promise<void> {
-    // Whatever is still under way, in the pool or in another thread, holds the bare number and would meet the next file that gets it.
+    // Whatever is still under way, in the pool or in another thread, holds the bare number and
+    // would meet the next file that gets it.
     await Promise.allSettled([...this.#underWay, ...[...this.#users].map((end) => end())]);
     try {
       await this.#calls.close(this.fd);

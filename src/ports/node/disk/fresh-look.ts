@@ -4,10 +4,13 @@ import { dirname } from "node:path";
 import { findErrno } from "./errno.ts";
 import type { FileCalls } from "./file-calls.ts";
 
-/** What is there and cannot be opened for reading: its kind is known all the same. */
+/** Failures to open a thing that is there: its kind is known all the same. */
 const unreadable: readonly unknown[] = ["EACCES", "EPERM", "ENXIO", "ENODEV", "EBUSY", "ETXTBSY", "EISDIR"];
 
-/** `calls.open` decides what an absence is worth: each kind of client is made to forget in its own way. */
+/**
+ * `calls.open` decides what an absence is worth: each kind of client is made to forget in its own
+ * way.
+ */
 export async function lookAnew(
   calls: Pick<FileCalls, "open" | "close" | "fstat" | "stat">,
   path: string,

@@ -1,8 +1,11 @@
-// Reads the mount tables of Linux and macOS, and knows which types of file system other machines can see. Pure.
+// Reads the mount tables of Linux and macOS, and knows which types of file system other machines
+// can see. Pure.
 import type { Volume } from "../../disk.ts";
 
 export interface Mount {
-  /** Of the mount, and of the one that its mount point is in; only where the table tells (Linux). */
+  /**
+   * Of the mount, and of the one that its mount point is in; only where the table tells (Linux).
+   */
   readonly id?: string;
   readonly parentId?: string;
   readonly mountPoint: string;
@@ -18,7 +21,8 @@ export function volumeAt(realPath: string, mounts: readonly Mount[]): Volume | u
 }
 
 /**
- * Goes down from mount to mount as the kernel does: of those that are mounted in one, the nearest is entered first, and hides the rest. Neither length nor order tells: a mount on a directory
+ * Goes down from mount to mount as the kernel does: of those that are mounted in one, the nearest
+ * is entered first, and hides the rest. Neither length nor order tells: a mount on a directory
  * hides those that were made below it before, and a mount can be moved.
  */
 function reachedBy(above: readonly Mount[]): Mount | undefined {
@@ -46,17 +50,22 @@ function nearestOf(mounts: readonly Mount[]): Mount | undefined {
 function longestOf(mounts: readonly Mount[]): Mount | undefined {
   let longest: Mount | undefined;
   for (const mount of mounts) {
-    // Of two mounts on one point the later one hides the earlier: an automount and the share that it brought, for example.
+    // Of two mounts on one point the later one hides the earlier: an automount and the share that
+    // it brought, for example.
     if (mount.mountPoint.length >= (longest?.mountPoint.length ?? 0)) longest = mount;
   }
   return longest;
 }
 
-/** /proc/self/mountinfo: `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/sda rw,errors=continue`. */
+/**
+ * /proc/self/mountinfo: `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/sda
+ * rw,errors=continue`.
+ */
 export function parseMountinfo(text: string): Mount[] {
   const mounts: Mount[] = [];
   for (const line of text.split("\n")) {
-    // Optional fields, in any number, end with a lone "-"; the fields are escaped, so that no other " - " can occur.
+    // Optional fields, in any number, end with a lone "-"; the fields are escaped, so that no other
+    // " - " can occur.
     const [before, after] = line.split(" - ");
     const [id, parentId, , , mountPoint, mountOptions] = before?.split(" ") ?? [];
     const [type, , superOptions] = after?.split(" ") ?? [];
@@ -67,7 +76,9 @@ export function parseMountinfo(text: string): Mount[] {
   return mounts;
 }
 
-/** `mount` on macOS: `//me@server/share on /Volumes/share (smbfs, nodev, nosuid, mounted by me)`. */
+/**
+ * `mount` on macOS: `//me@server/share on /Volumes/share (smbfs, nodev, nosuid, mounted by me)`.
+ */
 export function parseMountOutput(text: string): Mount[] {
   const mounts: Mount[] = [];
   for (const line of text.split("\n")) {
@@ -78,7 +89,10 @@ export function parseMountOutput(text: string): Mount[] {
   return mounts;
 }
 
-/** What is in neither list is "unknown": a FUSE file system can be anything, and a wrong "local" loses writes. */
+/**
+ * What is in neither list is "unknown": a FUSE file system can be anything, and a wrong "local"
+ * loses writes.
+ */
 export function kindOfType(type: string): Volume["kind"] {
   if (localTypes.has(type)) return "local";
   return networkTypes.has(type) ? "network" : "unknown";
@@ -91,7 +105,8 @@ const localTypes: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-// Shared disks (gfs2, ocfs2) and folders that a host lends to its guests (9p, virtiofs, vboxsf) have more than one kernel behind them too.
+// Shared disks (gfs2, ocfs2) and folders that a host lends to its guests (9p, virtiofs, vboxsf)
+// have more than one kernel behind them too.
 const networkTypes: ReadonlySet<string> = new Set(
   (
     "nfs nfs3 nfs4 cifs smb2 smb3 smbfs afs afpfs coda ncpfs ceph lustre gpfs beegfs orangefs glusterfs gfs2 ocfs2 webdav 9p virtiofs " +

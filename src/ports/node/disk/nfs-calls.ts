@@ -1,11 +1,17 @@
-// The calls for NFS: nothing is opened under a delegation, and an absence is not believed before the directory was opened.
+// The calls for NFS: nothing is opened under a delegation, and an absence is not believed before
+// the directory was opened.
 //
-// A server may hand a file that is read to the machine that reads it, and take it back when another machine wants to link, rename or remove it. From a machine that sleeps or is cut
-// off it cannot be taken back before that machine's lease at the server is over (90 s by default), and the clients that wait ask at longer and longer intervals: a lock that
-// is free was measured to stay blocked for 45 s. A Linux client asks for no delegation when a file is opened for direct I/O, which for a small file costs nothing.
+// A server may hand a file that is read to the machine that reads it, and take it back when another
+// machine wants to link, rename or remove it. From a machine that sleeps or is cut off it cannot be
+// taken back before that machine's lease at the server is over (90 s by default), and the clients
+// that wait ask at longer and longer intervals: a lock that is free was measured to stay blocked
+// for 45 s. A Linux client asks for no delegation when a file is opened for direct I/O, which for a
+// small file costs nothing.
 //
-// A client remembers for up to half a minute that a name was not there, unless it is mounted with `lookupcache=pos` or `none`: a file that another machine had made meanwhile was missed
-// 8 of 8 times on two servers, and found 8 of 8 times when its directory had been opened in between. Opening a directory makes the client compare it with the server.
+// A client remembers for up to half a minute that a name was not there, unless it is mounted with
+// `lookupcache=pos` or `none`: a file that another machine had made meanwhile was missed 8 of 8
+// times on two servers, and found 8 of 8 times when its directory had been opened in between.
+// Opening a directory makes the client compare it with the server.
 import { constants } from "node:fs";
 import { dirname } from "node:path";
 import { findErrno } from "./errno.ts";
@@ -15,11 +21,15 @@ import { believingNoAbsence } from "./remembered-absence.ts";
 
 const { O_RDWR, O_CREAT, O_EXCL } = constants;
 const noDelegation = constants.O_DIRECT ?? 0;
-/** Those that read; what is only written is never delegated. Also what a machine makes and writes itself would be. */
+/**
+ * Flags that read. A file that is only written is never delegated; one that a machine makes, writes
+ * and reads would be.
+ */
 const readingFlags: Readonly<Record<string, number>> = { "r+": O_RDWR, "wx+": O_RDWR | O_CREAT | O_EXCL };
 
 /** Of NFS 4 where the client remembers no absence. Exported for tests. */
 export const nfsCalls: FileCalls = {
+  // Its `openBulk`, too: a file that is read in bulk may be lent (decision 59).
   ...pooledCalls,
   open: async (path, flags, mode) => {
     if (flags === "r") return await openForReading(path);
@@ -38,7 +48,10 @@ export const nfsCalls: FileCalls = {
   look: (path) => lookAnew(nfsCalls, path),
 };
 
-/** `calls`, of a client that remembers absences. The directory's own absence may be remembered too: then its directory is opened first, and so on. */
+/**
+ * `calls`, of a client that remembers absences. The directory's own absence may be remembered too:
+ * then its directory is opened first, and so on.
+ */
 export function openingDirectories(calls: FileCalls): FileCalls {
   return believingNoAbsence(calls, async (path, wary) => {
     const directory = dirname(path);

@@ -1,14 +1,18 @@
-// Calls by which no absence is believed that the client of a share may only remember.
+// Calls that do not believe an absence which the client of a share may only remember.
 //
-// A client remembers that a name was not there, and answers from memory although another machine has made it since. A process that reads a file under a lock would take it for new,
-// and write over what is in it. How a client is made to forget differs: see the calls of each share.
+// A client remembers that a name was not there, and answers from memory although another machine
+// has made it since. A process that reads a file under a lock would take it for new, and write over
+// what is in it. How a client is made to forget differs: see the calls of each share.
 import { isAbsence, type FileCalls } from "./file-calls.ts";
 import { lookAnew } from "./fresh-look.ts";
 
-/** Those that open what is there. */
+/** Flags that open an existing file. */
 const opening: readonly unknown[] = ["r", "r+"];
 
-/** Makes the client look `path` up anew. False when that is not worth it: nothing more can be found out. `calls` believe no absence themselves. */
+/**
+ * Makes the client look `path` up anew. False when that is not worth it: nothing more can be found
+ * out. `calls` believe no absence themselves.
+ */
 export type Renewal = (path: string, calls: FileCalls) => Promise<boolean>;
 
 export function believingNoAbsence(calls: FileCalls, renew: Renewal): FileCalls {

@@ -1,4 +1,4 @@
-// Which calls a share is asked by: each kind of client has its own ways not to ask its server.
+// Which calls are used on a share: each kind of client has its own ways of not asking its server.
 import type { Volume } from "../../disk.ts";
 import { pooledCalls, type FileCalls } from "./file-calls.ts";
 import { lookAnew } from "./fresh-look.ts";
@@ -6,10 +6,13 @@ import { nfsCalls, openingDirectories } from "./nfs-calls.ts";
 import { believingListings, smbCalls } from "./smb-calls.ts";
 
 const listing = believingListings(pooledCalls);
-/** Of clients that were never measured: what they remember is not known, so a look lists. Exported for tests. */
+/**
+ * For clients that were never measured: what they remember is not known, so a look lists the
+ * directory. Exported for tests.
+ */
 export const otherCalls: FileCalls = { ...pooledCalls, look: (path) => lookAnew(listing, path) };
 
-/** Of what is not local. */
+/** For a volume that is not local. */
 export function callsFor(volume: Volume, platform: NodeJS.Platform = process.platform): FileCalls {
   const { type } = volume;
   if (platform !== "linux") return otherCalls;

@@ -1,7 +1,9 @@
 // The calls for SMB: an absence is not believed before the directory was listed.
 //
-// A Linux client remembers for a second that a name was not there, whatever its mount options say, and answers from memory: a file that another machine had made
-// meanwhile was missed 12 of 12 times. A listing makes the client forget: then it was found 12 of 12 times. It is read page by page until the name comes, however long the directory is.
+// A Linux client remembers for a second that a name was not there, whatever its mount options say,
+// and answers from memory: a file that another machine had made meanwhile was missed 12 of 12
+// times. A listing makes the client forget: then it was found 12 of 12 times. It is read page by
+// page until the name comes, however long the directory is.
 import { basename, dirname } from "node:path";
 import { isAbsence, pooledCalls, type FileCalls } from "./file-calls.ts";
 import { believingNoAbsence } from "./remembered-absence.ts";
@@ -19,13 +21,16 @@ async function isListed(path: string, calls: FileCalls): Promise<boolean> {
   try {
     return await list();
   } catch (error) {
-    // The absence of the directory may only be remembered too. Where it cannot be listed otherwise, the path is absent for us.
+    // The absence of the directory may only be remembered, too. Where it cannot be listed for
+    // another reason, the path counts as absent.
     if (!isAbsence(error) || !(await isListed(directory, calls))) return false;
   }
   return await list().catch(() => false);
 }
 
-/** Most servers take `A` and `a` for one name; where they are two, one open is asked for in vain. */
+/**
+ * Most servers take `A` and `a` for one name; where they are two, one open is asked for in vain.
+ */
 function folded(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }

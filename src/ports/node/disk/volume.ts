@@ -7,7 +7,10 @@ import type { Volume } from "../../disk.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { parseMountinfo, parseMountOutput, volumeAt } from "./mount-table.ts";
 
-/** The volume of `path`, or of its nearest existing ancestor. Never fails for lack of knowledge: then the kind is "unknown". */
+/**
+ * The volume of `path`, or of its nearest existing ancestor. Never fails for lack of knowledge:
+ * then the kind is "unknown".
+ */
 export async function findVolume(path: string, platform: NodeJS.Platform = process.platform): Promise<Volume> {
   const real = await realpathOfNearest(path);
   if (platform === "linux") return findOnLinux(real);
@@ -16,8 +19,9 @@ export async function findVolume(path: string, platform: NodeJS.Platform = proce
 }
 
 /**
- * Windows, written from its documentation and not run there. A mapped drive letter comes out of `realpath` as the UNC path behind it, so two
- * leading backslashes mean a share. A drive letter is not called local: nothing here can tell an NTFS disk from a redirected folder.
+ * Windows, written from its documentation and not run there. A mapped drive letter comes out of
+ * `realpath` as the UNC path behind it, so two leading backslashes mean a share. A drive letter is
+ * not called local: nothing here can tell an NTFS disk from a redirected folder.
  */
 export function volumeOfWindowsPath(real: string): Volume {
   return real.startsWith("\\\\") ? { kind: "network", type: "unc", mountOptions: [] } : unknownVolume;
@@ -34,12 +38,16 @@ async function findOnLinux(real: string): Promise<Volume> {
   }
 }
 
-/** Not run on a Mac. `statfs` tells nothing in Node there (its type numbers are given out at boot), so the mount table is asked. */
+/**
+ * Not run on a Mac. `statfs` tells nothing in Node there (its type numbers are given out at boot),
+ * so the mount table is asked.
+ */
 async function findOnMac(real: string): Promise<Volume> {
   try {
     const { stdout } = await promisify(execFile)("/sbin/mount", { timeout: 10_000 });
     const volume = volumeAt(real, parseMountOutput(stdout));
-    // The kernel's own "local" flag must agree: a local type without it is a disk image or a device that lives elsewhere.
+    // The kernel's own "local" flag must agree: a local type without it is a disk image or a device
+    // that lives elsewhere.
     if (volume?.kind === "local" && !volume.mountOptions.includes("local")) return { ...volume, kind: "unknown" };
     return volume ?? unknownVolume;
   } catch {

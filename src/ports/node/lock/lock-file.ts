@@ -1,8 +1,10 @@
-// One OS lock as this process takes it: asked for again and again, and compared with its name when it is granted.
+// One OS lock as this process takes it: asked for repeatedly, and compared with its name when it is
+// granted.
 import { holdfastError } from "../../../errors.ts";
 import type { Clock } from "../../clock.ts";
 import { blanksFor, openOrMake, type OsLockFile } from "../../os-lock.ts";
 import type { Random } from "../../random.ts";
+import { Sleeper } from "../../sleeper.ts";
 import type { Watch } from "../../watch.ts";
 import { findErrno, toDiskError } from "../disk/errno.ts";
 import { isAbsence, type FileCalls } from "../disk/file-calls.ts";
@@ -26,9 +28,9 @@ export async function openLockFile(path: string, parts: LockFileParts): Promise<
 }
 
 /**
- * Where the note wakes waiters, a poll is for what comes without: a holder that was killed, a hint that was
- * lost. Waiters of any age ask equally often, or those that came last would overtake the others. A question
- * costs a local kernel 3 µs and a server a round trip.
+ * Where the note wakes waiters, a poll is for what comes without: a holder that was killed, a hint
+ * that was lost. Waiters of any age ask equally often, or those that came last would overtake the
+ * others. A question costs a local kernel 3 µs and a server a round trip.
  */
 const localPollMs = { min: 1, max: 10 };
 const sharePollMs = { min: 20, max: 250 };
@@ -39,22 +41,22 @@ const lineEnd = Uint8Array.of(10);
 
 interface Descriptor {
   readonly fd: number;
-  /** Of all files of all devices, as long as this one is open. */
+  /** Unique among all files of all devices, as long as this one is open. */
   readonly inode: string;
-  /** In its file system. */
+  /** Unique in its file system. */
   readonly number: string;
   /** Known once it was locked. */
   identity?: string;
 }
 
-/** Of the mark that the first who locks a file leaves in it. */
+/** The length of the mark that the first holder leaves in a file. */
 const markDigits = 16;
 
 /**
- * On a local volume the descriptor is kept between acquisitions. On any other it lives for one: after a
- * broken connection a kept descriptor may be one that the server has forgotten, while its locks look held.
- * The native module asks in the main thread (it has no other way of asking without waiting); a server that
- * is silent stops it for that long.
+ * On a local volume the descriptor is kept between acquisitions. On any other it lives for one:
+ * after a broken connection a kept descriptor may be one that the server has forgotten, while its
+ * locks look held. The native module asks in the main thread (it has no other way of asking without
+ * waiting); a server that is silent stops it for that long.
  */
 class NodeLockFile implements OsLockFile {
   readonly #path: string;
@@ -65,13 +67,13 @@ class NodeLockFile implements OsLockFile {
   /** Settles when the descriptor is no longer in use by a question or a wait. */
   #asking: Promise<unknown> = Promise.resolve();
   #cancelled: { readonly reason: unknown } | undefined;
-  #isWoken = false;
-  #endPause: (() => void) | undefined;
+  readonly #sleeper: Sleeper;
 
   constructor(path: string, parts: LockFileParts) {
     this.#path = path;
     this.#parts = parts;
     this.#blanks = parts.note && blanksFor(parts.note);
+    this.#sleeper = new Sleeper(parts.clock);
   }
 
   /** Makes the file, and fails now when it cannot be opened. */
@@ -122,10 +124,14 @@ class NodeLockFile implements OsLockFile {
     await this.#closeDescriptor();
   }
 
-  /** One at a time uses the descriptor; afterwards the lock is held, or nothing is left of the question. */
+  /**
+   * Only one question at a time uses the descriptor. Afterwards the lock is held, or nothing is
+   * left of the question.
+   */
   async #ask(question: () => Promise<boolean>): Promise<boolean> {
     this.#state = "asking";
     this.#cancelled = undefined;
+    this.#sleeper.forgetWakeUps();
     let end: () => void = () => undefined;
     this.#asking = new Promise<void>((resolve) => (end = resolve));
     let isGranted = false;
@@ -154,13 +160,14 @@ class NodeLockFile implements OsLockFile {
       while (!(await this.#tryOnce())) {
         this.#throwIfCancelled();
         if (stopWatching === undefined && note !== undefined) {
-          stopWatching = watch.start(this.#path, () => this.#wake());
+          stopWatching = watch.start(this.#path, this.#sleeper.wake);
           // The holder may have let go before the watch began.
           continue;
         }
-        // Anywhere between the shortest pause and a bound that doubles: waiters that began together drift apart.
+        // Anywhere between the shortest pause and a bound that doubles: waiters that began together
+        // drift apart.
         boundMs = Math.min(max, 2 * boundMs);
-        await this.#pause(min + random.fraction() * (boundMs - min));
+        await this.#sleeper.sleep(min + random.fraction() * (boundMs - min));
         this.#throwIfCancelled();
       }
       return true;
@@ -195,10 +202,11 @@ class NodeLockFile implements OsLockFile {
   }
 
   /**
-   * A file system gives the inode of a deleted file to the next one, so a random mark in the file is part of
-   * what it is. A file that was copied has its mark, and another inode. The device is no part of it, and the
-   * mark is durable: a disk that was pulled and comes back may have another device number, and what was
-   * locked by this file is still known by it. To be called with the lock in hand.
+   * A file system gives the inode of a deleted file to the next one, so a random mark in the file
+   * is part of what it is. A file that was copied has its mark, and another inode. The device is no
+   * part of it, and the mark is durable: a disk that was pulled and comes back may have another
+   * device number, and what was locked by this file is still known by it. Called while the lock is
+   * held.
    */
   async #identify({ fd, inode, number }: Descriptor): Promise<string> {
     const { note, calls, random } = this.#parts;
@@ -209,7 +217,7 @@ class NodeLockFile implements OsLockFile {
     if (length === markDigits) return `${number}:${Buffer.from(found).toString("latin1")}`;
     const mark = Buffer.from(random.bytes(markDigits / 2)).toString("hex");
     await this.#write(Buffer.from(`${mark}\n`), offset);
-    // Once in the life of the file. Where it fails, the next holder may find no mark, and makes another.
+    // Once for each file. Where it fails, the next holder may find no mark, and makes another.
     await calls.fsync(fd).catch(() => undefined);
     return `${number}:${mark}`;
   }
@@ -244,29 +252,9 @@ class NodeLockFile implements OsLockFile {
     try {
       await this.#parts.calls.write(this.#file.fd, bytes, offset);
     } catch (error) {
-      // A full disk takes a note from people, and not the lock from this process.
+      // On a full disk the note for people is missing, but the lock is held.
       if (findErrno(error) === undefined) throw error;
     }
-  }
-
-  /** Until the time is over, a hint comes or the wait is cancelled. */
-  async #pause(ms: number): Promise<void> {
-    if (!this.#isWoken) {
-      await new Promise<void>((resolve) => {
-        const stop = this.#parts.clock.alarm(ms, resolve);
-        this.#endPause = () => {
-          stop();
-          resolve();
-        };
-      });
-      this.#endPause = undefined;
-    }
-    this.#isWoken = false;
-  }
-
-  #wake(): void {
-    this.#isWoken = true;
-    this.#endPause?.();
   }
 
   #throwIfCancelled(): void {
@@ -275,7 +263,7 @@ class NodeLockFile implements OsLockFile {
 
   #cancel(reason: unknown): void {
     this.#cancelled ??= { reason };
-    this.#endPause?.();
+    this.#sleeper.wake();
   }
 
   async #open(): Promise<Descriptor> {
@@ -300,7 +288,10 @@ class NodeLockFile implements OsLockFile {
     }
   }
 
-  /** The descriptor, and with it the lock, is gone also when closing fails; nothing was written that could be lost. */
+  /**
+   * The descriptor, and with it the lock, is gone also when closing fails; nothing was written that
+   * could be lost.
+   */
   async #closeDescriptor(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;

@@ -1,4 +1,5 @@
-// The real OS lock: its descriptor is kept on a local volume, and lives for one acquisition on any other.
+// The real OS lock: its descriptor is kept on a local volume, and lives for one acquisition on any
+// other.
 import type { Clock } from "../../clock.ts";
 import type { Volume } from "../../disk.ts";
 import type { OsLock } from "../../os-lock.ts";

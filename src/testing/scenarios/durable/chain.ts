@@ -4,6 +4,7 @@ import type { Staging } from "../../../durable/publish/staging.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import { textOf } from "../../../format/decoding.ts";
 import type { RecordKind } from "../../../format/record.ts";
+import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../explorer/scenario.ts";
 import type { Profile } from "../../sim/persistence.ts";
@@ -11,9 +12,13 @@ import type { Profile } from "../../sim/persistence.ts";
 const directory = "/chain";
 const textKind: RecordKind<string> = { kind: "text", decode: textOf };
 
-function openChain(ports: Ports, name: string, ChainClass: typeof Chain = Chain): Chain<string> {
-  const staging: Staging = { disk: ports.disk, random: ports.random, directory: async () => `/temp/${name}` };
-  return new ChainClass(staging, directory, textKind);
+/** The disk as the chain sees it: the real one, or one that makes a known-wrong chain of it. */
+type Adapt = (disk: Disk) => Disk;
+const asItIs: Adapt = (disk) => disk;
+
+function openChain({ disk, random }: Ports, name: string, adapt: Adapt = asItIs): Chain<string> {
+  const staging: Staging = { disk: adapt(disk), random, directory: async () => `/temp/${name}` };
+  return new Chain(staging, directory, textKind);
 }
 
 interface Won {
@@ -21,9 +26,9 @@ interface Won {
   readonly text: string;
 }
 
-function appenderOn(ChainClass: typeof Chain, times: number): Actor {
+function appenderOn(adapt: Adapt, times: number): Actor {
   return actor({
-    prepare: async ({ ports, name }) => openChain(ports, name, ChainClass),
+    prepare: async ({ ports, name }) => openChain(ports, name, adapt),
     run: async ({ name, note }, chain) => {
       for (let time = 1; time <= times; time++) {
         const text = `${name}:${time}`;
@@ -72,9 +77,8 @@ function chainScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & P
   };
 }
 
-/** `ChainClass`: what the scenarios run on, the real one or a known-wrong variant. */
-export function chainScenarios(ChainClass: typeof Chain = Chain): Scenario[] {
-  const appender = (times: number): Actor => appenderOn(ChainClass, times);
+export function chainScenarios(adapt: Adapt = asItIs): Scenario[] {
+  const appender = (times: number): Actor => appenderOn(adapt, times);
   const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
   return [
     chainScenario({
@@ -95,6 +99,7 @@ export function chainScenarios(ChainClass: typeof Chain = Chain): Scenario[] {
     ...profiles.map((profile) =>
       chainScenario({
         name: `plain chain: two appenders, power cuts (${profile})`,
+        size: profile === "weak" ? "medium" : "small",
         about: "The power fails at every moment; what was won is there, and nothing before it is missing.",
         profile,
         powerCuts: true,

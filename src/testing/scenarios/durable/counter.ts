@@ -1,4 +1,5 @@
-// The smallest state that shows whether a rolling chain counts right: how many appends each actor has made.
+// The smallest state that shows whether a rolling chain counts right: how many appends each actor
+// has made.
 import { countOf, objectOf } from "../../../format/decoding.ts";
 import type { RecordKind } from "../../../format/record.ts";
 import type { RollingChainOptions } from "../../../durable/chain/rolling-chain.ts";

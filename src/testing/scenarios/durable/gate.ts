@@ -32,7 +32,10 @@ async function work({ ports, note }: ActorContext, gate: Pick<Gate, "acquire">, 
   }
 }
 
-/** Deletes the lock files while it is inside itself, so that no other process is: a clean-up, a restore. */
+/**
+ * Deletes the lock files while it is inside itself, so that no other process is: a clean-up, a
+ * restore.
+ */
 function cleaner(open: OpenGate): Actor {
   return actor({
     prepare: ({ ports }) => open(ports),
@@ -44,7 +47,7 @@ function cleaner(open: OpenGate): Actor {
   });
 }
 
-/** Who has entered and neither left nor died. */
+/** The processes that have entered and neither left nor died. */
 function inside(facts: readonly Fact[]): string[] {
   const names = new Set<string>();
   for (const { actor: name, what } of facts) {

@@ -1,10 +1,12 @@
-// Scenarios of the ground: a publisher that may sleep past its lease, and a sweeper that removes what the dead have left.
+// Scenarios of the ground: a publisher that may sleep past its lease, and a sweeper that removes
+// what the dead have left.
 import { Ground } from "../../../durable/liveness/ground.ts";
 import { GroundLayout } from "../../../durable/liveness/holder-record.ts";
 import { isStillThere, putIfAbsent } from "../../../durable/publish/publish.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
 import { HoldfastError, isHoldfastError } from "../../../errors.ts";
 import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../explorer/scenario.ts";
+import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import { share } from "../volumes.ts";
 
@@ -19,7 +21,7 @@ const publisher: Actor = actor({
     try {
       note((await putIfAbsent(ground.staging, target, content)) ? "published" : "refused");
     } catch (error) {
-      // Its temp files were swept, or its life was over: it must have slept.
+      // Its temp files were swept, or its session was over: it must have slept.
       if (!(error instanceof HoldfastError)) throw error;
       note("failed", error.code);
     }
@@ -46,27 +48,30 @@ function asker({ isStillThere: ask = isStillThere }: GroundScenarioOptions): Act
   });
 }
 
-/** Comes while somebody sweeps. */
+/** Joins while another process sweeps. */
 const joiner: Actor = actor({
   run: async (context) => await publisher.run(context, await publisher.prepare?.(context)),
 });
 
-/** Uses its ground for as long as it believes in itself, and tells whether it found out that others do not. */
+/**
+ * Uses its ground for as long as it believes in itself, and tells whether it found out that others
+ * do not.
+ */
 const unaware: Actor = actor({
   prepare: async ({ ports }) => {
     const ground = await Ground.open(ports, directory, { leaseMs });
-    return { ground, life: await ground.life() };
+    return { ground, session: await ground.session() };
   },
-  run: async ({ ports, note }, { ground, life }) => {
+  run: async ({ ports, note }, { ground, session }) => {
     await ports.clock.sleep(leaseMs / 4);
-    await ground.life();
+    await ground.session();
     // The look is on its way, and its own deadline is not reached.
     await ports.clock.sleep(leaseMs / 4);
-    note(life.signal.aborted ? "found out" : "went on");
+    note(session.signal.aborted ? "found out" : "went on");
   },
 });
 
-/** Others have taken for dead all who are there, and say so: their clocks stood still. */
+/** Declares all holders dead, whose clocks stood still. */
 async function declareAllDead({ disk }: Ports): Promise<void> {
   const { holders } = new GroundLayout(directory);
   for (const name of await disk.list(holders))
@@ -84,6 +89,46 @@ function sweeper({ GroundClass = Ground, rounds = 6 }: GroundScenarioOptions & {
       }
     },
   });
+}
+
+/** Goes on to use its temp directory whatever its clocks say, and tells of each file that it got out of it. */
+const sleeper: Actor = actor({
+  prepare: async ({ ports }) => (await (await Ground.open(ports, directory, { leaseMs })).session()).temp,
+  run: async ({ ports: { disk }, note }, temp) => {
+    try {
+      await disk.createFile(`${temp}/staged`, content, { sync: false });
+      await disk.rename(`${temp}/staged`, target);
+      note("published");
+    } catch (error) {
+      if (!hasErrno(error, "ENOENT")) throw error;
+      note("failed");
+    }
+  },
+});
+
+/** Settles the other holder as soon as it may, which it watches for longer than a lease. */
+function settler({ GroundClass = Ground }: GroundScenarioOptions): Actor {
+  return actor({
+    prepare: async ({ ports }) => {
+      const ground = await GroundClass.open(ports, directory, { leaseMs: 10 * leaseMs });
+      const own = (await ground.session()).holder.id;
+      const [other = ""] = (await ground.judgeHolders()).map(({ holder }) => holder.id).filter((id) => id !== own);
+      return { ground, other };
+    },
+    run: async ({ ports, note }, { ground, other }) => {
+      for (let round = 0; round < 6; round++) {
+        if (await ground.settle(other)) return note("settled");
+        await ports.clock.sleep(leaseMs / 4);
+      }
+    },
+  });
+}
+
+function settledIsOver(facts: readonly Fact[]): void {
+  const order = facts.map(({ what }) => what);
+  const [settled, published] = [order.indexOf("settled"), order.indexOf("published")];
+  mustHold(settled < 0 || published < settled, "a holder that was settled published a file");
+  mustHold(order.includes("stopped") || settled < 0, "a living holder was settled");
 }
 
 function onlySleepersFail(facts: readonly Fact[]): void {
@@ -110,9 +155,10 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
       },
     },
     {
-      name: "ground: one who asks for another's file against a sweeper",
+      name: "ground: a process that asks for another's file against a sweeper",
       size: "medium",
-      about: "A share is asked by a link into the asker's own directory, which is swept when he sleeps past his lease.",
+      about:
+        "A share is asked by a link into the asker's own directory, which is swept when the asker sleeps past its lease.",
       tempIsShared: true,
       volume: share,
       beatsMax: 8,
@@ -127,10 +173,12 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
         mustHold(!facts.some(({ what }) => what === "gone"), "a file that is there was taken for gone");
       },
     },
+    settling("ground: a sleeper is settled", options),
+    { ...settling("ground: a sleeper is settled, on a share", options), volume: share },
     deathForgotten(options),
-    { ...deathForgotten(options), name: "ground: one whose death is forgotten, on a share", volume: share },
+    { ...deathForgotten(options), name: "ground: a holder whose death is forgotten, on a share", volume: share },
     {
-      name: "ground: one who joins against a sweeper, stamps are late",
+      name: "ground: a process that joins against a sweeper, stamps are late",
       about: "A file that is just being made looks decades old to others, as on NFS, until something is written to it.",
       tempIsShared: true,
       volume: share,
@@ -145,9 +193,21 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
   ];
 }
 
+function settling(name: string, options: GroundScenarioOptions): Scenario {
+  return {
+    name,
+    about: "The holder may sleep between any two steps, and wakes at the very moment at which it is taken for dead.",
+    tempIsShared: true,
+    beatsMax: 8,
+    pauses: { ms: leaseMs, count: 1, actors: ["ada"] },
+    actors: { ada: { ...sleeper, machine: "m1" }, bob: { ...settler(options), machine: "m2" } },
+    check: settledIsOver,
+  };
+}
+
 function deathForgotten(options: GroundScenarioOptions): Scenario {
   return {
-    name: "ground: one whose death is forgotten",
+    name: "ground: a holder whose death is forgotten",
     about:
       "Its clocks stood still while others took it for dead. A sweeper takes away what it left and then the record of its death, and may be killed on the way: it finds out all the same.",
     tempIsShared: true,
@@ -159,9 +219,9 @@ function deathForgotten(options: GroundScenarioOptions): Scenario {
     },
     meanwhile: declareAllDead,
     check: (facts) =>
-      mustHold(!facts.some(({ what }) => what === "went on"), "one who was taken for dead never found out"),
+      mustHold(!facts.some(({ what }) => what === "went on"), "a process that was taken for dead never found out"),
     audit: async ({ disk }, facts) => {
-      mustHold(valuesOf(facts, "found out").length === 1, "one who was taken for dead never found out");
+      mustHold(valuesOf(facts, "found out").length === 1, "a process that was taken for dead never found out");
       const names = await disk.list(new GroundLayout(directory).holders);
       const isSwept = !facts.some(({ what }) => what === "killed");
       mustHold(!isSwept || !names.some((name) => name.endsWith(".dead")), "the record of a death stays for ever");

@@ -1,4 +1,5 @@
-// Scenarios of liveness: a holder that sleeps, beats or dies, and a witness on another machine that judges it.
+// Scenarios of liveness: a holder that sleeps, beats or dies, and a judge on another machine that
+// judges it.
 import { GroundLayout, holderKind, type HolderRecord } from "../../../durable/liveness/holder-record.ts";
 import { HolderSession } from "../../../durable/liveness/holder-session.ts";
 import { getRecord } from "../../../durable/publish/record-file.ts";
@@ -14,23 +15,23 @@ export interface Judging {
   /** What the holder runs on. Default: what it is given. */
   readonly adapt?: (ports: Ports) => Ports;
   /** Whether this holder may still act. */
-  readonly goesOn: (life: HolderSession, ports: Ports) => Promise<boolean>;
-  readonly makeWitness: (ports: Ports, layout: GroundLayout) => Pick<LivenessJudge, "look">;
+  readonly goesOn: (session: HolderSession, ports: Ports) => Promise<boolean>;
+  readonly makeJudge: (ports: Ports, layout: GroundLayout) => Pick<LivenessJudge, "observe">;
 }
 
 const judging: Judging = {
-  goesOn: async (life) => !life.isOver,
-  makeWitness: (ports, ground) => new LivenessJudge(ports, ground),
+  goesOn: async (session) => !session.isOver,
+  makeJudge: (ports, ground) => new LivenessJudge(ports, ground),
 };
 
 /** Acts now and then for as long as it believes that it may. */
 function holder({ goesOn, adapt = (ports) => ports }: Judging, times: number): Actor {
   return actor({
     prepare: ({ ports }) => HolderSession.begin(adapt(ports), layout, { leaseMs, name: "" }),
-    run: async ({ ports, note }, life) => {
+    run: async ({ ports, note }, session) => {
       for (let time = 0; time < times; time++) {
         await ports.clock.sleep(leaseMs / 4);
-        if (!(await goesOn(life, ports))) return note("gave up");
+        if (!(await goesOn(session, ports))) return note("gave up");
         note("acted");
       }
     },
@@ -38,15 +39,15 @@ function holder({ goesOn, adapt = (ports) => ports }: Judging, times: number): A
 }
 
 /** Looks at the holder until it is judged dead, but no longer than `looks`. */
-function judge({ makeWitness }: Judging, looks: number): Actor {
+function judge({ makeJudge: makeWitness }: Judging, looks: number): Actor {
   return actor({
     isFresh: true,
     prepare: async ({ ports }) => makeWitness(ports, layout),
-    run: async ({ ports, note }, witness) => {
+    run: async ({ ports, note }, judge) => {
       const other = await onlyHolder(ports);
       for (let look = 0; look < looks; look++) {
         note("looks");
-        const state: HolderState = await witness.look(other);
+        const state: HolderState = await judge.observe(other);
         if (state === "dead") return note("judged dead");
         await ports.clock.sleep(leaseMs / 4);
       }
@@ -60,7 +61,7 @@ async function onlyHolder(ports: Ports): Promise<HolderRecord> {
   return await getRecord(ports.disk, holderKind, `${layout.holders}/${name}`);
 }
 
-/** Nobody acts after it was judged dead. */
+/** No process acts after it was judged dead. */
 function deathIsFinal(facts: readonly Fact[]): void {
   const judged = facts.findIndex(({ what }) => what === "judged dead");
   mustHold(
@@ -89,7 +90,7 @@ export function livenessScenarios(how: Judging = judging): Scenario[] {
       actors: { ada: { ...holder(how, 6), machine: "m1" }, wit: { ...judge(how, 8), machine: "m2" } },
     }),
     livenessScenario({
-      name: "liveness: clocks that jump kill nobody",
+      name: "liveness: clocks that jump kill no holder",
       about: "A wall clock may be set ahead by an hour; a holder that beats is not judged dead for it.",
       beatsMax: 10,
       clockJumps: { ms: 3_600_000, count: 1 },
@@ -97,7 +98,7 @@ export function livenessScenarios(how: Judging = judging): Scenario[] {
     }),
     livenessScenario({
       name: "liveness: a killed process of this kernel is dead at once",
-      about: "In containers every process has pid 1; the kernel's lock tells who is dead.",
+      about: "In containers every process has pid 1; the kernel's lock tells which one is dead.",
       ...killable,
       actors: {
         ada: { ...holder(how, 2), pid: 1, container: "a" },
@@ -106,7 +107,7 @@ export function livenessScenarios(how: Judging = judging): Scenario[] {
     }),
     livenessScenario({
       name: "liveness: a pid of another container",
-      about: "The witness has no process with the pid of the holder, which lives in another container.",
+      about: "The judge has no process with the pid of the holder, which lives in another container.",
       ...killable,
       killsMax: 0,
       actors: {
@@ -127,7 +128,7 @@ export function livenessScenarios(how: Judging = judging): Scenario[] {
   ];
 }
 
-/** The holder may be killed; whoever judges must be right either way. */
+/** The holder may be killed; the judge must be right either way. */
 const killable: Partial<Scenario> = {
   beatsMax: 3,
   killsMax: 1,
@@ -138,7 +139,8 @@ const killable: Partial<Scenario> = {
     const judgedDead = facts.findIndex(({ what }) => what === "judged dead");
     const judgedAlive = facts.findIndex(({ what }) => what === "judged alive");
     mustHold(judgedDead < 0 || (killed >= 0 && killed < judgedDead), "a living holder was judged dead");
-    // The last looks came a quarter of a lease apart, so somebody who was killed before any of them was looked at dead.
+    // The last looks came a quarter of a lease apart, so a holder that was killed before any of
+    // them was observed dead.
     mustHold(
       judgedAlive < 0 || killed < 0 || !facts.slice(killed, judgedAlive).some(({ what }) => what === "looks"),
       "a dead holder was judged alive",

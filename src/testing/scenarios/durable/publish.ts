@@ -21,7 +21,7 @@ export interface Publishing {
 
 const publishing: Publishing = { putIfAbsent, replace, moveOnce };
 
-/** Long enough to be torn, and nobody else's. */
+/** Long enough to be torn, and of one writer only. */
 export function contentOf(author: string, version = 1): string {
   return `order ${version} of ${author} `.repeat(4);
 }
@@ -90,7 +90,9 @@ function onePublisher(facts: readonly Fact[]): void {
   readsAreWhole(facts, [contentOf("ada"), contentOf("bob")]);
 }
 
-/** What was acknowledged is there, whole; what is there was written by somebody, whole. */
+/**
+ * What was acknowledged is there, whole; what is there was written by one of the writers, whole.
+ */
 async function acknowledgedIsThere(ports: Ports, facts: readonly Fact[]): Promise<void> {
   const found = await findContent(ports);
   const [published] = valuesOf<string>(facts, "published");
@@ -116,7 +118,7 @@ function replaceScenario(profile: Profile, how: Publishing): Scenario {
   const versions = [contentOf("setup"), contentOf("ada", 1), contentOf("ada", 2)];
   return {
     name: `publish: replace, power cuts (${profile})`,
-    about: "Replaced twice while somebody reads; the power fails at every moment.",
+    about: "Replaced twice while another process reads; the power fails at every moment.",
     profile,
     powerCuts: true,
     actors,
@@ -156,7 +158,9 @@ function taker({ moveOnce: move = moveOnce }: Publishing, machine: string, isFre
   };
 }
 
-/** Each knows whether it has the ticket, or knows that it does not know; and it is not left lying. */
+/**
+ * Each knows whether it has the ticket, or knows that it does not know; and it is not left lying.
+ */
 async function takenByOne({ disk }: Ports, facts: readonly Fact[]): Promise<void> {
   const names = await disk.list(directory);
   for (const { actor: name, what } of facts) {
@@ -191,7 +195,7 @@ export function publishScenarios(how: Publishing = publishing): Scenario[] {
     ...profiles.map((profile) =>
       putScenario({
         name: `publish: put if absent, power cuts (${profile})`,
-        about: "Two make one name while somebody reads; the power fails at every moment.",
+        about: "Two make one name while a third reads; the power fails at every moment.",
         profile,
         powerCuts: true,
         actors: { ada, bob, eve: reader() },

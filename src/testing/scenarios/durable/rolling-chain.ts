@@ -1,4 +1,5 @@
-// Scenarios of the rolling chain: appenders, collectors, crashes and lost replies, on epochs so small that everything rolls all the time.
+// Scenarios of the rolling chain: appenders, collectors, crashes and lost replies, on epochs so
+// small that everything rolls all the time.
 import { RollingChain } from "../../../durable/chain/rolling-chain.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
 import { isHoldfastError } from "../../../errors.ts";
@@ -109,7 +110,10 @@ async function moveOn(ports: Ports, options: RollingWorldOptions, first = 1): Pr
     await chain.append(countId("meanwhile", count), (state) => addOne(state, "meanwhile"));
 }
 
-/** What every scenario of this kind shares: a chain that already has a few entries, and the promises. */
+/**
+ * What every scenario of this kind shares: a chain that already has a few entries, and the
+ * promises.
+ */
 export function rollingScenario(
   scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>,
   options: RollingWorldOptions,
@@ -124,7 +128,8 @@ export function rollingScenario(
         await chain.append(countId("setup", count), (state) => addOne(state, "setup"));
     },
     ...(options.entriesMeanwhile === undefined ? {} : { meanwhile: (ports: Ports) => moveOn(ports, options) }),
-    // Epochs always are; without a collector everything is, but for an `open` that its maker makes again because the answer was lost.
+    // Epochs always are; without a collector everything is, but for an `open` that its maker makes
+    // again because the answer was lost.
     isPermanent: (path) =>
       path === table ||
       (!path.endsWith("/open") && `${path}/`.startsWith(options.collected ? `${table}/epochs/` : `${table}/`)),
@@ -221,7 +226,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       {
         name: "chain: sleeper and two collectors",
         size: "medium",
-        about: "Two collectors delete the same epoch under a sleeper who still has it in mind.",
+        about: "Two collectors delete the same epoch under a sleeper that still has it in mind.",
         actors: { ada: appender(1, one), col: collector(1, one), dan: collector(1, one) },
       },
       { ...one, collected: true, entriesMeanwhile: 3 },
@@ -309,7 +314,7 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
       {
         name: "chain: two machines whose server goes away",
         about:
-          "Before or after it has done what it was asked for, and be back at once: nobody is told of it, and nothing is done twice.",
+          "Before or after it has done what it was asked for, and be back at once: no caller is told of it, and nothing is done twice.",
         volume: share,
         profile: "share",
         quirks: { outages: true },
@@ -420,7 +425,10 @@ export function rollingChainScenarios(options: RollingScenarioOptions = {}): Sce
   ];
 }
 
-/** A collector has died in the middle of its work; three who slept in that epoch wake, append, and roll. */
+/**
+ * A collector has died in the middle of its work; three processes that slept in that epoch wake,
+ * append, and roll over.
+ */
 function halfCollected(options: RollingScenarioOptions): Scenario {
   const one = { ...options, slotsPerEpoch: 1 };
   const scenario = rollingScenario(
@@ -444,7 +452,7 @@ function halfCollected(options: RollingScenarioOptions): Scenario {
   };
 }
 
-/** Who appends after a restart gets a number that nobody had before. */
+/** A process that appends after a restart gets a number that no process had before. */
 export async function noNumberComesBack(
   ports: Ports,
   facts: readonly Fact[],
@@ -456,14 +464,14 @@ export async function noNumberComesBack(
     mustHold((entry?.number ?? 0) > number, `number ${number} was won before the restart and again after it`);
 }
 
-/** Somebody has named an epoch and does not come to his sync; another appends in it. */
+/** A process has named an epoch and dies before its sync; another appends in it. */
 function namedButNotDurable(options: RollingScenarioOptions, sync: boolean): Scenario {
   const two = { ...options, slotsPerEpoch: 2, sync, bootId: "before the power cut" };
   const record = "/temp/namer/epoch";
   const scenario = rollingScenario(
     {
       name: `chain: ${sync ? "" : "unsynced slots in "}an epoch that is named but not durable, power cuts (weak)`,
-      about: "What is won in it counts after a power cut, although its name is somebody else's unfinished work.",
+      about: "What is won in it counts after a power cut, although its name is the unfinished work of another process.",
       ...(sync
         ? {}
         : {

@@ -1,4 +1,5 @@
-// Scenarios of a rolling chain whose slots are not synced, opened under another boot id: after a restart, or while those of the first one live on.
+// Scenarios of a rolling chain whose slots are not synced, opened under another boot id: after a
+// restart, or while those of the first one live on.
 import type { Ports } from "../../../ports/ports.ts";
 import { actor, mustHold, type Actor, type Scenario } from "../../explorer/scenario.ts";
 import { serverMachine } from "../../sim/machine.ts";
@@ -54,14 +55,17 @@ async function goesOn(ports: Ports, options: RollingScenarioOptions): Promise<vo
   mustHold(entry !== undefined && entry.number > number, `nothing can be appended after ${number}`);
 }
 
-/** A file system that goes away under those who use it, and comes back without what was not on the disk yet, in the same boot. */
+/**
+ * A file system that goes away under its users, and comes back without what was not on the disk
+ * yet, in the same boot.
+ */
 export function comesBackScenarios(options: RollingScenarioOptions = {}): Scenario[] {
   const onHost = { ...options, sync: false, slotsPerEpoch: 2, bootId: host };
   return (["ext4-ordered", "weak"] as const).map((profile) =>
     rollingScenario(
       {
         name: `chain: the file system comes back under the same boot id (${profile})`,
-        about: "Nothing tells that it was away but slots that are torn, and nobody is stopped by them for good.",
+        about: "Nothing tells that it was away but slots that are torn, and no process is stopped by them for good.",
         profile,
         powerCuts: true,
         actors: { ada: appender(2, onHost) },
@@ -84,7 +88,7 @@ export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenari
         name: "chain: two boot ids that are alive at once",
         size: "medium",
         about:
-          "One machine shows two boot ids. Who comes with the second one may die on the way; who has the first one goes on.",
+          "One machine shows two boot ids. The process with the second one may die on the way; the process with the first one goes on.",
         actors: { ada: appender(2, onHost), bob: newcomer(inContainer) },
         killsMax: 1,
         mortal: ["bob"],
@@ -95,7 +99,7 @@ export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenari
       {
         name: "chain: two newcomers with boot ids of their own",
         size: "medium",
-        about: "Both succeed the epoch that they find.",
+        about: "Both roll over the epoch that they find.",
         actors: { bob: newcomer(inContainer), cleo: newcomer({ ...unsynced, bootId: "boot of another container" }) },
       },
       { ...onHost, collected: true, entriesBefore: 1 },
@@ -103,7 +107,7 @@ export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenari
     rollingScenario(
       {
         name: "chain: a refusal while another boot id takes over",
-        about: "Somebody who appends nothing finds the end of the chain, whoever has died in between.",
+        about: "A process that appends nothing finds the end of the chain, whichever other has died in between.",
         actors: { ada: refused(onHost), bob: newcomer(inContainer) },
         killsMax: 1,
         mortal: ["bob"],
@@ -124,7 +128,10 @@ export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenari
   ];
 }
 
-/** Nothing that its client believes keeps the one on another machine from finding what was won on the server itself. */
+/**
+ * Nothing that its client believes keeps the one on another machine from finding what was won on
+ * the server itself.
+ */
 function onTheServerItself(options: RollingScenarioOptions): Scenario {
   const unsynced = { ...options, sync: false, slotsPerEpoch: 2 };
   const scenario = rollingScenario(

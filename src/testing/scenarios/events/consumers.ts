@@ -1,15 +1,22 @@
-// Scenarios of what follows a log: checkpoints and documents of one who slept past his lease while another has taken over, killed anywhere, and power cuts.
+// Scenarios of consumers and read models: a worker sleeps past its lease while another takes over.
+// Workers are killed at any step, and the power fails at any step.
 //
-// The lease itself is a path lock and has its own scenarios; here two simply have their fences, and the explorer lets the older one sleep wherever it likes.
+// The lease itself is a path lock and has its own scenarios. Here each worker simply has a fence,
+// and the explorer lets the older one sleep anywhere.
 import { getRecord } from "../../../durable/publish/record-file.ts";
 import type { Staging } from "../../../durable/publish/staging.ts";
-import { isHoldfastError } from "../../../errors.ts";
-import type { Checkpoint } from "../../../events/follow/checkpoint.ts";
-import { Checkpoints } from "../../../events/follow/checkpoints.ts";
-import type { LeasedWork } from "../../../events/follow/tenure.ts";
-import { documentKind, documentName, hashOf, newestOf, shardOf } from "../../../events/projection/document.ts";
-import type { Document } from "../../../events/projection/document.ts";
+import { holdfastError, isHoldfastError } from "../../../errors.ts";
+import {
+  documentKind,
+  documentName,
+  hashOf,
+  newestOf,
+  shardOf,
+  type Document,
+} from "../../../events/projection/document.ts";
 import { DocumentWriter, listShard } from "../../../events/projection/document-writer.ts";
+import type { Checkpoint } from "../../../part/progress/checkpoint.ts";
+import { Checkpoints, type LeasedWork } from "../../../part/progress/checkpoints.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import { actor, mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../explorer/scenario.ts";
@@ -17,10 +24,10 @@ import type { Profile } from "../../sim/persistence.ts";
 
 const directory = "/documents";
 const key = "doc";
-/** Where the one document lies. */
+/** The directory of the one document. */
 export const shard: string = `${directory}/${shardOf(hashOf(key))}`;
 
-/** What an event of a small log does to the document. */
+/** What an event does to the document. */
 type Effect = "add" | "delete";
 
 export interface FollowScenarioOptions {
@@ -28,32 +35,42 @@ export interface FollowScenarioOptions {
   readonly CheckpointsClass?: typeof Checkpoints;
   readonly WriterClass?: typeof DocumentWriter;
   readonly find?: typeof findDocument;
+  /** The mark of a position of a log. */
+  readonly markOf?: (log: string, position: number) => string;
 }
 
-interface Place extends FollowScenarioOptions {
+interface Setting extends FollowScenarioOptions {
   readonly effects: readonly Effect[];
-  /** Tells one log from another. */
+  /** The log that is there: another one after a restore. */
   readonly log?: string;
   readonly slotsPerEpoch?: number;
 }
 
-/** As a reader does for whom nothing moves. */
+/** As a reader finds it while nothing changes. */
 export async function findDocument(disk: Disk, checkpoint: Checkpoint): Promise<Document | undefined> {
   const name = newestOf(await listShard(disk, shard), checkpoint).get(hashOf(key));
   if (name === undefined || name.isDeletion) return undefined;
   return await getRecord(disk, documentKind, `${shard}/${documentName(name)}`);
 }
 
-async function openCheckpoints(ports: Ports, name: string, place: Place): Promise<Checkpoints> {
-  const { CheckpointsClass = Checkpoints, effects, log = "a", slotsPerEpoch = 64 } = place;
+async function openCheckpoints(ports: Ports, name: string, setting: Setting): Promise<Checkpoints> {
+  const { CheckpointsClass = Checkpoints, effects, log = "a", slotsPerEpoch = 64, markOf = plainMark } = setting;
   const staging: Staging = { disk: ports.disk, random: ports.random, directory: async () => `/temp/${name}` };
   return await CheckpointsClass.open(staging, `${directory}/checkpoint`, {
     ground: "ground",
     bootId: ports.host.bootId,
     slotsPerEpoch,
     remembersCutOff: true,
-    findChecksum: async (position) => (position > effects.length ? undefined : `${log}${position}`),
+    sequence: {
+      findMark: async (position) => (position > effects.length ? undefined : markOf(log, position)),
+      rewound: (position) => holdfastError("LOG_REWOUND", "The log was restored.", { position }),
+      mayLag: false,
+    },
   });
+}
+
+function plainMark(log: string, position: number): string {
+  return `${log}${position}`;
 }
 
 function applied(state: unknown, effect: Effect | undefined, position: number): string | undefined {
@@ -67,18 +84,18 @@ function expectedAt(effects: readonly Effect[], position: number): string | unde
   return state;
 }
 
-/** Folds all events up to a position in one batch; false when somebody else has taken over. */
+/** Folds all events up to a position in one batch; false when another worker has taken over. */
 async function foldUpTo(
   writer: DocumentWriter,
-  tenure: LeasedWork,
-  { effects }: Place,
+  leased: LeasedWork,
+  { effects }: Setting,
   upTo: number,
 ): Promise<boolean> {
-  if (tenure.saved.position >= upTo) return true;
-  return await tenure.orLost(async () => {
+  if (leased.saved.position >= upTo) return true;
+  return await leased.orLost(async () => {
     const before = await writer.find(key);
     let state = before?.state;
-    for (let position = tenure.saved.position + 1; position <= upTo; position++)
+    for (let position = leased.saved.position + 1; position <= upTo; position++)
       state = applied(state, effects[position - 1], position);
     const document = { key, position: upTo, ...(state === undefined ? {} : { state }), tags: [], seen: [] };
     return await writer.commit(before === undefined && state === undefined ? [] : [document], upTo);
@@ -88,132 +105,142 @@ async function foldUpTo(
 interface WorkerOptions {
   readonly fence: number;
   readonly upTo: number;
-  /** It has the lease when the scenario begins. */
+  /** It has taken over when the scenario begins. */
   readonly hasTaken?: boolean;
 }
 
-function worker(place: Place, { fence, upTo, hasTaken = false }: WorkerOptions): Actor {
-  const { WriterClass = DocumentWriter } = place;
+function worker(setting: Setting, { fence, upTo, hasTaken = false }: WorkerOptions): Actor {
+  const { WriterClass = DocumentWriter } = setting;
   return actor({
     prepare: async ({ ports, name }) => {
-      const checkpoints = await openCheckpoints(ports, name, place);
-      return { checkpoints, tenure: hasTaken ? await checkpoints.take(fence) : undefined };
+      const checkpoints = await openCheckpoints(ports, name, setting);
+      return { checkpoints, leased: hasTaken ? await checkpoints.take(fence) : undefined };
     },
-    run: async ({ ports, note }, { checkpoints, tenure: taken }) => {
-      const tenure = taken ?? (await checkpoints.take(fence));
-      if (tenure === undefined) return note("told");
-      const writer = new WriterClass(ports.disk, directory, tenure);
-      const isDone = await foldUpTo(writer, tenure, place, upTo);
-      note(isDone ? "committed" : "told", upTo);
+    run: async ({ ports, note }, { checkpoints, leased: taken }) => {
+      const leased = taken ?? (await checkpoints.take(fence));
+      if (leased === undefined) return note("refused");
+      const writer = new WriterClass(ports.disk, directory, leased);
+      const isDone = await foldUpTo(writer, leased, setting, upTo);
+      note(isDone ? "committed" : "refused", upTo);
       await writer.end();
     },
   });
 }
 
-/** Has handled the events up to a position, and says so; the successor also deletes what is long replaced. */
-function saver(place: Place, { fence, upTo, hasTaken = false }: WorkerOptions): Actor {
+/**
+ * Saves a checkpoint, as a consumer does after its handler; the successor also deletes old epochs.
+ */
+function saver(setting: Setting, { fence, upTo, hasTaken = false }: WorkerOptions): Actor {
   return actor({
     prepare: async ({ ports, name }) => {
-      const checkpoints = await openCheckpoints(ports, name, place);
-      return { checkpoints, tenure: hasTaken ? await checkpoints.take(fence) : undefined };
+      const checkpoints = await openCheckpoints(ports, name, setting);
+      return { checkpoints, leased: hasTaken ? await checkpoints.take(fence) : undefined };
     },
-    run: async ({ note }, { checkpoints, tenure: taken }) => {
-      const tenure = taken ?? (await checkpoints.take(fence));
-      const isDone = tenure !== undefined && (await tenure.save(upTo));
-      note(isDone ? "committed" : "told", upTo);
+    run: async ({ note }, { checkpoints, leased: taken }) => {
+      const leased = taken ?? (await checkpoints.take(fence));
+      const isDone = leased !== undefined && (await leased.save(upTo));
+      note(isDone ? "committed" : "refused", upTo);
       if (!hasTaken) await checkpoints.collect();
     },
   });
 }
 
-/** What was acknowledged counts, and whoever has taken over is not set back. */
-async function checkpointIsRight(ports: Ports, facts: readonly Fact[], place: Place): Promise<void> {
-  const { state } = await (await openCheckpoints(ports, "auditor", place)).read();
+/** Every acknowledged checkpoint counts: none goes back. */
+async function checkpointIsRight(ports: Ports, facts: readonly Fact[], setting: Setting): Promise<void> {
+  const { state } = await (await openCheckpoints(ports, "auditor", setting)).read();
   for (const position of valuesOf<number>(facts, "committed"))
-    mustHold(state.position >= position, `event ${position} was done, and the checkpoint is ${state.position}`);
+    mustHold(
+      state.position >= position,
+      `position ${position} was acknowledged, and the checkpoint is ${state.position}`,
+    );
 }
 
 /**
- * What was acknowledged counts, the document is what the events up to the checkpoint make of it, and whoever comes next can finish the work. Nothing is skipped: the document
- * tells which events it has seen.
+ * Every acknowledged checkpoint counts, the document is what the events up to the checkpoint make
+ * of it, and the next worker can finish the work. The document lists the events that it has seen,
+ * so a skipped one shows.
  */
-async function documentIsRight(ports: Ports, facts: readonly Fact[], place: Place): Promise<void> {
-  const { effects, find = findDocument, WriterClass = DocumentWriter } = place;
-  const checkpoints = await openCheckpoints(ports, "auditor", place);
+async function documentIsRight(ports: Ports, facts: readonly Fact[], setting: Setting): Promise<void> {
+  const { effects, find = findDocument, WriterClass = DocumentWriter } = setting;
+  const checkpoints = await openCheckpoints(ports, "auditor", setting);
   const { state: before } = await checkpoints.read();
   for (const position of valuesOf<number>(facts, "committed"))
-    mustHold(before.position >= position, `event ${position} was done, and the checkpoint is ${before.position}`);
+    mustHold(
+      before.position >= position,
+      `position ${position} was acknowledged, and the checkpoint is ${before.position}`,
+    );
   const mustBe = async (checkpoint: Checkpoint): Promise<void> => {
     const found = (await find(ports.disk, checkpoint))?.state;
     const expected = expectedAt(effects, checkpoint.position);
     mustHold(found === expected, `at ${checkpoint.position} the document is "${String(found)}", not "${expected}"`);
   };
   await mustBe(before);
-  const tenure = await checkpoints.take(1000);
+  const leased = await checkpoints.take(1000);
   mustHold(
-    tenure !== undefined &&
-      (await foldUpTo(new WriterClass(ports.disk, directory, tenure), tenure, place, effects.length)),
-    "nobody can finish the work",
+    leased !== undefined &&
+      (await foldUpTo(new WriterClass(ports.disk, directory, leased), leased, setting, effects.length)),
+    "the next worker cannot finish the work",
   );
   await mustBe((await checkpoints.read()).state);
 }
 
 function followScenario(
   scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>,
-  place: Place,
+  setting: Setting,
 ): Scenario {
   return {
     setup: async (ports) => {
       for (const path of ["/temp", directory, "/temp/auditor", "/temp/setup"]) await ports.disk.mkdir(path);
       for (const name of Object.keys(scenario.actors)) await ports.disk.mkdir(`/temp/${name}`);
-      // The first event is done.
-      const checkpoints = await openCheckpoints(ports, "setup", { ...place, log: "a" });
+      // The first event is processed.
+      const checkpoints = await openCheckpoints(ports, "setup", { ...setting, log: "a" });
       await checkpoints.begin(0);
-      const tenure = await checkpoints.take(1);
-      if (tenure === undefined) return;
-      const writer = new (place.WriterClass ?? DocumentWriter)(ports.disk, directory, tenure);
-      await foldUpTo(writer, tenure, place, 1);
+      const leased = await checkpoints.take(1);
+      if (leased === undefined) return;
+      const writer = new (setting.WriterClass ?? DocumentWriter)(ports.disk, directory, leased);
+      await foldUpTo(writer, leased, setting, 1);
       await writer.end();
     },
-    // Nobody collects, and a shard stays.
+    // No epoch is collected, and a shard stays.
     isPermanent: (path) => path === directory || path === shard || path.startsWith(`${directory}/checkpoint`),
     isUnseen: (operation, path) =>
       path.startsWith("/temp/") || (!scenario.powerCuts && ["sync", "sync directory"].includes(operation)),
-    audit: (ports, facts) => documentIsRight(ports, facts, place),
+    audit: (ports, facts) => documentIsRight(ports, facts, setting),
     ...scenario,
   };
 }
 
-/** The work on one document by one who has the lease, while another takes over. */
-function takenOver(name: string, about: string, place: Place, more: Partial<Scenario> = {}): Scenario {
-  const last = place.effects.length;
+/** A worker with the lease and one that takes over work on one document. */
+function takenOver(name: string, about: string, setting: Setting, more: Partial<Scenario> = {}): Scenario {
+  const last = setting.effects.length;
   const actors = {
-    ada: worker(place, { fence: 2, upTo: 2, hasTaken: true }),
-    bob: worker(place, { fence: 3, upTo: last }),
+    ada: worker(setting, { fence: 2, upTo: 2, hasTaken: true }),
+    bob: worker(setting, { fence: 3, upTo: last }),
   };
-  return followScenario({ name, about, actors, ...more }, place);
+  return followScenario({ name, about, actors, ...more }, setting);
 }
 
 export function eventConsumerScenarios(options: FollowScenarioOptions = {}): Scenario[] {
-  const adding: Place = { ...options, effects: ["add", "add", "add"] };
-  const deleting: Place = { ...options, effects: ["add", "add", "delete"] };
-  const rolling: Place = { ...adding, slotsPerEpoch: 1 };
+  const adding: Setting = { ...options, effects: ["add", "add", "add"] };
+  const deleting: Setting = { ...options, effects: ["add", "add", "delete"] };
+  const rolling: Setting = { ...adding, slotsPerEpoch: 1 };
   const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
   return [
-    takenOver("followers: a sleeper and its successor", "Both add to a document; the later one goes further.", adding, {
+    takenOver("consumers: a sleeper and its successor", "Both add to a document; the successor goes further.", adding, {
       size: "medium",
       killsMax: 1,
     }),
     takenOver(
-      "followers: a sleeper and a successor that deletes",
-      "What the sleeper writes late must not come back after the document was deleted and all traces of that are gone.",
+      "consumers: a sleeper and a successor that deletes",
+      "The late document of the sleeper must not count, although the deletion has left no trace.",
       deleting,
     ),
     followScenario(
       {
-        name: "followers: a sleeper whose epoch is collected",
+        name: "consumers: a sleeper whose epoch is collected",
         size: "medium",
-        about: "The chain rolls with every checkpoint, and the successor deletes what the sleeper has in mind.",
+        about:
+          "The chain rolls over with every checkpoint, and the successor deletes the epoch that the sleeper appends to.",
         actors: {
           ada: saver(rolling, { fence: 2, upTo: 2, hasTaken: true }),
           bob: saver(rolling, { fence: 3, upTo: 3 }),
@@ -226,8 +253,8 @@ export function eventConsumerScenarios(options: FollowScenarioOptions = {}): Sce
     ...profiles.map((profile) =>
       followScenario(
         {
-          name: `followers: one that adds and deletes, power cuts (${profile})`,
-          about: "The power fails at every moment; what is checkpointed is there, and what was deleted stays away.",
+          name: `consumers: a worker that adds and deletes, power cuts (${profile})`,
+          about: "The power fails at any step: checkpointed documents are there, and deleted ones stay away.",
           actors: { ada: worker(deleting, { fence: 2, upTo: 3 }) },
           profile,
           powerCuts: true,
@@ -237,8 +264,8 @@ export function eventConsumerScenarios(options: FollowScenarioOptions = {}): Sce
     ),
     followScenario(
       {
-        name: "followers: a log that was restored",
-        about: "The line at the checkpoint is another one: whoever resumes there would skip what he has never seen.",
+        name: "consumers: a log that was restored",
+        about: "The line at the checkpoint is another one: a consumer that resumes there would skip events.",
         actors: {
           ada: actor({
             prepare: ({ ports, name }) => openCheckpoints(ports, name, { ...adding, log: "b" }),
@@ -252,7 +279,7 @@ export function eventConsumerScenarios(options: FollowScenarioOptions = {}): Sce
             },
           }),
         },
-        check: (facts) => mustHold(valuesOf(facts, "resumed").length === 0, "another log was taken for this one"),
+        check: (facts) => mustHold(valuesOf(facts, "resumed").length === 0, "the consumer resumed in another log"),
         audit: async () => undefined,
       },
       adding,

@@ -1,18 +1,23 @@
-// The processes of event scenarios: writers and readers of one log, and what must hold of all that they were told.
+// The actors of event scenarios: writers and readers of one log, and the audit of all that they
+// were told.
 import { Ground } from "../../../durable/liveness/ground.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import type { Appender } from "../../../events/append/appender.ts";
-import type { AppendRequest } from "../../../events/append/call.ts";
+import type { AppendRequest } from "../../../events/append/call-queue.ts";
 import { plainCodec } from "../../../events/model/codec.ts";
 import { LocalPublisher } from "../../../events/log/publish/local-publisher.ts";
 import { encodeContent, encodeLine, tipAfter } from "../../../events/log/format/line.ts";
 import { LogFiles } from "../../../events/log/log-files.ts";
-import { TenureLost, type Publisher, type Tenure } from "../../../events/log/publish/publisher.ts";
+import { WriteSessionLost, type Publisher, type WriteSession } from "../../../events/log/publish/publisher.ts";
 import { SharePublisher } from "../../../events/log/publish/share-publisher.ts";
-import { OpenedLog } from "../../../events/opened-log.ts";
+import { OpenedLog } from "../../../events/open/opened-log.ts";
 import { itemsOf, type Query } from "../../../events/model/query.ts";
-import { createLateStoreLock } from "../../../locks/store/late-store-lock.ts";
-import { createStoreLock, type StoreHold, type StoreLock } from "../../../locks/store/store-lock.ts";
+import {
+  createLateStoreLock,
+  createStoreLock,
+  type StoreHold,
+  type StoreLock,
+} from "../../../locks/store/store-lock.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import {
   actor,
@@ -25,26 +30,29 @@ import {
 } from "../../explorer/scenario.ts";
 
 const directory = "/log";
-/** Nobody dies of silence here: what a sleeper may do is what the chain of tenures is for, and that asks no clock. */
+/**
+ * No process is declared dead for its silence: the chain of tenures must withstand a sleeper
+ * without any clock.
+ */
 const leaseMs = 1_000_000;
 
 export interface EventScenarioOptions {
-  /** What the scenarios run on: the real ones, or a known-wrong variant. */
-  readonly openPublisher: (place: LogFiles) => Promise<Publisher>;
+  /** The real parts, or a known-wrong variant. */
+  readonly openPublisher: (files: LogFiles) => Promise<Publisher>;
   readonly openLock?: (ports: Ports) => Promise<StoreLock>;
   readonly AppenderClass?: typeof Appender;
   readonly segmentBytesMax?: number;
   /** Default true. */
   readonly isSynced?: boolean;
-  /** Whoever appends so has been promised nothing: durability "none". */
+  /** Durability "none": its appends may be lost in a power cut. */
   readonly mayBeLost?: boolean;
 }
 
-export const local: EventScenarioOptions = { openPublisher: async (place) => new LocalPublisher(place) };
+export const local: EventScenarioOptions = { openPublisher: async (files) => new LocalPublisher(files) };
 
-/** Without any gate: between machines a lock is a courtesy, and what counts must not rest on it. */
+/** Without any gate: between machines a lock is a courtesy, and no promise rests on it. */
 export const share: EventScenarioOptions = {
-  openPublisher: (place) => SharePublisher.open(place),
+  openPublisher: (files) => SharePublisher.open(files),
   openLock: async () => openDoor,
 };
 
@@ -58,7 +66,7 @@ const openHold: StoreHold = {
   lockId: "",
   [Symbol.asyncDispose]: release,
 };
-/** Lets everybody in at once. */
+/** A lock that every process gets at once. */
 export const openDoor: StoreLock = {
   path: `${directory}/.store.lock`,
   gate: "table",
@@ -70,7 +78,7 @@ export const openDoor: StoreLock = {
   [Symbol.asyncDispose]: release,
 };
 
-/** The lock of a process that opens it when it first appends: by whatever file bears the name then. */
+/** A lock that is opened with the first append: by the lock file that exists then. */
 export async function openLate(ports: Ports): Promise<StoreLock> {
   return createLateStoreLock(`${directory}/.store.lock`, "os", () => createStoreLock(ports, directory));
 }
@@ -84,8 +92,8 @@ async function openLog(ports: Ports, options: EventScenarioOptions): Promise<Ope
     isSynced = true,
   } = options;
   const ground = await Ground.open(ports, `${directory}/.holdfast`, { leaseMs });
-  const place = new LogFiles(ground, directory, "log", { isSynced, segmentBytesMax });
-  return new OpenedLog(place, await openPublisher(place), await openLock(ports), plainCodec, AppenderClass);
+  const files = new LogFiles(ground, directory, "log", { isSynced, segmentBytesMax });
+  return new OpenedLog(files, await openPublisher(files), await openLock(ports), plainCodec, AppenderClass);
 }
 
 interface Told {
@@ -93,7 +101,7 @@ interface Told {
   readonly position: number;
 }
 
-/** Appends one event after the other, each with an id of its own and all with the same tag. */
+/** Appends events one after the other, each with its own id and all with the same tag. */
 export function writer(times: number, options: EventScenarioOptions, condition?: Query): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
@@ -104,7 +112,7 @@ export function writer(times: number, options: EventScenarioOptions, condition?:
   });
 }
 
-/** Appends what another may have appended under the same id, so that it is told which of the two it was. */
+/** Appends an event that another actor may have appended with the same id. */
 export function repeater(id: string, options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
@@ -112,37 +120,43 @@ export function repeater(id: string, options: EventScenarioOptions): Actor {
   });
 }
 
-/** Has begun to write when the scenario begins, or is done already, and goes on as if nothing had happened since. */
+/**
+ * Has begun a session before the scenario, or has ended it already, and goes on as if nothing had
+ * happened since.
+ */
 export function sleeper(options: EventScenarioOptions, { isDone = false }: { readonly isDone?: boolean } = {}): Actor {
   return actor({
     prepare: async ({ ports, name }) => {
-      const tenure = await (await openLog(ports, options)).publisher.begin(openHold);
-      if (isDone) await publishOne(tenure, `${name}:last`);
-      return tenure;
+      const session = await (await openLog(ports, options)).publisher.begin(openHold);
+      if (isDone) await publishOne(session, `${name}:last`);
+      return session;
     },
-    run: async ({ note, name }, tenure) => {
+    run: async ({ note, name }, session) => {
       const id = `${name}:late`;
-      const { position } = tenure.end;
+      const { position } = session.end;
       try {
-        await publishOne(tenure, id);
+        await publishOne(session, id);
         note("acknowledged", { id, position: position + 1 } satisfies Told);
       } catch (error) {
-        if (error instanceof TenureLost) note("failed", id);
+        if (error instanceof WriteSessionLost) note("failed", id);
         else if (isHoldfastError(error, "OUTCOME_UNKNOWN")) note("unknown", id);
         else throw error;
       }
-      await tenure.close();
+      await session.close();
     },
   });
 }
 
-async function publishOne(tenure: Tenure, id: string): Promise<void> {
-  const { end } = tenure;
+async function publishOne(session: WriteSession, id: string): Promise<void> {
+  const { end } = session;
   const line = encodeLine(requestFor(id).content, end.position + 1, "2026-01-01T00:00:00.000Z", end.crc);
-  await tenure.publish(Buffer.from(line.text), tipAfter(end, { events: [{ type: "", tags: [], id }] }, line), true);
+  await session.publish(Buffer.from(line.text), tipAfter(end, { events: [{ type: "", tags: [], id }] }, line), true);
 }
 
-/** Two callers at once who share a batch, and want the same: one of them is refused because of what the other is about to write. */
+/**
+ * Two concurrent calls in one batch that exclude each other: one is refused because of the other,
+ * which is not written yet.
+ */
 export function rivals(options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
@@ -156,7 +170,7 @@ export function rivals(options: EventScenarioOptions): Actor {
 interface Wish {
   readonly tags?: readonly string[];
   readonly condition?: Query | undefined;
-  /** The id was chosen before, so it may be there already. */
+  /** The id may be in the log already. */
   readonly given?: true;
   readonly mayBeLost?: boolean | undefined;
 }
@@ -187,24 +201,24 @@ function requestFor(id: string, { tags = ["stock"], condition, given }: Wish = {
   return { content, heads, payload, condition: judged, timeoutMs: Infinity };
 }
 
-/** Deletes the lock file of the log, whoever has it. */
+/** Deletes the lock file of the log, also while it is held. */
 export function deleter(): Actor {
   return actor({ run: async ({ ports }) => ports.disk.unlink(`${directory}/.store.lock`) });
 }
 
-/** Is inside when the scenario begins, and publishes one line. */
+/** Holds the gate when the scenario begins, and publishes one line. */
 export function insider(options: EventScenarioOptions): Actor {
   return actor({
     prepare: async ({ ports }) => {
       const log = await openLog(ports, options);
       const hold = await log.lock.acquire();
-      return { hold, tenure: await log.publisher.begin(hold) };
+      return { hold, session: await log.publisher.begin(hold) };
     },
-    run: async ({ note, name }, { hold, tenure }) => {
+    run: async ({ note, name }, { hold, session }) => {
       const id = `${name}:1`;
-      const position = tenure.end.position + 1;
+      const position = session.end.position + 1;
       try {
-        await publishOne(tenure, id);
+        await publishOne(session, id);
         note("acknowledged", { id, position } satisfies Told);
       } catch (error) {
         note(isHoldfastError(error, "OUTCOME_UNKNOWN") ? "unknown" : "failed", id);
@@ -214,7 +228,7 @@ export function insider(options: EventScenarioOptions): Actor {
   });
 }
 
-/** Deletes the lock file, whoever has it, and begins to write by the next one. */
+/** Deletes the lock file, also while it is held, and begins to write by a new one. */
 export function intruder(options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, { ...options, openLock: openLate }),
@@ -229,7 +243,7 @@ export function intruder(options: EventScenarioOptions): Actor {
   });
 }
 
-/** Opens the log, and takes up what stands behind the head. */
+/** Settles the log: takes up the lines behind the head. */
 export function settler(options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
@@ -239,7 +253,7 @@ export function settler(options: EventScenarioOptions): Actor {
   });
 }
 
-/** Looks `times`, and notes all that it was shown. */
+/** Reads the log `times` times, and notes all events. */
 export function reader(times: number, options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
@@ -249,7 +263,7 @@ export function reader(times: number, options: EventScenarioOptions): Actor {
   });
 }
 
-/** Looks once, and remembers the checksum of the last line that it was shown, as a consumer does in its checkpoint. */
+/** Reads once, and notes the checksum of the last line, as the checkpoint of a consumer does. */
 export function follower(options: EventScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLog(ports, options),
@@ -281,14 +295,17 @@ interface EventAudit {
   readonly isShownForGood?: boolean | undefined;
 }
 
-/** What anybody was told or shown stands at its position; positions have no gap and no event is there twice; what failed for sure never appears. */
+/**
+ * Every event that was acknowledged or shown is at its position; positions have no gap; no event is
+ * there twice; an append that failed never appears.
+ */
 export async function logIsWhole(
   { options, isShownForGood = true }: EventAudit,
   ports: Ports,
   facts: readonly Fact[],
 ): Promise<void> {
   const log = await openLog(ports, options);
-  // As the next writer finds it, and as a reader found it before.
+  // As a reader finds the log, and then as the next writer finds it.
   const before = isShownForGood ? await readAll(log) : [];
   const hold = await log.lock.acquire();
   await (await log.publisher.begin(hold)).close();
@@ -303,15 +320,15 @@ export async function logIsWhole(
   for (const { position, checksum } of valuesOf<Remembered>(facts, "checkpoint"))
     mustHold(
       position <= ids.length && (await log.reader.checksumAt(position)) === checksum,
-      `somebody has come to ${position}, which is another line now: the log is ${shown}`,
+      `a consumer had read up to ${position}, which is another line now: the log is ${shown}`,
     );
   for (const id of valuesOf<string>(facts, "failed"))
     mustHold(!ids.includes(id), `${id} was said to have failed, but the log is ${shown}`);
   for (const id of valuesOf<string[]>(facts, "refused").flat())
-    mustHold(ids.includes(id), `somebody was refused because of ${id}, which never happened: the log is ${shown}`);
+    mustHold(ids.includes(id), `a call was refused because of ${id}, which never happened: the log is ${shown}`);
 }
 
-/** One position for each; whoever looks again sees at least what he saw. */
+/** No two events were told to be at one position. */
 function nothingIsTakenBack(facts: readonly Fact[]): void {
   const at = new Map<number, string>();
   for (const { id, position } of [
@@ -332,7 +349,10 @@ export async function makeLog(ports: Ports, options: EventScenarioOptions): Prom
   return log;
 }
 
-/** The same with a second one, of which the head does not tell: it is one of before, as after a file system went away. */
+/**
+ * A log with two events and an older head, which names the first one only: as after a file system
+ * went away.
+ */
 export async function makeLogWithOldHead(ports: Ports, options: EventScenarioOptions): Promise<void> {
   const log = await makeLog(ports, options);
   const { disk } = ports;

@@ -1,4 +1,5 @@
-// Scenarios of the event log: writers against each other, against readers, against kills, power cuts and failing disks, on one machine and between machines.
+// Scenarios of the event log: writers against each other, readers, kills, power cuts and failing
+// disks, on one machine and between machines.
 import type { Profile } from "../../sim/persistence.ts";
 import type { Scenario } from "../../explorer/scenario.ts";
 import {
@@ -26,14 +27,14 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     scenario({
       name: "events: two writers, a kill",
       size: "medium",
-      about: "One may be killed at any moment, also with half of its work done.",
+      about: "A writer may be killed at any moment, also with half of its work done.",
       actors: { ada: writer(1, options), bob: writer(1, options) },
       killsMax: 1,
     }),
     scenario({
       name: "events: a writer that is killed, and a reader",
       size: "medium",
-      about: "The reader takes no lock, and what it was shown stays.",
+      about: "The reader takes no lock, and every event that it has seen stays.",
       actors: { ada: writer(2, options), cleo: reader(2, options) },
       killsMax: 1,
       mortal: ["ada"],
@@ -42,7 +43,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
       scenario({
         name: `events: a writer and a reader, power cuts (${profile})`,
         size: "medium",
-        about: "The power fails at every moment; what was acknowledged or shown is there.",
+        about: "The power fails at every moment; every event that was acknowledged or seen is there.",
         profile,
         powerCuts: true,
         actors: { ada: writer(2, options), cleo: reader(1, options) },
@@ -51,7 +52,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     scenario({
       name: "events: a failed sync, a kill, then a power cut",
       size: "medium",
-      about: "What a dead writer has left in the page cache must not carry what comes after it.",
+      about: "A dead writer leaves a line in the page cache. No acknowledged line may depend on it.",
       profile: "weak",
       powerCuts: true,
       errors: { errnos: ["EIO"], operations: ["sync"] },
@@ -62,7 +63,8 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: a sync that fails once",
-      about: "The kernel has given the data up, and the next sync says that all is well.",
+      size: "medium",
+      about: "The kernel drops the data, and the next sync succeeds.",
       profile: "weak",
       powerCuts: true,
       errors: { errnos: ["EIO"], operations: ["sync"] },
@@ -72,23 +74,23 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     scenario({
       name: "events: a disk that runs full",
       size: "medium",
-      about:
-        "Who is told that it failed for sure never finds his event; who is refused, is refused because of what happened.",
+      about: "A failed append never appears in the log, and a refusal rests on an event that does.",
       errors: { errnos: ["ENOSPC"] },
       troubles: { error: 1 },
       actors: { ada: rivals(options), bob: writer(1, options) },
     }),
     scenario({
       name: "events: a lock file that is deleted under its holder",
-      size: "large",
-      about: "Two writers are inside at once, and nothing that was acknowledged is lost.",
+      size: "medium",
+      about: "Two writers hold a gate at once, and no acknowledged event is lost.",
       actors: { ada: writer(1, options), bob: writer(1, { ...options, openLock: openLate }), dan: deleter() },
-      // A writer that is stopped between its last look and its head may show what does not count.
+      // A writer that is paused between its last look and its head may show lines that do not
+      // count.
       isShownForGood: false,
     }),
     scenario({
       name: "events: a full disk, and a lock file that is deleted",
-      about: "One may be told that it failed for sure, while another takes up what it has left.",
+      about: "One append fails for sure while another writer takes up the lines that it left.",
       errors: { errnos: ["ENOSPC"], operations: ["write", "sync"] },
       troubles: { error: 1 },
       actors: { ada: insider(options), bob: intruder(options) },
@@ -97,7 +99,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     scenario({
       name: "events: segments that are full at once",
       size: "medium",
-      about: "Every batch begins a segment; one writer may be killed between making it and saying so.",
+      about: "Every batch begins a segment; a writer may be killed between the segment and the head.",
       actors: {
         ada: writer(1, { ...options, segmentBytesMax: 1 }),
         bob: writer(1, { ...options, segmentBytesMax: 1 }),
@@ -108,14 +110,15 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
   ];
 }
 
-/** Between machines, without any gate: only the chain of tenures decides. */
+/** Between machines, without any gate: the chain of tenures alone decides. */
 export function shareEventScenarios(options: EventScenarioOptions = share): Scenario[] {
   const scenario = (definition: Parameters<typeof eventScenario>[1]): Scenario => eventScenario(options, definition);
   return [
     scenario({
       name: "events: a writer that was cut off and comes back",
       size: "medium",
-      about: "It has begun when another takes over, and its write arrives before, between or after those of the other.",
+      about:
+        "It has a session when another writer takes over. Its write arrives before, between or after those of the other.",
       actors: {
         ada: { ...sleeper(options), machine: "m1" },
         bob: { ...writer(1, options), machine: "m2" },
@@ -125,7 +128,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     }),
     scenario({
       name: "events: a writer that goes on after it was done",
-      about: "Another writes in the same segment by then, at the same place.",
+      about: "Another writer writes into the same segment by then, at the same offset.",
       actors: {
         ada: { ...sleeper(options, { isDone: true }), machine: "m1" },
         bob: { ...writer(1, options), machine: "m2" },
@@ -135,7 +138,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     scenario({
       name: "events: a writer that was cut off, and a reader",
       size: "large",
-      about: "A third machine reads meanwhile, and what it was shown stays.",
+      about: "A third machine reads meanwhile, and every event that it has seen stays.",
       actors: {
         ada: { ...sleeper(options), machine: "m1" },
         bob: { ...writer(1, options), machine: "m2" },
@@ -146,7 +149,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     scenario({
       name: "events: two machines, no gate, late writes",
       size: "large",
-      about: "Both write whenever they like, and what one writes may arrive long after it was taken for dead.",
+      about: "Both write at any time, and a write may arrive long after its writer was taken for dead.",
       actors: {
         ada: { ...writer(1, options), machine: "m1" },
         bob: { ...writer(1, options), machine: "m2" },
@@ -156,7 +159,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     scenario({
       name: "events: two machines, no gate, one comes again at once",
       size: "large",
-      about: "Its second call is there before its first tenure has ended.",
+      about: "Its second call is queued before its first session has ended.",
       actors: {
         ada: { ...writer(2, options), machine: "m1" },
         bob: { ...writer(1, options), machine: "m2" },
@@ -178,7 +181,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     }),
     scenario({
       name: "events: two machines, one wants to be the only one",
-      about: "Whoever lost his tenure is judged again.",
+      about: "A call that lost its session is judged again.",
       actors: {
         ada: { ...writer(1, options, { types: ["Taken"] }), machine: "m1" },
         bob: { ...writer(1, options, unique), machine: "m2" },

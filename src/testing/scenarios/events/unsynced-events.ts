@@ -1,4 +1,5 @@
-// Scenarios of what a power cut leaves of an event log in which not everybody syncs, or not everything is synced yet that can be seen.
+// Scenarios of power cuts in an event log where some processes do not sync, or where lines are
+// visible before their sync.
 import type { Ports } from "../../../ports/ports.ts";
 import type { Scenario } from "../../explorer/scenario.ts";
 import { Machine } from "../../sim/machine.ts";
@@ -19,7 +20,7 @@ import {
 
 const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
 
-/** On one machine, where one process has given up its own durability and the other has not. */
+/** On one machine: one process has durability "none", the other one syncs. */
 export function mixedDurabilityScenarios(options: EventScenarioOptions = local): Scenario[] {
   const careless = { ...options, isSynced: false, mayBeLost: true };
   const scenario = (definition: Parameters<typeof eventScenario>[1]): Scenario =>
@@ -27,25 +28,26 @@ export function mixedDurabilityScenarios(options: EventScenarioOptions = local):
   return [
     scenario({
       name: "events: one does not sync, full segments, power cuts",
-      about: "What the other acknowledges stands behind a segment that nobody has synced yet.",
+      size: "medium",
+      about: "The other one acknowledges lines behind a segment that was not synced yet.",
       profile: "weak",
       actors: { ada: writer(2, { ...careless, segmentBytesMax: 1 }), bob: writer(1, options) },
     }),
     scenario({
       name: "events: one does not sync, the other repeats its append, power cuts",
-      about: "Whoever syncs and is told that it is there already may rely on that.",
+      about: "A process that syncs may rely on the answer that its event is there already.",
       profile: "weak",
       actors: { ada: repeater("sold", careless), bob: repeater("sold", options) },
     }),
   ];
 }
 
-/** A log of mode `share` on a disk of this machine, as its file server itself uses it. */
+/** A log of mode `share` on a local disk, as the file server itself uses it. */
 export function shareOnLocalDiskScenarios(options: EventScenarioOptions = share): Scenario[] {
   return profiles.map((profile) =>
     eventScenario(options, {
       name: `events: mode share on a local disk, a reader, power cuts (${profile})`,
-      about: "A slot has its name before that is durable; what a reader was shown is there after the cut.",
+      about: "A slot is visible before its name is durable; every event that a reader has seen is there after the cut.",
       profile,
       powerCuts: true,
       actors: { ada: writer(1, options), cleo: reader(1, options) },
@@ -53,19 +55,22 @@ export function shareOnLocalDiskScenarios(options: EventScenarioOptions = share)
   );
 }
 
-/** As the processes of the scenarios, which all run on it, see it. */
+/** The audit runs in the boot of the actors. */
 function inTheSameBoot(ports: Ports): Ports {
   return { ...ports, host: { ...ports.host, bootId: new Machine("m1").bootId } };
 }
 
-/** A file system that goes away under those who use it, and comes back without what was not on the disk yet, in the same boot. */
+/**
+ * A file system that goes away while it is in use, and comes back in the same boot without what was
+ * not on the disk.
+ */
 export function comesBackScenarios(options: EventScenarioOptions = local): Scenario[] {
   const audit: Scenario["audit"] = (ports, facts) => logIsWhole({ options }, inTheSameBoot(ports), facts);
   const careless = { ...options, isSynced: false, mayBeLost: true };
   return [
     eventScenario(options, {
       name: "events: the file system comes back under the same boot id",
-      about: "The head that it comes back with may be an older one; what was acknowledged is there, as it was.",
+      about: "It may come back with an older head; every acknowledged event is there, in the same line.",
       profile: "weak",
       powerCuts: true,
       actors: { ada: writer(1, options), cleo: follower(options) },
@@ -73,7 +78,7 @@ export function comesBackScenarios(options: EventScenarioOptions = local): Scena
     }),
     eventScenario(options, {
       name: "events: the file system comes back without what was not synced",
-      about: "The head may tell of lines that are gone, and nobody is stopped by that for good.",
+      about: "The head may name lines that are gone, and the log goes on all the same.",
       profile: "weak",
       powerCuts: true,
       actors: { ada: writer(1, careless) },
@@ -81,7 +86,7 @@ export function comesBackScenarios(options: EventScenarioOptions = local): Scena
     }),
     eventScenario(options, {
       name: "events: the file system comes back, and goes away again",
-      about: "What was acknowledged is written again in its place, and is there at every moment.",
+      about: "Acknowledged lines are written again at their offset, and are there at every moment.",
       profile: "weak",
       powerCuts: true,
       setup: (ports) => makeLogWithOldHead(inTheSameBoot(ports), options),

@@ -179,7 +179,7 @@ async function workOff(context: ActorContext, box: Box, count: number): Promise<
   let before = box;
   for (let round = 0; round < 3; round++) {
     const next = await openBox(context.ports, 10 * leaseMs);
-    await recover(next, (await before.ground.life()).holder.id);
+    await recover(next, (await before.ground.session()).holder.id);
     for (let turn = 0; turn <= count; turn++) await workOnce(context, next, realSteps, 100);
     before = next;
   }

@@ -1,4 +1,5 @@
-// Small scenarios of redo: a holder has staged a change, and is broken, or sleeps past its lease, while it commits. What it was told must be what happened.
+// Scenarios of redo: a holder has staged a change, and its lock is broken, or it sleeps past its
+// lease, while it commits. What it was told must be what happened.
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
@@ -28,7 +29,7 @@ import {
   type LockScenarioOptions,
 } from "./lock-actors.ts";
 
-/** What a file says that somebody else is to remove, move or replace. */
+/** The text of a file that an actor is to remove, move or replace. */
 export const oldText = "old";
 
 async function readText(disk: Disk, path: string): Promise<string | undefined> {
@@ -61,7 +62,7 @@ function committer(
     run: async (context, draft) => {
       await orTold(context, async () => {
         await draft.commit().catch((error: unknown) => {
-          // It counts: somebody else carries it out.
+          // It counts: another process carries it out.
           if (!isHoldfastError(error, "RESOURCE_BUSY")) throw error;
         });
         context.note("committed");
@@ -70,7 +71,10 @@ function committer(
   });
 }
 
-/** One that can do nothing of what was committed: then a commit is over with its append, and there are fewer moments to be tried. */
+/**
+ * A process that can apply nothing of what was committed: its commit ends with the append, and
+ * fewer moments are tried.
+ */
 function unable({ TableClass = LockTable, ...options }: LockScenarioOptions): LockScenarioOptions {
   class Unable extends TableClass {
     protected override async apply(): Promise<void> {
@@ -86,9 +90,9 @@ async function dropAll({ table }: TablePathLocks): Promise<void> {
 }
 
 interface SuccessorOptions extends LockScenarioOptions {
-  /** First drop whoever is there. */
+  /** First drop all requests. */
   readonly drops?: boolean;
-  /** Begins when all the others sleep or are done. */
+  /** Begins when all other actors sleep or are done. */
   readonly isLate?: boolean;
   readonly acquire?: AcquireManyOptions;
 }
@@ -118,12 +122,12 @@ async function addName({ name, ports, note }: ActorContext, hold: PathHold, lock
   note("committed");
 }
 
-/** Ada, who comes first, commits a log with nothing but her name in it, and leaves the rest to others. */
+/** Ada comes first, commits a log with nothing but this name, and leaves the rest to others. */
 function firstName(options: LockScenarioOptions): Actor {
   return committer(["log"], unable(options), (draft, disk) => stageText(draft, disk, "log", "ada "));
 }
 
-/** Has judged dead whoever holds when the scenario begins, and says so. */
+/** Has judged the first holder dead when the scenario begins, and declares it. */
 function declarer(options: LockScenarioOptions): Actor {
   return actor({
     prepare: async ({ ports }) => await holderIn((await openLocks(ports, options)).table),
@@ -136,7 +140,10 @@ async function holderIn(table: LockTable) {
   return { layout: table.ground.layout, id: request?.holder ?? "" };
 }
 
-/** Whoever was told that it committed is in the log, and whoever was told that it did not is not. */
+/**
+ * An actor that was told that it committed is in the log, and one that was told that it did not is
+ * not.
+ */
 async function logTells(ports: Ports, facts: readonly Fact[]): Promise<void> {
   await openLocks(ports);
   const log = (await readText(ports.disk, "log"))?.trim().split(" ") ?? [];
@@ -148,7 +155,7 @@ async function logTells(ports: Ports, facts: readonly Fact[]): Promise<void> {
       mustHold(!log.includes(name), `the commit of ${name} was refused, and happened all the same`);
 }
 
-/** Becomes what `path` is. */
+/** Replaces the file at `path`. */
 async function replaceFile({ ports, note }: ActorContext, path: string): Promise<void> {
   await ports.disk.createFile(`${root}/next`, Buffer.from("written"), { sync: false });
   await ports.disk.rename(`${root}/next`, `${root}/${path}`);
@@ -208,7 +215,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     ),
     lockScenario({
       name: "broken: a committer that sleeps, and a waiter",
-      about: "A holder sleeps past its lease anywhere in its commit; the one who waits for it commits after it.",
+      about: "A holder sleeps past its lease anywhere in its commit; the waiter for its lock commits after it.",
       pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
       check: () => undefined,
       actors: {
@@ -219,7 +226,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     }),
     lockScenario({
       name: "broken: a commit that is not carried out, a breaker and a third",
-      about: "Somebody has committed and comes no further; one breaks its lock and goes away, and another wants it.",
+      about: "A holder has committed and comes no further; one process breaks its lock and ends, and another wants it.",
       actors: {
         ada: actor({
           prepare: async ({ ports, note }) => {
@@ -239,7 +246,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     lockScenario({
       name: "broken: a committer that is declared dead, and a sweep",
       size: "medium",
-      about: "Somebody takes the committer for dead, at any moment, and another one removes what the dead have left.",
+      about: "One process takes the committer for dead, at any moment, and another removes what dead holders left.",
       check: () => undefined,
       actors: {
         ada: firstName(options),
@@ -295,7 +302,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     lockScenario({
       name: "broken: a replacement in two steps",
       size: "medium",
-      about: "A file is removed and another one put there, in one commit: whoever comes next finds one of the two.",
+      about: "A file is removed and another one put there, in one commit: the next holder finds one of the two.",
       setup: withOldFile("file"),
       actors: {
         ada: committer(["file"], options, async (draft, disk) => {
@@ -319,7 +326,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     }),
     lockScenario({
       name: "broken: a new directory and its remover",
-      about: "What the next holder removes, because it was made and is no longer wanted, stays away.",
+      about: "A directory that the next holder removes does not come back.",
       check: () => undefined,
       actors: {
         ada: committer([{ path: "dir", mode: "tree" }], options, (draft, disk) =>

@@ -1,4 +1,5 @@
-// Small scenarios of holds that change: one that is widened while somebody only waits, and one that is handed over to whoever comes for it.
+// Scenarios of holds that change: upgraded, downgraded, passed on within a process, transferred, or
+// closed under their caller.
 import type { PathHold } from "../../../locks/path/path-hold.ts";
 import type { TablePathLocks } from "../../../locks/path/service.ts";
 import {
@@ -27,11 +28,12 @@ const expiresMs = 1_000_000;
 
 async function handOver({ ports }: ActorContext, hold: PathHold): Promise<void> {
   const token = await hold.transfer({ expiresMs });
-  // Synced, because that is one step more: it may be killed when others can read it already.
+  // Synced, because that is one step more: the giver may be killed when others can already read the
+  // token.
   await ports.disk.createFile(tokenFile, Buffer.from(token), { sync: true });
 }
 
-/** Takes what was handed over, if it was by then. */
+/** Receives the hold, if it was transferred by then. */
 function receiver(options: LockScenarioOptions): Actor {
   return actor({
     prepare: ({ ports }) => openLocks(ports, options),
@@ -44,7 +46,7 @@ function receiver(options: LockScenarioOptions): Actor {
   });
 }
 
-/** One of several callers of a process. It tells them apart by their fences, which no two have. */
+/** One of several callers of a process. Their fences tell them apart. */
 async function callOnce(context: ActorContext, locks: TablePathLocks): Promise<PathHold | undefined> {
   let hold: PathHold | undefined;
   await orTold(context, async () => {
@@ -57,17 +59,17 @@ async function callOnce(context: ActorContext, locks: TablePathLocks): Promise<P
   return hold;
 }
 
-/** Never two at once; and whoever was passed a hold that somebody had broken before was let in wrongly. */
+/** Never two at once. A caller that got a hold that was broken before was let in wrongly. */
 function oneAtATime(facts: readonly Fact[]): void {
   const last = facts.at(-1);
   const isBreaking = facts.filter(({ what }) => what === "breaking" || what === "broken").length === 1;
-  // Meanwhile somebody may come in beside the one who is being put out.
+  // While a hold is being broken, another caller may come in beside its owner.
   if (last?.what !== "in" || isBreaking) return;
   const inside = new Set<number>();
   for (const { what, value } of facts) {
     if (what === "in") inside.add(value as number);
     else if (what === "out") inside.delete(value as number);
-    // Whoever is inside then is out; it learns so when it asks.
+    // The caller inside has lost its hold, and learns so when it asks.
     else if (what === "broken" || what === "killed") inside.clear();
   }
   mustHold(inside.size <= 1, `fences ${[...inside].join(" and ")} are inside together`);
@@ -87,8 +89,7 @@ function passingOn(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "hands: two callers of one process, another process, and a breaker",
     size: "medium",
-    about:
-      "The second caller gets what the first one had, without asking the table; unless somebody broke it meanwhile.",
+    about: "The second caller gets the request of the first one without an append, unless it was broken meanwhile.",
     actors: {
       ada: caller(2),
       bob: caller(1),
@@ -105,7 +106,7 @@ function passingOn(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** A caller whose scope releases once more what it has released itself. */
+/** The scope of a caller releases once more what the caller has released. */
 function releasingTwice(options: LockScenarioOptions): Scenario {
   const caller = (times: number): Actor =>
     actor({
@@ -127,11 +128,11 @@ function releasingTwice(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** One that makes its tree lock narrower and does not hear whether it did, and another that wants a file in that tree. */
+/** A process downgrades its tree lock and the answer is lost; another wants a file in that tree. */
 function downgradeInDoubt(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "hands: a downgrade whose answer is lost, and another process",
-    about: "What the hold says that it has is what the list says, or less.",
+    about: "A hold says that it has what the table says, or less.",
     errors: { errnos: ["EIO"], operations: ["can open"] },
     troubles: { error: 2 },
     actors: {
@@ -151,7 +152,10 @@ function downgradeInDoubt(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** A process that closes its locks while a caller works under one of them, and another process that waits for it. */
+/**
+ * A process that closes its locks while a caller works under one of them, and another process that
+ * waits for it.
+ */
 function closedUnderAHold(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "hands: locks that are closed under a hold, and a waiter",
@@ -218,9 +222,9 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     closedUnderAHold(options),
     ...familyScenarios(options),
     lockScenario({
-      name: "hands: upgrade against one who only waits",
+      name: "hands: upgrade against a request that only waits",
       about:
-        "One has two holds, widens one of them to a tree, and lets go of the other: only for that did somebody wait who wants a file in that tree too.",
+        "A process with two holds upgrades one to a tree and releases the other. A request for a file in that tree waits only for the other.",
       actors: {
         ada: actor({
           prepare: async ({ ports }) => {
@@ -245,7 +249,7 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     }),
     lockScenario({
       name: "hands: two receivers of one token",
-      about: "What was handed over once is taken once.",
+      about: "A hold that was offered once is received once.",
       actors: {
         ada: actor({
           prepare: async (context) => handOver(context, await (await openLocks(context.ports, options)).acquire("a")),
@@ -260,8 +264,9 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
       },
     }),
     lockScenario({
-      name: "hands: a receiver, and one who finds the giver dead",
-      about: "One hands over and may be killed; another takes it, while a third judges the first.",
+      name: "hands: a receiver, and a process that finds the giver dead",
+      about:
+        "The giver offers its hold and may be killed; another process receives it, while a third judges the giver.",
       killsMax: 1,
       mortal: ["ada"],
       actors: {

@@ -16,7 +16,10 @@ export function familyScenarios(options: LockScenarioOptions = {}): Scenario[] {
   return [twoWithinOne(options), fencesOfAFamily(options)];
 }
 
-/** Two callers of one process within one hold: what one wants is covered, what the other wants only in part. */
+/**
+ * Two callers of one process within one hold: what one wants is covered, what the other wants only
+ * in part.
+ */
 function twoWithinOne(options: LockScenarioOptions): Scenario {
   const wanted: readonly (readonly string[])[] = [["a/b"], ["a/b", "z"]];
   return lockScenario({
@@ -52,7 +55,7 @@ function twoWithinOne(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** Whoever comes after another in one path has no lower fence, also in the same process. */
+/** A hold that comes after another on one path has no lower fence, also in the same process. */
 function fencesNeverFall(facts: readonly Fact[]): void {
   const last = facts.at(-1);
   if (last?.what !== "enter") return;
@@ -62,7 +65,10 @@ function fencesNeverFall(facts: readonly Fact[]): void {
       mustHold(fence >= before.fence, `fence ${fence} came after fence ${before.fence}`);
 }
 
-/** One works under a hold, then under one within it that reaches beyond it, then under the first again; another waits. */
+/**
+ * A process works under a hold, then under a hold within it that reaches beyond it, then under the
+ * first again.
+ */
 function fencesOfAFamily(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "hands: a hold within another, and a process that waits for that",

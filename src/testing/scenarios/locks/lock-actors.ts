@@ -1,4 +1,5 @@
-// The processes of lock scenarios: what they open, how they visit what they lock, and what must hold of every visit.
+// The processes of lock scenarios: what they open, how they visit what they lock, and what must
+// hold of every visit.
 import { Ground } from "../../../durable/liveness/ground.ts";
 import { isHoldfastError } from "../../../errors.ts";
 import type { Claim } from "../../../locks/table/claim.ts";
@@ -12,22 +13,18 @@ import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenari
 
 const ground = "/ground";
 export const root = "/tree";
-/** Of those who may sleep past it. */
+/** Of actors that may sleep past it. */
 export const shortLeaseMs = 400;
 const longLeaseMs = 100 * shortLeaseMs;
 
-export interface LockScenarioOptions extends Pick<
-  TablePathLocksOptions,
-  "EndingClass" | "EntranceClass" | "TableClass" | "slotsPerEpoch"
-> {
-  /** Default: so long that nobody dies of silence. */
+/** The scenarios run on the real table and verbs, or on known-wrong variants. */
+export interface LockScenarioOptions extends Pick<TablePathLocksOptions, "TableClass" | "verbs" | "slotsPerEpoch"> {
+  /** Default: so long that no process dies of silence. */
   readonly leaseMs?: number | undefined;
-  /** What the scenarios run on: the real ones, or a known-wrong variant. */
-  readonly LocksClass?: typeof TablePathLocks | undefined;
   readonly diskOf?: ((disk: Disk) => Disk) | undefined;
 }
 
-/** Paths are keys as they are: how one becomes the other is not what these scenarios are about. */
+/** Paths are keys: how one becomes the other is not what these scenarios are about. */
 const plainKeys = {
   clean: (path: string) => path,
   locate: async (path: string) => ({ path, key: path }),
@@ -36,11 +33,11 @@ const plainKeys = {
 
 export async function openLocks(
   ports: Ports,
-  { LocksClass = TablePathLocks, leaseMs = longLeaseMs, diskOf, ...options }: LockScenarioOptions = {},
+  { leaseMs = longLeaseMs, diskOf, ...options }: LockScenarioOptions = {},
 ): Promise<TablePathLocks> {
   const disk = diskOf?.(ports.disk) ?? ports.disk;
   const place = await Ground.open({ ...ports, disk }, ground, { leaseMs });
-  return await LocksClass.open(place, { root, keys: plainKeys, ...options });
+  return await TablePathLocks.open(place, { root, keys: plainKeys, ...options });
 }
 
 export interface Visit {
@@ -56,10 +53,11 @@ export function locker(
   return actor({ prepare: ({ ports }) => openLocks(ports, options), run });
 }
 
-/** Inside for one step, so that others can come in if nothing keeps them out. */
+/** Inside for one step, at which others can come in if nothing keeps them out. */
 export async function visit({ ports, note }: ActorContext, hold: PathHold, work?: () => Promise<void>): Promise<void> {
   note("enter", { claims: hold.requests, fence: hold.fence } satisfies Visit);
-  // A name that is not there, or the step would be taken at once and nobody could come in meanwhile.
+  // A name that is not there: else the step would be taken at once, and no other could come in
+  // meanwhile.
   await (work?.() ?? ports.disk.canOpen(`${root}/inside`));
   note("leave");
 }
@@ -72,7 +70,7 @@ export async function stay(context: ActorContext, hold: PathHold, work?: () => P
   });
 }
 
-/** Takes the locks, is inside, lets go; being refused, or having slept, is an answer. */
+/** Acquires the locks, is inside, releases them. To be refused, or to have slept, is an answer. */
 export function visitor(
   wanted: readonly (string | LockRequest)[],
   options: LockScenarioOptions & { readonly acquire?: AcquireManyOptions } = {},
@@ -86,7 +84,7 @@ export function visitor(
   });
 }
 
-/** What an honest process may be told instead of being let in. */
+/** Notes the errors that a correct process may get instead of a hold. */
 export async function orTold({ note }: ActorContext, action: () => Promise<void>): Promise<void> {
   try {
     await action();
@@ -107,12 +105,13 @@ export async function orTold({ note }: ActorContext, action: () => Promise<void>
   }
 }
 
-/** Who is inside now with what, as far as the living and waking know. */
+/** The actors that are inside, and with what, as far as living and waking actors know. */
 export function insiders(facts: readonly Fact[]): Map<string, Visit> {
   const inside = new Map<string, Visit>();
   for (const { actor: name, what, value } of facts) {
     if (what === "enter") inside.set(name, value as Visit);
-    // Stopped: it may sleep past its lease, and then others come in. That cannot be helped; what it commits then is refused.
+    // Stopped: it may sleep past its lease, and then others come in. What it commits after that is
+    // refused.
     else if (["leave", "killed", "stopped", "evicted"].includes(what))
       inside.delete(what === "evicted" ? String(value) : name);
   }
@@ -134,8 +133,9 @@ export function neverTogether(facts: readonly Fact[]): void {
 }
 
 /**
- * A hold file is known to its maker alone until it is linked, what is staged until it is committed, and what is in a temp directory for ever. Where no heart beats and
- * nobody sweeps, the files of the holders do not change.
+ * Only its maker knows a hold file until it is linked, a staged file until it is committed, and a
+ * file in a temp directory for ever. Where no heart beats and no actor sweeps, the files of the
+ * holders do not change.
  */
 function isUnseen(operation: string, path: string, holdersChange: boolean): boolean {
   if (!holdersChange && path.startsWith(`${ground}/holders/`)) return true;
@@ -146,12 +146,15 @@ function isUnseen(operation: string, path: string, holdersChange: boolean): bool
 interface Surroundings {
   /** Hearts beat, and change what is in their files. */
   readonly hearts: boolean;
-  /** Somebody may sleep past his lease: then he begins a new life, and buries the old one. */
+  /**
+   * An actor may sleep past its lease: then it begins a new session, and removes the record of the
+   * old one.
+   */
   readonly sleeps: boolean;
   readonly isCollected: boolean;
 }
 
-/** Nobody sweeps in these scenarios. */
+/** No actor sweeps in these scenarios. */
 export function isPermanent(path: string, { hearts, sleeps, isCollected }: Surroundings): boolean {
   if ([ground, root, `${ground}/table`].includes(path)) return true;
   if (path.startsWith(`${ground}/holders/`)) return !sleeps && (path.endsWith(".json") || !hearts);
@@ -177,7 +180,10 @@ export function lockScenario(
   };
 }
 
-/** Tries again and again, each time after the lease of those who may sleep; with what it holds it is inside for a step. */
+/**
+ * Tries again and again, each time after the lease of a sleeper; with its hold it is inside for a
+ * step.
+ */
 export function patient(
   wanted: readonly (string | LockRequest)[],
   options: LockScenarioOptions,
@@ -202,7 +208,7 @@ export function collector(options: LockScenarioOptions): Actor {
   return locker({ ...options, slotsPerEpoch: 1 }, async (_context, locks) => void (await locks.table.collect()));
 }
 
-/** An actor that holds `path` when the scenario begins, and lets go of it in the end. */
+/** An actor that holds `path` when the scenario begins, and releases it in the end. */
 export function holding(
   path: string,
   options: LockScenarioOptions & { readonly shared?: boolean },

@@ -1,4 +1,5 @@
-// Scenarios of path locks: two and three processes that conflict in every way the table of modes knows, wait for each other, widen, hand over and break.
+// Scenarios of path locks: two and three processes that conflict in every way of the conflict table,
+// wait for each other, upgrade, transfer and break.
 import type { AcquireManyOptions, LockRequest } from "../../../locks/path/path-locks.ts";
 import { mustHold, valuesOf, type Actor, type Fact, type Scenario } from "../../explorer/scenario.ts";
 import {
@@ -33,7 +34,7 @@ function upgradeAgainstWaiter(options: LockScenarioOptions): Scenario {
     name: "locks: upgrade against a waiter",
     size: "medium",
     about:
-      "One widens a file to the tree above it, while another waits for a file in that tree that a third is about to release.",
+      "One upgrades a path to its tree, while another waits for a file in that tree that a third is about to release.",
     actors: {
       ada: holding("a", options, async (context, hold) => {
         await orTold(context, async () => {
@@ -47,13 +48,16 @@ function upgradeAgainstWaiter(options: LockScenarioOptions): Scenario {
   });
 }
 
-/** Nobody leaves in good faith after another came in: its release, or its own deadline, must have told it. */
+/**
+ * No actor leaves in good faith after another came in: its release, or its own deadline, must have
+ * told it.
+ */
 function sleepersAreTold(facts: readonly Fact[]): void {
   const gaveUp = facts.some(({ what }) => what === "gave up");
   mustHold(!gaveUp, "a sleeper blocked the others for ever");
 }
 
-/** Asks twice, and says when it begins to ask. */
+/** Asks twice, and notes when it begins to ask. */
 function asker(path: string, options: LockScenarioOptions): Actor {
   return locker(options, async (context, locks) => {
     for (let attempt = 0; attempt < 2; attempt++) {
@@ -66,18 +70,20 @@ function asker(path: string, options: LockScenarioOptions): Actor {
   });
 }
 
-/** Whoever asks after the holder has let go is not refused. */
-function refusedForSomebody(facts: readonly Fact[]): void {
+/** A caller that asks after the release is not refused. */
+function noneIsRefusedLate(facts: readonly Fact[]): void {
   const order = facts.map(({ what }) => what);
   const asked = order.lastIndexOf("asks");
   const isLate = order.includes("let go") && order.indexOf("let go") < asked;
-  mustHold(!(isLate && order.lastIndexOf("refused") > asked), "one was refused for a holder that had let go");
+  mustHold(!(isLate && order.lastIndexOf("refused") > asked), "a caller was refused for a holder that had released");
 }
 
-/** Long beside the pauses between two looks of a waiter. */
+/** Much longer than the pauses between two polls of a waiter. */
 const silentLeaseMs = 10 * shortLeaseMs;
 
-/** Holds `path`, says nothing more for longer than all leases together, and goes on if it still may. */
+/**
+ * Holds `path`, says nothing more for longer than all leases together, and goes on if it still may.
+ */
 function silent(path: string, options: LockScenarioOptions): Actor {
   return holding(path, { ...options, leaseMs: silentLeaseMs }, async (context, hold) => {
     await context.ports.clock.sleep(10 * silentLeaseMs);
@@ -88,7 +94,7 @@ function silent(path: string, options: LockScenarioOptions): Actor {
   });
 }
 
-/** Waits for `wanted`, and tells for how many leases of those in its way it did. */
+/** Waits for `wanted`, and notes for how many leases of its blockers it did. */
 function leaseCounter(wanted: readonly LockRequest[], options: LockScenarioOptions): Actor {
   return locker(options, async (context, locks) => {
     const { clock } = context.ports;
@@ -105,7 +111,7 @@ const tree = (path: string): LockRequest => ({ path, mode: "tree" });
 const shared = (path: string): LockRequest => ({ path, shared: true });
 const hints = { quirks: { watch: "any time" }, troubles: { hint: 1 } } as const;
 
-/** With a table that rolls these have more states than a medium scenario may have. */
+/** With a rolling table these have more states than a medium scenario may have. */
 const largeWhenRolling: readonly string[] = ["locks: two upgrades against each other"];
 
 /** The same while the table rolls with every append and a collector deletes old epochs. */
@@ -155,7 +161,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: two moves crosswise",
-      about: "One moves a to b, the other b to a: each is one grant, so nobody waits for ever.",
+      about: "One moves a to b, the other b to a: each is one grant, so neither waits for ever.",
       ...hints,
       actors: { ada: of([tree("a"), tree("b")], waiting), bob: of([tree("b"), tree("a")], waiting) },
     }),
@@ -174,13 +180,13 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     lockScenario({
       name: "locks: two wait for one",
       size: "medium",
-      about: "One holds, two stand in line behind it in the order of their requests.",
+      about: "One holds, and two wait behind it in the order of their requests.",
       ...hints,
       actors: { ada: of(["a"], waiting), bob: of(["a"], waiting), cleo: of(["a"], waiting) },
     }),
     lockScenario({
       name: "locks: one sleeps past its lease",
-      about: "The other takes the lock when the lease is over; who slept learns it before it goes on.",
+      about: "The other takes the lock when the lease is over; the sleeper learns it before it goes on.",
       beatsMax: 4,
       pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
       actors: { ada: visitor(["a"], { ...options, leaseMs: shortLeaseMs }), bob: patient(["a"], options) },
@@ -235,7 +241,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     { ...upgradeAgainstWaiter(options), ...hints, name: "locks: upgrade against a waiter, with hints" },
     lockScenario({
       name: "locks: two upgrades against each other",
-      about: "Two readers want to become writers: one of them is told that both would wait for ever.",
+      about: "Two readers upgrade to writers: one of them gets DEADLOCK, because both would wait for ever.",
       actors: { ada: upgrader(options), bob: upgrader(options) },
       check: (facts) => {
         neverTogether(facts);
@@ -259,7 +265,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     lockScenario({
       name: "locks: a transfer against a crash",
       size: "medium",
-      about: "One hands its hold over, another takes it or not, a third wants it; each may be killed.",
+      about: "One transfers its hold, another receives it or not, a third wants it; each may be killed.",
       killsMax: 1,
       mortal: ["ada", "bob"],
       actors: {
@@ -283,13 +289,13 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
       check: (facts) => {
         neverTogether(facts);
         const ended = facts.find(({ actor: name, what }) => name === "cleo" && what === "gave up");
-        mustHold(ended === undefined, "a transfer that nobody took never lapsed");
+        mustHold(ended === undefined, "a transfer that no process took never lapsed");
       },
     }),
     lockScenario({
       name: "locks: a waiter whose client remembers the hold file",
       about:
-        "Another machine has let go; the file that it removed lives on as a slot, and can still be opened and linked from.",
+        "Another machine has released; the file that it removed lives on as a slot, and can still be opened and linked from.",
       volume: share,
       profile: "share",
       quirks: { fileHandles: true },
@@ -306,7 +312,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
       },
       check: (facts) => {
         neverTogether(facts);
-        refusedForSomebody(facts);
+        noneIsRefusedLate(facts);
       },
     }),
     lockScenario({

@@ -1,4 +1,5 @@
-// Scenarios of redo: a counter under a lock, and files that are moved and removed, with committers that sleep past their lease, die, or are broken.
+// Scenarios of redo: a counter under a lock, and files that are moved and removed, with committers
+// that are paused past their lease, die, or are broken.
 import { isHoldfastError } from "../../../errors.ts";
 import type { PathHold } from "../../../locks/path/path-hold.ts";
 import type { TablePathLocks } from "../../../locks/path/service.ts";
@@ -61,7 +62,10 @@ function noCountTwice(facts: readonly Fact[]): void {
   mustHold(new Set(counts).size === counts.length, `the count ${counts.at(-1)} was acknowledged twice`);
 }
 
-/** Whoever opens the locks next completes what is committed. Then all that was acknowledged is there, and nothing of which somebody was told that it did not happen. */
+/**
+ * The next process that opens the locks completes what is committed. Then every acknowledged change
+ * is there, and no change that was reported as not done.
+ */
 async function everyCountIsThere(ports: Ports, facts: readonly Fact[], committers: number): Promise<void> {
   await openLocks(ports);
   const found = Number((await readText(ports.disk, "count")) ?? 0);
@@ -71,7 +75,7 @@ async function everyCountIsThere(ports: Ports, facts: readonly Fact[], committer
     `the count is ${found}, and ${acknowledged.join()} were acknowledged`,
   );
   mustHold(found >= acknowledged.length, `${acknowledged.length} were acknowledged, and the count is ${found}`);
-  // Who was cut off or is still about to be told knows nothing yet.
+  // A process that was cut off, or whose answer is still under way, knows nothing yet.
   const told = facts.filter(({ what }) => ["counted", "told", "killed"].includes(what)).length;
   const unknown = facts.filter(({ what, value }) => what === "killed" || value === "OUTCOME_UNKNOWN").length;
   if (told < committers) return;
@@ -101,7 +105,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     lockScenario({
       name: "redo: the next holder against a late committer",
       size: "medium",
-      about: "One may sleep past its lease at any moment of its commit; the other takes the lock and counts on.",
+      about: "One may be paused past its lease at any moment of its commit; the other takes the lock and counts on.",
       ...counting,
       ...sleeping,
       actors: { ada: counter(brief), bob: patient(["count"], options, countOnce) },
@@ -110,7 +114,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
       {
         name: "redo: a late committer, rolling and collection",
         size: "large",
-        about: "While it sleeps, the epoch of its commit goes by and is deleted.",
+        about: "During its pause the epoch of its commit ends and is deleted.",
         ...counting,
         ...sleeping,
         actors: {
@@ -127,7 +131,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     lockScenario({
       name: "redo: break against commit",
       size: "medium",
-      about: "Somebody breaks the lock while its holder commits, and counts himself.",
+      about: "Another process breaks the lock while its holder commits, and counts too.",
       ...counting,
       actors: {
         ada: counter(options),
@@ -144,7 +148,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     lockScenario({
       name: "redo: three that break and count",
       size: "large",
-      about: "Two count, a third breaks whoever holds.",
+      about: "Two count, and a third breaks the holder.",
       ...counting,
       actors: {
         ada: counter(options),
@@ -157,7 +161,7 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     removeAgainstWriter(options, brief),
     lockScenario({
       name: "redo: a counter and power cuts",
-      about: "The power may be cut at any moment: what was acknowledged is there afterwards, and nothing is half done.",
+      about: "The power may be cut at any moment: acknowledged changes are there afterwards, and none is half done.",
       check: noCountTwice,
       audit: (ports, facts) => everyCountIsThere(ports, facts, 1),
       powerCuts: true,
@@ -208,12 +212,15 @@ function withTree(files: Readonly<Record<string, string>>) {
   };
 }
 
-/** One moves a file and may sleep anywhere in it; the other then writes a new one under the old name. */
+/**
+ * One process moves a file and may be paused anywhere in it; the other then writes a new file under
+ * the old name.
+ */
 function moveAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "redo: a move against the next writer",
     size: "medium",
-    about: "A mover sleeps anywhere in its move; the next holder writes under the old name, and its file stays.",
+    about: "A mover is paused anywhere in its move; the next holder writes under the old name, and its file stays.",
     ...sleeping,
     setup: withTree({ old: "moved" }),
     actors: {
@@ -247,7 +254,8 @@ function moveAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOpti
       const [old, moved] = [await readText(ports.disk, "old"), await readText(ports.disk, "new")];
       const [moving, writing] = [fenceOf(facts, "moving"), fenceOf(facts, "written")];
       if (writing === undefined) return;
-      // Who wrote after the move wrote under the old name: a mover that wakes late must leave it there.
+      // A process that wrote after the move wrote under the old name: a mover that resumes late
+      // must leave it there.
       if (moving === undefined || moving < writing)
         mustHold(old === "written", "what the next holder wrote was moved away");
       else mustHold([old, moved].includes("written"), "what was written before the move is gone");
@@ -259,7 +267,7 @@ function removeAgainstWriter(options: LockScenarioOptions, brief: LockScenarioOp
   return lockScenario({
     name: "redo: a removal against the next writer",
     size: "medium",
-    about: "A remover sleeps anywhere in its removal; what the next holder writes under that name stays.",
+    about: "A remover is paused anywhere in its removal; what the next holder writes under that name stays.",
     ...sleeping,
     setup: withTree({ file: "old" }),
     actors: {

@@ -1,4 +1,5 @@
-// Scenarios of locks that are files beside what they lock: two or three processes with one try each, of which no two may be inside together.
+// Scenarios of lock files beside what they lock: two or three processes with one try each, of which
+// no two may be inside together.
 import type { LockMode } from "../../../common.ts";
 import { removeTree } from "../../../durable/publish/directory.ts";
 import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";
@@ -6,7 +7,7 @@ import { insiders } from "./lock-actors.ts";
 
 /** What a protocol of lock files has to offer, for one path at a time. */
 export interface FileLocks {
-  /** One try. False when somebody else has it. */
+  /** One try. False when another process has it. */
   acquire(path: string, mode: LockMode): Promise<boolean>;
   /** False when it is no longer held. */
   refresh(): Promise<boolean>;
@@ -18,10 +19,13 @@ export type OpenFileLocks = (context: ActorContext) => FileLocks;
 /** A lock that was not refreshed for so long may be taken over. */
 export const expireMs = 300_000;
 
-/** Where a protocol may keep what it wants, besides the tree `/a` and a temp directory for each actor. */
+/**
+ * Where a protocol may keep what it wants, besides the tree `/a` and a temp directory for each
+ * actor.
+ */
 export const lockRooms = { locks: "/locks", guards: "/guards" } as const;
 
-/** All of the scenarios are about these two: whoever has one of them excludes the others. */
+/** All of the scenarios are about these two: a lock on one of them excludes the other. */
 const tree = "/a";
 const file = "/a/b";
 
@@ -36,7 +40,9 @@ function neverTogether(facts: readonly Fact[]): void {
 }
 
 export function seedLockScenarios(open: OpenFileLocks): Scenario[] {
-  /** Tries once; with `late`, after everything that is there when the scenario begins has expired. */
+  /**
+   * Tries once; with `late`, after everything that is there when the scenario begins has expired.
+   */
   const trying = (path: string, mode: LockMode, { late = false } = {}): Actor => ({
     run: async (context) => {
       if (late) await context.ports.clock.sleep(expireMs + 1);
@@ -55,7 +61,7 @@ export function seedLockScenarios(open: OpenFileLocks): Scenario[] {
     actor({
       prepare: async (context) => {
         const locks = open(context);
-        mustHold(await locks.acquire(path, mode), "what nobody has could not be locked");
+        mustHold(await locks.acquire(path, mode), "a free path could not be locked");
         return locks;
       },
       run,
@@ -92,7 +98,7 @@ export function seedLockScenarios(open: OpenFileLocks): Scenario[] {
     }),
     scenario({
       name: "seed: two find a lock that has expired",
-      about: "Whoever had it is gone; each of the two takes it over.",
+      about: "Its holder is gone; each of the two takes it over.",
       actors: {
         old: holding(file, "exact", async () => undefined),
         ada: trying(file, "exact", { late: true }),

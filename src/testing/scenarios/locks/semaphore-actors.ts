@@ -1,4 +1,5 @@
-// The simulated processes of the semaphore's scenarios: who waits, who passes by, who has grown old, and who knows only the protocol.
+// The simulated processes of the semaphore's scenarios: waiters, processes that try once, holders
+// of old locks, and programs that know only the protocol.
 import { isHoldfastError } from "../../../errors.ts";
 import type { SemaphoreProtocol } from "../../../locks/semaphore/protocol.ts";
 import type { SemaphoreOptions } from "../../../locks/semaphore/options.ts";
@@ -15,23 +16,27 @@ const staleMs = 60_000;
 /** Older than `staleMs`, before the scenario begins. */
 export const agedMs = 200_000;
 
-function openSemaphore(ports: Ports, Name: typeof SemaphoreProtocol, options: SemaphoreOptions = {}): PortsSemaphore {
-  const world = { openPorts: async () => ports, places: new InProcessLocks(), LockName: Name, watchMs: Infinity };
+function openSemaphore(
+  ports: Ports,
+  Protocol: typeof SemaphoreProtocol,
+  options: SemaphoreOptions = {},
+): PortsSemaphore {
+  const world = { openPorts: async () => ports, inProcess: new InProcessLocks(), Protocol, watchMs: Infinity };
   return new PortsSemaphore(world, path, { staleMs, fsync: false, ...options });
 }
 
-/** Opened before the scenario begins: where the lock lies is found out once. */
+/** Opened before the scenario begins, so that its path is resolved already. */
 async function opened(
   ports: Ports,
-  Name: typeof SemaphoreProtocol,
+  Protocol: typeof SemaphoreProtocol,
   options: SemaphoreOptions = {},
 ): Promise<PortsSemaphore> {
-  const semaphore = openSemaphore(ports, Name, options);
+  const semaphore = openSemaphore(ports, Protocol, options);
   await semaphore.status();
   return semaphore;
 }
 
-/** In the critical section: something that takes a step, so that the others can come in if nothing keeps them out. */
+/** The critical section takes a step, so that another process can enter if nothing excludes it. */
 async function workInside({ ports, note }: ActorContext): Promise<void> {
   note("enter");
   await ports.disk.canOpen(directory);
@@ -47,9 +52,9 @@ interface WorkerOptions extends ContenderOptions {
   readonly times?: number;
 }
 
-/** Waits until it is its turn, as often as it is told to. */
-export function worker(Name: typeof SemaphoreProtocol, { times = 1, ...options }: WorkerOptions = {}): Actor {
-  return contender(Name, options, async (context, semaphore) => {
+/** Waits for the lock as often as it is told to. */
+export function worker(Protocol: typeof SemaphoreProtocol, { times = 1, ...options }: WorkerOptions = {}): Actor {
+  return contender(Protocol, options, async (context, semaphore) => {
     for (let time = 0; time < times; time++) {
       const hold = await semaphore.acquire();
       await workInside(context);
@@ -58,9 +63,9 @@ export function worker(Name: typeof SemaphoreProtocol, { times = 1, ...options }
   });
 }
 
-/** Whose disk may fail: then it does not have the lock, and does not try again. */
-export function unluckyWorker(Name: typeof SemaphoreProtocol, machine: string): Actor {
-  return contender(Name, { machine }, async (context, semaphore) => {
+/** Its disk may fail: then it does not have the lock, and does not try again. */
+export function unluckyWorker(Protocol: typeof SemaphoreProtocol, machine: string): Actor {
+  return contender(Protocol, { machine }, async (context, semaphore) => {
     try {
       const hold = await semaphore.acquire();
       await workInside(context);
@@ -72,9 +77,9 @@ export function unluckyWorker(Name: typeof SemaphoreProtocol, machine: string): 
   });
 }
 
-/** Goes away when somebody else has it. */
-export function passerBy(Name: typeof SemaphoreProtocol, options: ContenderOptions = {}): Actor {
-  return contender(Name, options, async (context, semaphore) => {
+/** Gives up when another process has the lock. */
+export function passerBy(Protocol: typeof SemaphoreProtocol, options: ContenderOptions = {}): Actor {
+  return contender(Protocol, options, async (context, semaphore) => {
     const hold = await semaphore.tryAcquire();
     if (hold === undefined) return;
     await workInside(context);
@@ -82,32 +87,35 @@ export function passerBy(Name: typeof SemaphoreProtocol, options: ContenderOptio
   });
 }
 
-/** The same, but what it has it keeps. It may come later than the others. */
+/** As above, but keeps the lock. It may start later than the others. */
 export function keeper(
-  Name: typeof SemaphoreProtocol,
+  Protocol: typeof SemaphoreProtocol,
   { afterMs = 0, ...options }: ContenderOptions & { readonly afterMs?: number } = {},
 ): Actor {
-  return contender(Name, options, async ({ note, ports }, semaphore) => {
+  return contender(Protocol, options, async ({ note, ports }, semaphore) => {
     if (afterMs > 0) await ports.clock.sleep(afterMs);
     if ((await semaphore.tryAcquire()) !== undefined) note("enter");
   });
 }
 
 function contender(
-  Name: typeof SemaphoreProtocol,
+  Protocol: typeof SemaphoreProtocol,
   { machine, container, ...options }: ContenderOptions,
   run: (context: ActorContext, semaphore: PortsSemaphore) => Promise<void>,
 ): Actor {
   return actor<PortsSemaphore>({
     ...(machine === undefined ? {} : { machine }),
     ...(container === undefined ? {} : { container }),
-    prepare: ({ ports }) => opened(ports, Name, options),
+    prepare: ({ ports }) => opened(ports, Protocol, options),
     run,
   });
 }
 
-/** Holds the lock since long before the scenario begins, and lets go of it; alive, but nobody in another container can tell. */
-export function agedHolder(Name: typeof SemaphoreProtocol, comesBack: boolean): Actor {
+/**
+ * Has held the lock since long before the scenario, and releases it. It lives, but no process in
+ * another container can tell.
+ */
+export function agedHolder(Protocol: typeof SemaphoreProtocol, comesBack: boolean): Actor {
   return actor({
     container: "old",
     prepare: async ({ ports, note }) => {
@@ -117,14 +125,15 @@ export function agedHolder(Name: typeof SemaphoreProtocol, comesBack: boolean): 
         wallMs: () => ports.clock.wallMs() - agoMs,
         monotonicMs: () => ports.clock.monotonicMs() - agoMs,
       };
-      const semaphore = await opened({ ...ports, clock }, Name);
+      const semaphore = await opened({ ...ports, clock }, Protocol);
       const hold = await semaphore.acquire();
       agoMs = 0;
       note("enter");
       return { semaphore, hold };
     },
     run: async (context, { semaphore, hold }) => {
-      // Whoever takes the lock now does what the protocol says of old locks; from here on there must be one holder again.
+      // A taker follows the protocol's rule for old locks. From here on there must be one holder
+      // again.
       context.note("leave");
       await hold.release();
       if (!comesBack) return;
@@ -135,10 +144,13 @@ export function agedHolder(Name: typeof SemaphoreProtocol, comesBack: boolean): 
   });
 }
 
-/** Took the lock for the process `pid`, as a command does for the script that calls it, and lets go of it for that process. */
-export function helperOf(Name: typeof SemaphoreProtocol, pid: number): Actor {
+/**
+ * Took the lock for the process `pid`, as a command does for its script, and releases it for that
+ * process.
+ */
+export function helperOf(Protocol: typeof SemaphoreProtocol, pid: number): Actor {
   return actor({
-    prepare: async ({ ports }) => (await opened(ports, Name, { owner: { pid } })).acquire(),
+    prepare: async ({ ports }) => (await opened(ports, Protocol, { owner: { pid } })).acquire(),
     run: (_context, hold) => hold.release(),
   });
 }
@@ -158,9 +170,10 @@ export function foreignWorker(): Actor {
 }
 
 /**
- * Another program that takes over to the letter: it removes whatever is there by now, because what it has read was stale,
- * creates, and keeps what it has. It removes by a rename to a name of its own, which nobody can tell from an unlink, and
- * looks what that was: "robbed" is what the protocol itself cannot help.
+ * Another program that takes over to the letter: it removes whatever is there by now, because the
+ * lock that it has read was stale, creates, and keeps its lock. It removes by a rename to a name of
+ * its own, which looks like an unlink, and checks what that was: "robbed" is what the protocol
+ * itself cannot prevent.
  */
 export function foreignTaker(): Actor {
   return {
@@ -178,7 +191,10 @@ export function foreignTaker(): Actor {
   };
 }
 
-/** The same, where it matters most: it has read what is stale before the scenario begins, and creates in one step. */
+/**
+ * The same at the most critical moment: it has read the stale lock before the scenario begins, and
+ * creates in one step.
+ */
 export function lateForeignTaker(): Actor {
   const own = `${directory}/shell`;
   return actor<string>({

@@ -1,4 +1,5 @@
-// Scenarios of the semaphore: contenders for a free name, takers of a stale lock, and a holder that has grown old.
+// Scenarios of the semaphore: contenders for a free name, takers of a stale lock, and the holder of
+// an old lock.
 import { SemaphoreProtocol } from "../../../locks/semaphore/protocol.ts";
 import { observe } from "../../../locks/semaphore/observe.ts";
 import type { Ports } from "../../../ports/ports.ts";
@@ -21,7 +22,7 @@ import { share } from "../volumes.ts";
 
 const scriptPid = 50;
 
-/** Who has entered and neither left nor died. */
+/** The actors that have entered and neither left nor died. */
 function inside(facts: readonly Fact[]): string[] {
   const names = new Set<string>();
   for (const { actor: name, what } of facts) {
@@ -32,8 +33,9 @@ function inside(facts: readonly Fact[]): string[] {
 }
 
 /**
- * Beside a program that removes without a guard: nobody of ours may be inside with another, unless that program has
- * removed a lock that was not stale. It tells so only after it has looked, and until then nothing can be said.
+ * Beside a program that removes without a guard: no Holdfast process may be inside with another
+ * process, unless that program has removed a lock that was not stale. It reports that only after it
+ * has looked; until then nothing is checked.
  */
 function mustNotMeet(facts: readonly Fact[]): void {
   const said = facts.filter(({ actor: name }) => name === "shell").map(({ what }) => what);
@@ -58,9 +60,18 @@ async function plantStaleDirectory({ disk, clock }: Ports): Promise<void> {
   await disk.createFile(`${path}/owner`, Buffer.from(`pid=4711\ntimestamp=${timestamp}\n`), { sync: false });
 }
 
-/** Where each file is made in one step, what is at a name of one's own can be seen by nobody else. */
-function isUnseen(_operation: string, file: string): boolean {
-  return /\.([0-9a-z]{26}\.tmp|removed)$/.test(file);
+/** Closing the guard changes nothing: it was unlocked before, and the file stays. */
+function isClosing(operation: string, file: string): boolean {
+  return operation === "close" && file === `${path}.guard`;
+}
+
+/**
+ * Operations on names with random bits do not interfere either: only their maker knows them. This
+ * holds only where each lock is made in one step: otherwise its maker may write to a lock that was
+ * moved to such a name, and the moment of an observation matters.
+ */
+function isUnseen(operation: string, file: string): boolean {
+  return /\.([0-9a-z]{26}\.tmp|removed)$/.test(file) || isClosing(operation, file);
 }
 
 type Plan = Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>;
@@ -77,61 +88,66 @@ function scenario({ setup, ...plan }: Plan): Scenario {
   };
 }
 
-export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphoreProtocol): Scenario[] {
+export function semaphoreScenarios(Protocol: typeof SemaphoreProtocol = SemaphoreProtocol): Scenario[] {
   const directoryForm = { form: "directory" } as const;
   return [
     scenario({
       name: "semaphore: two processes on a free name",
       size: "medium",
-      about: "One enters twice; one may be killed at any moment, and the other takes its lock at once.",
-      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      about: "One process enters twice; one may be killed at any moment, and the other takes its lock at once.",
+      actors: { ada: worker(Protocol, { times: 2 }), bob: worker(Protocol) },
       killsMax: 1,
+      isUnseen,
     }),
     scenario({
       name: "semaphore: three processes on a free name",
       size: "medium",
-      about: "One is killed at any moment; two have no patience.",
-      actors: { ada: worker(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+      about: "Each tries once, and one keeps the lock; one is killed at any moment.",
+      actors: { ada: passerBy(Protocol), bob: passerBy(Protocol), cleo: keeper(Protocol) },
       killsMax: 1,
       mortal: ["bob"],
+      isUnseen,
     }),
     scenario({
       name: "semaphore: two takers of a stale lock",
-      about: "Both find it stale, and one replaces it; the other goes away.",
+      about: "Both find it stale, and one replaces it; the other gives up.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), bob: passerBy(Name) },
+      actors: { ada: passerBy(Protocol), bob: passerBy(Protocol) },
     }),
     scenario({
       name: "semaphore: two takers and a third on a free name",
-      size: "large",
-      about: "The third takes nothing over, but comes in whenever the name is free.",
+      size: "medium",
+      about: "The third takes nothing over, but enters whenever the name is free.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name, { staleMs: null }) },
+      actors: { ada: keeper(Protocol), bob: keeper(Protocol), cleo: keeper(Protocol, { staleMs: null }) },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: two takers of a stale lock, one killed",
       size: "medium",
-      about: "Also under the guard; and one of them comes back.",
+      about: "Also under the guard, with the stale lock moved away; the other waits until it gets in.",
       setup: plantStaleFile,
-      actors: { ada: worker(Name, { times: 2 }), bob: worker(Name) },
+      actors: { ada: worker(Protocol), bob: passerBy(Protocol) },
       killsMax: 1,
+      mortal: ["bob"],
+      isUnseen,
     }),
     scenario({
       name: "semaphore: three takers of a stale lock",
       size: "medium",
-      about: "All find it stale, and one replaces it; the others go away.",
+      about: "All find it stale, and one replaces it and keeps it; the others give up.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), bob: passerBy(Name), cleo: passerBy(Name) },
+      actors: { ada: keeper(Protocol), bob: keeper(Protocol), cleo: keeper(Protocol) },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: a taker that is stopped",
-      size: "medium",
-      about: "Wherever it stands, also between its last look and its rename; and a third comes when it goes on.",
+      about: "It stops anywhere, also between its last look and its rename; a third comes when it goes on.",
       setup: plantStaleFile,
       actors: {
-        ada: keeper(Name),
-        bob: keeper(Name, { afterMs: 15_000 }),
-        cleo: keeper(Name, { staleMs: null, afterMs: 30_000 }),
+        ada: keeper(Protocol),
+        bob: keeper(Protocol, { afterMs: 15_000 }),
+        cleo: keeper(Protocol, { staleMs: null, afterMs: 30_000 }),
       },
       pauses: { ms: 30_000, count: 1, actors: ["ada"] },
       isUnseen,
@@ -139,66 +155,72 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
     scenario({
       name: "semaphore: an old holder lets go beside a taker and a third",
       size: "medium",
-      about: "It lives, but in another container, and is older than it may be; the name may be free for a moment.",
+      about: "The holder lives, but in another container, and its lock is old; the name may be free for a moment.",
       actors: {
-        ada: agedHolder(Name, false),
-        bob: worker(Name, { container: "new" }),
-        cleo: passerBy(Name, { container: "new" }),
+        ada: agedHolder(Protocol, false),
+        bob: keeper(Protocol, { container: "new" }),
+        cleo: keeper(Protocol, { container: "new" }),
       },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: an old holder lets go and comes back beside a taker",
-      size: "large",
-      about: "What it removes must be its own lock, not that of whoever took over.",
-      actors: { ada: agedHolder(Name, true), bob: worker(Name, { container: "new" }) },
+      size: "medium",
+      about: "The holder must remove its own lock, not that of the taker.",
+      actors: { ada: agedHolder(Protocol, true), bob: worker(Protocol, { container: "new" }) },
+      isUnseen,
     }),
     scenario({
       name: "semaphore: a helper lets go for a script that is killed",
       size: "medium",
-      about: "The lock of the dead is taken at once, also while somebody is about to release it for them.",
+      about: "A dead process's lock is taken at once, also while a helper is about to release it.",
       actors: {
         script: { pid: scriptPid, run: async ({ ports }) => void (await ports.disk.canOpen(directory)) },
-        helper: helperOf(Name, scriptPid),
-        ada: passerBy(Name),
-        bob: passerBy(Name, { staleMs: null }),
+        helper: helperOf(Protocol, scriptPid),
+        ada: passerBy(Protocol),
+        bob: passerBy(Protocol, { staleMs: null }),
       },
       killsMax: 1,
       mortal: ["script"],
+      isUnseen,
     }),
     scenario({
       name: "semaphore: beside a program that follows the protocol",
-      about: "It creates the file and then fills it; in between the file is empty, and held.",
-      actors: { ada: worker(Name, { times: 2 }), shell: foreignWorker() },
+      about: "The program creates the file and then fills it; in between the file is empty, and held.",
+      actors: { ada: worker(Protocol, { times: 2 }), shell: foreignWorker() },
     }),
     scenario({
       name: "semaphore: a taker beside a program that takes over by the letter",
-      about: "It removes what it has read as stale, and creates: what it has created is not overwritten.",
+      about: "The program removes what it has read as stale, and creates: its new lock is not overwritten.",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name), shell: foreignTaker() },
+      actors: { ada: passerBy(Protocol), shell: foreignTaker() },
       check: mustNotMeet,
     }),
     scenario({
       name: "semaphore: a taker beside such a program, and a third on a free name",
-      size: "large",
-      about: "What the taker has moved away by mistake is put back, and the third has not come in meanwhile.",
+      size: "medium",
+      about: "A lock that the taker moved by mistake is put back, and the third has not entered meanwhile.",
       setup: plantStaleFile,
-      actors: { ada: keeper(Name), shell: lateForeignTaker(), cleo: keeper(Name, { staleMs: null }) },
+      actors: { ada: keeper(Protocol), shell: lateForeignTaker(), cleo: keeper(Protocol, { staleMs: null }) },
       check: mustNotMeet,
       isUnseen,
     }),
     scenario({
       name: "semaphore: without hard links",
       size: "medium",
-      about: "Made by exclusive create, as the protocol says; one may be killed between create and write.",
+      about: "Made by exclusive create, as the protocol says; a process may be killed between create and write.",
       quirks: { noHardLinks: true },
-      actors: { ada: worker(Name, { retryMs: 1600 }), bob: worker(Name, { retryMs: 1600 }) },
+      actors: { ada: passerBy(Protocol), bob: worker(Protocol, { retryMs: 1600 }) },
       killsMax: 1,
+      mortal: ["ada"],
+      isUnseen: isClosing,
     }),
     scenario({
       name: "semaphore: two processes on a free directory",
       size: "medium",
       about: "The directory form: one wins the mkdir.",
-      actors: { ada: worker(Name, directoryForm), bob: worker(Name, directoryForm) },
+      actors: { ada: worker(Protocol, directoryForm), bob: passerBy(Protocol, directoryForm) },
+      isUnseen: isClosing,
     }),
     scenario({
       name: "semaphore: takers of a stale directory",
@@ -206,46 +228,47 @@ export function semaphoreScenarios(Name: typeof SemaphoreProtocol = SemaphorePro
       about:
         "It cannot be replaced in one step, so the name is free for a moment; a file and a directory contend for it.",
       setup: plantStaleDirectory,
-      actors: { ada: worker(Name, directoryForm), bob: passerBy(Name) },
+      actors: { ada: worker(Protocol, directoryForm), bob: passerBy(Protocol) },
+      isUnseen: isClosing,
     }),
     scenario({
       name: "semaphore: two machines with old caches and lost replies",
       size: "medium",
-      about: "A name that is said to be absent may be there, and what failed may have happened.",
+      about: "A name that is reported absent may exist, and an operation that failed may have happened.",
       volume: share,
       quirks: { staleAbsence: true },
-      actors: { ada: unluckyWorker(Name, "m1"), bob: unluckyWorker(Name, "m2") },
+      actors: { ada: unluckyWorker(Protocol, "m1"), bob: unluckyWorker(Protocol, "m2") },
       troubles: { retransmit: 1, lostReply: 1 },
     }),
     scenario({
       name: "semaphore: two machines whose handles go stale",
       size: "medium",
-      about: "A lock that was opened is gone before it is read, time and again: nobody is told of that.",
+      about: "A lock that was opened is gone before it is read, again and again: no caller sees an error.",
       volume: share,
       quirks: { fileHandles: true },
-      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      actors: { ada: worker(Protocol, { times: 2, machine: "m1" }), bob: worker(Protocol, { machine: "m2" }) },
       troubles: { stale: 3 },
     }),
     scenario({
       name: "semaphore: two machines whose server goes away",
       size: "medium",
-      about: "Before or after a lock is made or removed: what is there tells, and the name may be another's by then.",
+      about: "Before or after a lock is made or removed: the next look tells, and the name may be another's by then.",
       volume: share,
       quirks: { outages: true },
-      actors: { ada: worker(Name, { times: 2, machine: "m1" }), bob: worker(Name, { machine: "m2" }) },
+      actors: { ada: worker(Protocol, { times: 2, machine: "m1" }), bob: worker(Protocol, { machine: "m2" }) },
       troubles: { outage: 1 },
     }),
     scenario({
       name: "semaphore: the power is cut",
-      size: "large",
-      about: "What is left is a whole lock file or none, whoever was about to write one or to replace another.",
+      size: "medium",
+      about: "A whole lock file is left or none, whether a process was writing one or replacing another.",
       profile: "weak",
       setup: plantStaleFile,
-      actors: { ada: passerBy(Name, { fsync: true }), bob: passerBy(Name, { fsync: true }) },
+      actors: { ada: keeper(Protocol, { fsync: true }), bob: keeper(Protocol, { fsync: true }) },
       powerCuts: true,
       audit: async ({ disk }) => {
-        const sight = await observe(disk, path);
-        mustHold(sight.kind === "free" || sight.record !== undefined, "the lock file is torn");
+        const observation = await observe(disk, path);
+        mustHold(observation.kind === "free" || observation.record !== undefined, "the lock file is torn");
       },
     }),
   ];

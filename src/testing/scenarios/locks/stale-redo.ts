@@ -1,4 +1,5 @@
-// Scenarios of redo on a share whose client gives old answers, or whose server does not know a handle: what is committed happens, and nothing else does.
+// Scenarios of redo on a share whose client gives old answers, or whose server does not know a
+// handle: what is committed happens, and nothing else does.
 import { createUniqueFile } from "../../../durable/publish/unique-file.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
@@ -19,7 +20,7 @@ import {
 import { lockScenario, openLocks, root, type LockScenarioOptions } from "./lock-actors.ts";
 import { share } from "../volumes.ts";
 
-/** What the tree is before the change, and what it becomes. */
+/** The tree before the change, and after it. */
 const before = "a=old b=moved f=old";
 const after = "a=old c=moved f=new";
 
@@ -28,7 +29,7 @@ async function stageAll(draft: RedoDraft, disk: Disk): Promise<void> {
   await draft.move("b", "c");
 }
 
-/** All files of the tree and what is in them. */
+/** All files of the tree with their contents. */
 async function describeTree(disk: Disk): Promise<string> {
   const files: string[] = [];
   for (const name of [...(await disk.list(root))].sort())
@@ -45,7 +46,10 @@ async function makeTree({ disk }: Ports): Promise<void> {
   }
 }
 
-/** Holds the locks and has staged a change when the scenario begins; commits it, and notes what it was told. */
+/**
+ * Holds the locks and has staged a change when the scenario begins. Commits it, and notes the
+ * answer.
+ */
 function committer(
   wanted: readonly (string | LockRequest)[],
   options: LockScenarioOptions,
@@ -72,7 +76,10 @@ async function noteOutcome({ note }: ActorContext, action: () => Promise<unknown
   }
 }
 
-/** "Done" means all of it, every other answer but the two that leave it open means nothing of it; and whatever was told, nothing is half done once the locks were opened again. */
+/**
+ * "Done" means all steps are done. Every other answer, except the two that leave it open, means
+ * none are. In every case nothing is half done once the locks were opened again.
+ */
 async function asTold({ disk, ...ports }: Ports, facts: readonly Fact[]): Promise<void> {
   const told = facts.filter(({ what }) => what === "told").map(({ value }) => value);
   if (told.includes("done")) mustHold((await describeTree(disk)) === after, "it was told done, and part of it is not");
@@ -84,7 +91,7 @@ async function asTold({ disk, ...ports }: Ports, facts: readonly Fact[]): Promis
   if (!isOpen) mustHold(tree === before, "it was told that nothing happened, and it has");
 }
 
-/** Has opened the locks, and knows of the commit of another that is not carried out. */
+/** Has opened the locks, and knows of another process's commit that is not carried out. */
 async function openUndone(ports: Ports, options: LockScenarioOptions): Promise<{ table: LockTable; redo: Redo }> {
   const { table } = await openLocks(ports, options);
   const [redo] = (await table.read()).state.redos;
@@ -92,7 +99,7 @@ async function openUndone(ports: Ports, options: LockScenarioOptions): Promise<{
   return { table, redo };
 }
 
-/** Commits in its preparation, and comes no further. */
+/** Commits in its preparation, and gets no further. */
 function absentee(
   wanted: readonly string[],
   { TableClass = LockTable, ...options }: LockScenarioOptions,
@@ -114,7 +121,10 @@ function absentee(
   });
 }
 
-/** Two complete one commit, by handles that may be stale; one of them then writes a new file under the name that was taken away. */
+/**
+ * Two processes complete one commit, by handles that may be stale. One of them then writes a new
+ * file under the name that was removed.
+ */
 function twoCompleters(
   name: string,
   about: string,
@@ -175,7 +185,7 @@ export function staleRedoScenarios(options: LockScenarioOptions = {}): Scenario[
   return [
     lockScenario({
       name: "redo: handles are stale anywhere in a commit",
-      about: "Two changes say ESTALE, done or not; what the committer is told is what happened.",
+      about: "Two changes fail with ESTALE, done or not; the committer's answer matches what happened.",
       volume: share,
       quirks: { staleHandles: true },
       troubles: { staleHandle: 2 },
@@ -200,7 +210,7 @@ export function staleRedoScenarios(options: LockScenarioOptions = {}): Scenario[
     ),
     lockScenario({
       name: "redo: a machine that remembers that nothing was there completes a removal",
-      about: "Another one has made the file and committed its removal; a rename by name says that it is not there.",
+      about: "Another process has made the file and committed its removal; a rename by name says that it is absent.",
       volume: share,
       quirks: { staleAbsence: true },
       setup: async ({ disk }) => {
@@ -227,7 +237,7 @@ export function staleRedoScenarios(options: LockScenarioOptions = {}): Scenario[
       audit: async ({ disk }) => mustHold(!(await disk.canOpen(`${root}/a`)), "it was taken for done, and a is there"),
     }),
     remembered("redo: a directory comes to where another machine has just made one", {
-      about: "The machine that commits remembers that nothing was there, and is refused before the commit.",
+      about: "The committing machine remembers that nothing was there, and is refused before the commit.",
       claims: [{ path: "d", mode: "tree" }],
       fill: (draft, disk) => draft.in("d", (staged) => disk.mkdir(staged)),
       meanwhile: makeDirectory,
@@ -235,7 +245,7 @@ export function staleRedoScenarios(options: LockScenarioOptions = {}): Scenario[
       options,
     }),
     remembered("redo: a removal under an exact lock of what another machine has made a directory", {
-      about: "The machine that removes remembers that nothing was there, and needs a lock on the tree all the same.",
+      about: "The removing machine remembers that nothing was there, and still needs a lock on the tree.",
       claims: ["d"],
       fill: (draft) => draft.out("d"),
       meanwhile: makeDirectory,
@@ -243,7 +253,7 @@ export function staleRedoScenarios(options: LockScenarioOptions = {}): Scenario[
       options,
     }),
     remembered("redo: a removal of what another machine has just made", {
-      about: "The machine that removes remembers that nothing was there; it goes all the same.",
+      about: "The removing machine remembers that nothing was there; the directory is removed all the same.",
       claims: ["d"],
       fill: (draft) => draft.out("d"),
       meanwhile: ({ disk }) => disk.createFile(`${root}/d`, Buffer.from("made"), { sync: true }),
@@ -252,7 +262,7 @@ export function staleRedoScenarios(options: LockScenarioOptions = {}): Scenario[
       options,
     }),
     remembered("redo: a file comes into a directory that another machine has just made", {
-      about: "The machine that commits remembers that the directory was not there; it is no hindrance.",
+      about: "The committing machine remembers that the directory was missing; the commit succeeds all the same.",
       claims: ["d/new"],
       fill: (draft, disk) => draft.in("d/new", (staged) => disk.createFile(staged, Buffer.from("new"), { sync: true })),
       meanwhile: makeDirectory,
@@ -273,12 +283,12 @@ interface Remembered {
   readonly fill: (draft: RedoDraft, disk: Disk) => Promise<void>;
   readonly meanwhile: (ports: Ports) => Promise<void>;
   readonly told: readonly string[];
-  /** Of `d`, once all is over. */
+  /** Of `d`, at the end. */
   readonly isThereAfter?: boolean;
   readonly options: LockScenarioOptions;
 }
 
-/** One machine has looked for `d` in vain; then another one has made it. */
+/** One machine has looked for `d` in vain; then another machine has made it. */
 function remembered(name: string, { about, claims, fill, meanwhile, told, options, ...more }: Remembered): Scenario {
   return lockScenario({
     name,

@@ -1,0 +1,56 @@
+// A verification on the command line: its progress, its report for people, and its exit code.
+import { Option, type Command } from "commander";
+import type { Problem, VerifyReport } from "../index.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { printable, wrap, type Page, type Style } from "./output.ts";
+import { findPartDirectory, partVerb, type PartFlags, type PartNoun, type Verb } from "./part-verb.ts";
+import { Progress } from "./progress.ts";
+import type { Run } from "./run.ts";
+
+interface VerifyFlags extends PartFlags {
+  readonly repair?: boolean;
+}
+
+/** The verb `verify` of a kind of part. */
+export function registerPartVerify(parent: Command, noun: PartNoun, verb: Verb, run: Run): void {
+  const command = partVerb(parent, noun, "verify", verb);
+  command.action(async (directory: string, flags: VerifyFlags) => {
+    const path = await findPartDirectory(noun, directory, flags, command, run);
+    if (path === undefined) return;
+    const report = await verifyPart(noun, path, flags, run);
+    run.output.result({ directory: path, ...report }, (page) => formatReport(noun, report, page));
+  });
+}
+
+export function repairOption(description: string): Option {
+  return new Option("--repair", description);
+}
+
+/** With the exit code for damage. */
+export async function verifyPart(
+  noun: PartNoun,
+  path: string,
+  { repair }: { readonly repair?: boolean },
+  run: Run,
+): Promise<VerifyReport> {
+  using progress = new Progress(run, "verified bytes");
+  const report = await noun.verify(path, { repair, signal: run.signal, onProgress: progress.tell });
+  if (!report.ok) run.exitCode = exitCodes.verificationFailed;
+  return report;
+}
+
+const styleOf: Readonly<Record<Problem["severity"], Style>> = { damage: "red", leftover: "yellow", note: "dim" };
+const indent = 10;
+
+export function formatReport({ unit }: PartNoun, { ok, checked, problems }: VerifyReport, page: Page): string {
+  const count = `${checked} ${unit} checked`;
+  const last = ok ? page.style("green", `ok: ${count}.`) : page.style("red", `damaged: ${count}.`);
+  return [...problems.map((problem) => formatProblem(problem, page)), last].join("\n");
+}
+
+function formatProblem({ severity, path, line, byte, what, remedy, repaired }: Problem, page: Page): string {
+  const where = [path, line === undefined ? "" : `line ${line}`, byte === undefined ? "" : `byte ${byte}`];
+  const text = [where.filter((part) => part !== "").join(", "), what, repaired ? `Repaired: ${remedy}` : remedy];
+  const label = page.style(styleOf[severity], severity.padEnd(indent));
+  return label + text.map((part) => wrap(printable(part), page.columns, indent)).join(`\n${" ".repeat(indent)}`);
+}

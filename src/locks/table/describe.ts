@@ -1,0 +1,86 @@
+// Requests as callers see them: in `list` and `break`, and in errors that name the holders in the
+// way.
+import type { BlockingLock, HolderInfo } from "../../common.ts";
+import type { Ground } from "../../durable/liveness/ground.ts";
+import { holderInfo } from "../../durable/liveness/holder-record.ts";
+import { holdfastError } from "../../errors.ts";
+import { isWithin } from "../../format/path-key.ts";
+import type { HeldLock } from "../path/path-locks.ts";
+import { pathsOf, type Claim } from "./claim.ts";
+import { areInConflict, blockersOf, holdingOf } from "./conflict.ts";
+import { fenceOf, type TableRequest } from "./request.ts";
+
+/** One for each claim below `under` that is held now. All of `requests` stand. */
+export async function describeHeld(
+  ground: Ground,
+  requests: readonly TableRequest[],
+  { under = "" }: { readonly under?: string } = {},
+): Promise<HeldLock[]> {
+  const holders = new Map<string, HolderInfo>();
+  for (const request of requests)
+    if (!holders.has(request.holder)) holders.set(request.holder, await holderOf(ground, request));
+  const infoOf = ({ holder }: TableRequest): HolderInfo => holders.get(holder) as HolderInfo;
+  const waiting = requests.filter((request) => blockersOf(requests, request).length > 0);
+  return holdingOf(requests).flatMap((request) =>
+    request.claims
+      // Without `under` also locks on names, which lie below no path.
+      .filter(({ path }) => under === "" || isWithin(path, under))
+      .map((claim) => ({
+        ...describeClaim(request, claim, infoOf(request)),
+        holdId: request.id,
+        fence: fenceOf(request, request.turn),
+        waiting: waiting.flatMap((other) =>
+          other.claims
+            .filter((wanted) => areInConflict(wanted, claim))
+            .map((wanted) => ({ ...wanted, holder: infoOf(other), since: new Date(other.sinceMs) })),
+        ),
+      })),
+  );
+}
+
+/** LOCK_TIMEOUT for a caller that asked for `asked` and found `blockers` in the way of `claims`. */
+export async function lockTimeout(
+  ground: Ground,
+  { asked, claims }: { readonly asked: readonly Claim[]; readonly claims: readonly Claim[] },
+  waitedMs: number,
+  blockers: readonly TableRequest[],
+): Promise<Error> {
+  const blockedBy: BlockingLock[] = [];
+  for (const request of blockers)
+    for (const claim of request.claims)
+      if (claims.some((mine) => areInConflict(mine, claim)))
+        blockedBy.push(describeClaim(request, claim, await holderOf(ground, request)));
+  const path = pathsOf(asked);
+  const [first] = blockedBy;
+  const by = first === undefined ? "" : `: ${describeBlocker(first)}`;
+  const message = `${path} could not be locked within ${waitedMs} ms (option timeoutMs)${by}.`;
+  return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
+}
+
+/** DEADLOCK with the holders of `requests`. */
+export async function deadlock(
+  ground: Ground,
+  path: string,
+  requests: readonly TableRequest[],
+  message: string,
+): Promise<Error> {
+  const cycle = await Promise.all(requests.map((request) => holderOf(ground, request)));
+  return holdfastError("DEADLOCK", message, { path, cycle });
+}
+
+async function holderOf(ground: Ground, { holder: id, sinceMs }: TableRequest): Promise<HolderInfo> {
+  // A holder that has ended leaves nothing but what its request says.
+  return (await ground.findHolder(id)) ?? holderInfo(new Date(sinceMs), { id, state: "dead" });
+}
+
+function describeClaim({ sinceMs, tag }: TableRequest, claim: Claim, holder: HolderInfo): BlockingLock {
+  return { ...claim, holder, since: new Date(sinceMs), ...(tag === undefined ? {} : { tag }) };
+}
+
+function describeBlocker({ path, mode, shared, holder, since, tag }: BlockingLock): string {
+  const extent = `${mode}${shared ? ", shared" : ""}`;
+  const why = tag === undefined ? "" : ` (${tag})`;
+  const name = holder.name === undefined ? "" : ` (${holder.name})`;
+  const by = `process ${holder.pid} on ${holder.host}${name}`;
+  return `${path || "the root"} is locked (${extent}) by ${by} since ${since.toISOString()}${why}`;
+}

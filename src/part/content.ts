@@ -1,0 +1,105 @@
+// The bytes of a file as a caller reads them: verified against the digest that was recorded when they were written.
+import { createHash } from "node:crypto";
+import type { Content } from "../common.ts";
+import { holdfastError } from "../errors.ts";
+import type { DiskFile } from "../ports/disk.ts";
+import type { BodyDigest } from "./body.ts";
+
+/** One read of the disk. */
+const chunkBytes = 256 * 1024;
+
+export interface ContentOptions {
+  readonly path: string;
+  /** Asked for at the first read. The content owns the file from then on. */
+  readonly open: () => Promise<DiskFile>;
+  /** Where the content begins in the file; it goes on to the end. Default 0. */
+  readonly offset?: number | undefined;
+  readonly digest: BodyDigest;
+  /** The error for a content that is not the recorded one. Default: CORRUPT. */
+  readonly mismatch?: ((what: string) => Error) | undefined;
+}
+
+/** May be read any number of times, also at once, through one handle: a file that is removed meanwhile is read to its end. */
+export class FileContent implements Content, AsyncDisposable {
+  readonly #options: ContentOptions;
+  #opening: Promise<DiskFile> | undefined;
+  #isClosed = false;
+
+  constructor(options: ContentOptions) {
+    this.#options = options;
+  }
+
+  /** Never gives a last chunk that was not verified: a content that differs ends with an error before its end. */
+  async *stream(): AsyncGenerator<Uint8Array> {
+    const { offset = 0, digest } = this.#options;
+    const file = await this.#file();
+    const size = (await file.stat()).size - offset;
+    if (size !== digest.size) throw this.#mismatch(`it has ${Math.max(size, 0)} bytes, not ${digest.size}`);
+    const hash = createHash("sha256");
+    const mustMatch = (): void => {
+      if (hash.digest("hex") !== digest.sha256) throw this.#mismatch("its SHA-256 differs");
+    };
+    if (size === 0) mustMatch();
+    for (let done = 0; done < size;) {
+      const chunk = await file.read(offset + done, Math.min(chunkBytes, size - done));
+      if (chunk.length === 0) throw this.#mismatch(`it ends after ${done} of ${size} bytes`);
+      hash.update(chunk);
+      done += chunk.length;
+      if (done === size) mustMatch();
+      yield chunk;
+    }
+  }
+
+  async bytes(): Promise<Uint8Array> {
+    let bytes = new Uint8Array();
+    let length = 0;
+    for await (const chunk of this.stream()) {
+      // Not before the size of the file is known to be this one.
+      if (length === 0) bytes = new Uint8Array(this.#options.digest.size);
+      bytes.set(chunk, length);
+      length += chunk.length;
+    }
+    return bytes;
+  }
+
+  /** As UTF-8. */
+  async text(): Promise<string> {
+    return Buffer.from(await this.bytes()).toString();
+  }
+
+  /** Reads all of it and keeps nothing. */
+  async verify(): Promise<void> {
+    for await (const _ of this.stream());
+  }
+
+  /** Idempotent. Reads that are under way fail. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    // A file that could not be opened is not open.
+    const file = await this.#opening?.catch(() => undefined);
+    await file?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #file(): Promise<DiskFile> {
+    if (this.#isClosed) throw holdfastError("CLOSED", `${this.#options.path} was closed. Get it again.`, {});
+    this.#opening ??= this.#options.open();
+    try {
+      return await this.#opening;
+    } catch (error) {
+      // The next read tries again.
+      this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  #mismatch(what: string): Error {
+    const { path, mismatch } = this.#options;
+    if (mismatch !== undefined) return mismatch(what);
+    const message = `${path} is not what was written there: ${what}. Restore it from a backup.`;
+    return holdfastError("CORRUPT", message, { path });
+  }
+}

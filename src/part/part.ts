@@ -1,0 +1,155 @@
+// How a part is opened, alone or from a store: which ground it has, and how a process joins it.
+//
+// The first record of a part names its ground by a path relative to the part. A process that opens
+// the part alone follows it, so that it meets the same holders as a process that opened the store.
+// A part without such a path has a ground of its own, in `.holdfast`.
+import { posix } from "node:path";
+import { parentOf } from "../durable/publish/directory.ts";
+import { Ground } from "../durable/liveness/ground.ts";
+import { GroundLayout } from "../durable/liveness/holder-record.ts";
+import { isStore, isThere } from "../durable/store/store-record.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
+import { textOf } from "../format/decoding.ts";
+import { isUnwritable } from "../ports/disk-error.ts";
+import type { Disk } from "../ports/disk.ts";
+import type { Ports } from "../ports/ports.ts";
+import { findStoreAround, type PartKind } from "./location.ts";
+
+/** What the first record of every part says. */
+export interface PartRecord {
+  readonly id: string;
+  /** Of the ground, relative to the directory of the part. Absent: the part has its own. */
+  readonly ground?: string;
+}
+
+/** The path of a ground in a body that was read: what a record kind puts into what it decodes. */
+export function decodeGround(ground: unknown): Pick<PartRecord, "ground"> {
+  return ground === undefined ? {} : { ground: textOf(ground) };
+}
+
+/**
+ * Where a part is to be opened. Symbolic links in `directory` are followed: its name in the ground
+ * depends on it.
+ */
+export interface PartPlace {
+  readonly ports: Ports;
+  readonly directory: string;
+  /** Of the store that opens the part. Absent: the part is opened alone. */
+  readonly ground?: Ground | undefined;
+}
+
+export interface JoinOptions {
+  readonly leaseMs?: number | undefined;
+  /**
+   * The record of the part; undefined before the part is made, or when the record cannot be read.
+   */
+  readonly known?: PartRecord | undefined;
+  /** Whether the part can be read without joining its ground. Default: when its record is known. */
+  readonly isReadable?: boolean | undefined;
+  /** Makes what the part needs beside its ground. */
+  readonly prepare?: (() => Promise<void>) | undefined;
+}
+
+export interface JoinedGround {
+  readonly ground: Ground;
+  /** False for the ground of a store that opens the part: it is closed with the store. */
+  readonly ownsGround: boolean;
+}
+
+/**
+ * Joins the ground of a part. Where nothing can be written, a part that is readable gets a ground
+ * that is joined by the first write; NO_PERMISSION for any other. NOT_A_STORE for a part that was
+ * copied out of its store.
+ */
+export async function joinGround(kind: PartKind, place: PartPlace, options: JoinOptions): Promise<JoinedGround> {
+  const { leaseMs, known, isReadable = known !== undefined, prepare } = options;
+  const { ports, directory, ground: shared } = place;
+  const path = known === undefined ? await chooseGround(kind, place) : groundPath(directory, known);
+  const isOwn = path === ownGround(directory);
+  const [open, look] =
+    shared?.layout.directory === path
+      ? [async () => shared, async () => shared]
+      : [
+          // Where the store is gone, a ground made here would be one that no other process looks
+          // for.
+          async () =>
+            await Ground.open(ports, path, { leaseMs, create: isOwn || (await isStore(ports.disk, parentOf(path))) }),
+          async () => await Ground.openUnjoined(ports, path, { leaseMs }),
+        ];
+  const join = async (): Promise<Ground> => {
+    await prepare?.();
+    return await open();
+  };
+  try {
+    const ground = await joinOrLook(kind, directory, join, isReadable ? look : undefined);
+    return { ground, ownsGround: ground !== shared };
+  } catch (error) {
+    if (isOwn || !isHoldfastError(error, "NOT_A_STORE")) throw error;
+    throw orphaned(kind, directory, path, error);
+  }
+}
+
+/** What the record of a part in `directory` says of its ground. */
+export function recordedGround(directory: string, { layout }: Ground): Pick<PartRecord, "ground"> {
+  if (layout.directory === ownGround(directory)) return {};
+  return { ground: posix.relative(directory, layout.directory) };
+}
+
+function groundPath(directory: string, { ground }: PartRecord): string {
+  return ground === undefined ? ownGround(directory) : posix.join(directory, ground);
+}
+
+function ownGround(directory: string): string {
+  return `${directory}/.holdfast`;
+}
+
+/** For a part without a record. INVALID_PATH for the directory of a store itself. */
+async function chooseGround(kind: PartKind, { ports: { disk }, directory, ground }: PartPlace): Promise<string> {
+  if (ground !== undefined) return ground.layout.directory;
+  await mustNotBeStore(disk, kind, directory);
+  // A part that has lost its record keeps the ground that it has.
+  if (await isThere(disk, new GroundLayout(ownGround(directory)).groundRecord)) return ownGround(directory);
+  return (await findStoreAround(disk, kind, directory))?.ground ?? ownGround(directory);
+}
+
+async function mustNotBeStore(disk: Disk, { what, room }: PartKind, path: string): Promise<void> {
+  if (!(await isStore(disk, path))) return;
+  const message =
+    `${path} is a store, and no ${what} can be made in its own directory. ` +
+    `Open it with openStore, or name the directory of the ${what}: ${path}/${room}/main.`;
+  throw holdfastError("INVALID_PATH", message, { path });
+}
+
+/**
+ * What `join` gives, or `look` where nothing can be written. Without a `look`, NO_PERMISSION says
+ * what to do.
+ */
+export async function joinOrLook<T>(
+  { what }: Pick<PartKind, "what">,
+  directory: string,
+  join: () => Promise<T>,
+  look: (() => Promise<T>) | undefined,
+): Promise<T> {
+  try {
+    return await join();
+  } catch (error) {
+    if (!isUnwritable(error)) throw error;
+    if (look === undefined) throw explainUnwritable(what, directory, error);
+    return await look();
+  }
+}
+
+function explainUnwritable(what: string, path: string, error: unknown): unknown {
+  if (!isHoldfastError(error, "NO_PERMISSION")) return error;
+  const message =
+    `This process may not write to ${path}, so it can neither make a new ${what} there nor write to one. Let this ` +
+    `user write to the directory and to all that is in it. Nothing was changed. The first call that failed: ${error.message}.`;
+  return holdfastError("NO_PERMISSION", message, { path }, error);
+}
+
+function orphaned({ what, room }: PartKind, path: string, ground: string, cause: unknown): Error {
+  const message =
+    `The ${what} in ${path} is a part of a store, and its store is not there: ${ground} is missing. Was it copied ` +
+    `alone? Copy the whole store, or make a new store with openStore and move ${path} into its folder ${room}.`;
+  return holdfastError("NOT_A_STORE", message, { path }, cause);
+}

@@ -1,0 +1,87 @@
+// The parts that a store has open: each opened once for equal arguments, all closed with the store.
+import { holdfastError } from "../errors.ts";
+
+export interface Closable {
+  close(): Promise<void>;
+}
+
+interface SharedPart {
+  readonly name: string;
+  readonly options: object;
+  readonly opening: Promise<Closable>;
+}
+
+export class SharedParts {
+  readonly #location: string;
+  readonly #parts = new Set<SharedPart>();
+  /** Closed by a caller: what they have in hand still needs the ground. */
+  readonly #ending = new Set<Promise<void>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(location: string) {
+    this.#location = location;
+  }
+
+  /** The part that was opened with the same name and options, or else what `open` gives. CLOSED. */
+  async share<T extends Closable>(name: string, options: object, open: () => Promise<T>): Promise<T> {
+    this.mustBeOpen();
+    for (const part of this.#parts)
+      if (part.name === name && areEqual(part.options, options)) return (await part.opening) as T;
+    const part: SharedPart = { name, options: { ...options }, opening: open() };
+    this.#parts.add(part);
+    try {
+      const opened = (await part.opening) as T;
+      this.#watchClose(part, opened);
+      return opened;
+    } catch (error) {
+      // The next caller tries again.
+      this.#parts.delete(part);
+      throw error;
+    }
+  }
+
+  mustBeOpen(): void {
+    if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#location} was closed.`, {});
+  }
+
+  /**
+   * Closes all parts, and then what they stand on. Rejects with the first failure, after everything
+   * was closed.
+   */
+  async close(closeGround: () => Promise<void>): Promise<void> {
+    await (this.#closing ??= this.#close(closeGround));
+  }
+
+  async #close(closeGround: () => Promise<void>): Promise<void> {
+    const closing = [...this.#parts].map(async ({ opening }) => {
+      // A part that could not be opened has nothing to close.
+      const part = await opening.catch(() => undefined);
+      await part?.close();
+    });
+    const ends = await Promise.allSettled([...closing, ...this.#ending]);
+    await closeGround();
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+  }
+
+  /** From then on the part is no longer given out. */
+  #watchClose(part: SharedPart, opened: Closable): void {
+    const close = opened.close.bind(opened);
+    let closing: Promise<void> | undefined;
+    opened.close = async () => {
+      this.#parts.delete(part);
+      if (closing === undefined) {
+        closing = close();
+        const ended = closing.catch(() => undefined);
+        this.#ending.add(ended);
+        void ended.then(() => this.#ending.delete(ended));
+      }
+      await closing;
+    };
+  }
+}
+
+/** Each option is the same value; undefined is the same as absent. */
+function areEqual(one: object, other: object): boolean {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...names].every((name) => Object.is(Reflect.get(one, name), Reflect.get(other, name)));
+}

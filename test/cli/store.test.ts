@@ -1,0 +1,67 @@
+// `holdfast verify` and `holdfast stats`: all parts of a store in one call.
+import { appendFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { runCommandLine } from "../../src/cli/program.ts";
+import { openStore } from "../../src/index.ts";
+import { makeScratch } from "../sites/scratch.ts";
+
+async function run(...args: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+  const written = { stdout: "", stderr: "" };
+  const streams = {
+    stdout: { write: (text: string) => (written.stdout += text) },
+    stderr: { write: (text: string) => (written.stderr += text) },
+  };
+  const exitCode = await runCommandLine(args, streams, new AbortController().signal);
+  return { exitCode, ...written };
+}
+
+async function newStore(): Promise<string> {
+  const directory = makeScratch();
+  await using store = await openStore(directory);
+  for (const log of ["main", "orders"]) await (await store.events(log)).append({ type: "Sold", data: log });
+  return directory;
+}
+
+test("verify reports every log of a store, and of a log's own directory that one", async () => {
+  const directory = await newStore();
+  const logs = ["main", "orders"].map((name) => join(directory, "events", name));
+  const { exitCode, stdout } = await run("verify", directory, "--json");
+  expect(exitCode).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ parts: logs.map((path) => ({ part: "log", directory: path, ok: true })) });
+  expect((await run("verify", directory)).stdout).toBe(
+    logs.map((path) => `${path}\nok: 1 event(s) checked.\n`).join(""),
+  );
+  expect((await run("verify", logs[1] ?? "")).stdout).toBe(`${logs[1]}\nok: 1 event(s) checked.\n`);
+});
+
+test("verify ends with 5 when one of the parts is damaged, and checks the others all the same", async () => {
+  const directory = await newStore();
+  writeFileSync(join(directory, "events", "main", "log.json"), "garbage");
+  const { exitCode, stdout } = await run("verify", directory);
+  expect(exitCode).toBe(5);
+  expect(stdout).toMatch(/damaged: .*\n.*\/orders\nok: 1 event\(s\) checked\.\n$/);
+  expect(await run("verify", directory, "--repair")).toMatchObject({ exitCode: 0 });
+  expect(await run("verify", directory)).toMatchObject({ exitCode: 0 });
+  await using store = await openStore(directory);
+  expect(await (await store.events()).head()).toBe(1);
+  expect(await store.holders()).toHaveLength(1);
+});
+
+test("stats counts the events of every log", async () => {
+  const directory = await newStore();
+  expect((await run("stats", directory)).stdout).toBe(
+    ["main", "orders"].map((name) => `${join(directory, "events", name)}: log, events 1\n`).join(""),
+  );
+});
+
+test("where there is no part they end with 3, and make nothing", async () => {
+  const directory = makeScratch();
+  appendFileSync(join(directory, "note.txt"), "mine");
+  for (const verb of ["verify", "stats"])
+    expect(await run(verb, directory)).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining("no part") as string,
+    });
+  expect(readdirSync(directory)).toEqual(["note.txt"]);
+});

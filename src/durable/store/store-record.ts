@@ -17,7 +17,7 @@ const storeKind: RecordKind<StoreRecord> = {
 };
 
 /** The rooms of a store whose parts have names. */
-export type PartRoom = "events";
+export type PartRoom = "events" | "handoff";
 
 /** The names in a store. */
 export class StoreLayout {

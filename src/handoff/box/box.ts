@@ -31,6 +31,8 @@ export class Box {
   readonly #permanent = new Map<string, Promise<void>>();
   /** Directories of this process: made once in a session, and never again in it. */
   readonly #own = new Map<string, Promise<void>>();
+  /** Tickets that this process has in hand, or is about to claim: their paths. */
+  readonly inHand: Set<string> = new Set();
   readonly #lanes = new Map<number, Promise<RollingChain<LaneOrder>>>();
   #offset: { readonly ms: number; readonly foundAtMs: number } | undefined;
 

@@ -59,8 +59,18 @@ export async function claimTicket(
 ): Promise<Claim | undefined> {
   const claimed = claimedOf(name);
   const path = `${processing}/${formatTicketName(claimed)}`;
-  // Without a sync: a claim that a power cut takes back belongs to no process any more.
-  if (!(await moveOnce(box.disk, from, path))) return undefined;
+  // The target is a name of this session. Two callers of one process would both find it there, and both believe
+  // that they have moved it.
+  if (box.inHand.has(path)) return undefined;
+  box.inHand.add(path);
+  let isClaimed = false;
+  try {
+    // Without a sync: a claim that a power cut takes back belongs to no process any more.
+    isClaimed = await moveOnce(box.disk, from, path);
+  } finally {
+    if (!isClaimed) box.inHand.delete(path);
+  }
+  if (!isClaimed) return undefined;
   try {
     return { session, name: claimed, path, ticket: await getRecord(box.disk, ticketKind, path) };
   } catch (error) {

@@ -44,7 +44,7 @@ export class DeliverySource {
       try {
         delivery = await this.#open(found, attemptsMax, signal);
       } finally {
-        if (delivery === undefined) await release(found.leases);
+        if (delivery === undefined) await this.#leave(found);
       }
       if (delivery !== undefined) return delivery;
     }
@@ -90,6 +90,11 @@ export class DeliverySource {
     return undefined;
   }
 
+  async #leave({ claim, leases }: Found): Promise<void> {
+    this.#parts.box.inHand.delete(claim.path);
+    await release(leases);
+  }
+
   /** Undefined when the ticket was settled here. */
   async #open({ claim, leases }: Found, attemptsMax: number, signal: AbortSignal): Promise<OpenDelivery | undefined> {
     const { box, rollForward } = this.#parts;
@@ -118,7 +123,7 @@ export class DeliverySource {
       await giveBack(box, claim);
       return undefined;
     }
-    return new OpenDelivery({ ...this.#parts, claim, onSettled: () => void release(leases) });
+    return new OpenDelivery({ ...this.#parts, claim, onSettled: () => void this.#leave({ claim, leases }) });
   }
 }
 

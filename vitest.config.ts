@@ -2,21 +2,39 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { SlowestFiles } from "./test/slowest-files.ts";
 
+const sharingFolders = [
+  "test/{doctor,durable,events,handoff,locks,objects,opening,part,ports,s3}/**/*.test.ts",
+  "test/testing/{contracts,explorer,linearizability,mutant-controls,sim-*}.test.ts",
+];
+
 export default defineConfig({
   // The examples import the package as its users do; here that means the sources, so that they can be tested without a build.
-  resolve: { alias: { "holdfast/events": fileURLToPath(new URL("src/events/index.ts", import.meta.url)) } },
+  resolve: {
+    alias: {
+      "holdfast/events": fileURLToPath(new URL("src/events/index.ts", import.meta.url)),
+      "holdfast/files": fileURLToPath(new URL("src/files/index.ts", import.meta.url)),
+      holdfast: fileURLToPath(new URL("src/index.ts", import.meta.url)),
+    },
+  },
   test: {
-    // Two cores are the smallest machine that the suite must pass on; the process tests keep both busy by themselves.
-    maxWorkers: 2,
+    // Two cores are the smallest machine that the suite must pass on. One worker more than cores: many tests wait for a
+    // sync of the disk or for a process.
+    maxWorkers: 3,
     setupFiles: ["test/patience.ts"],
     // For what hangs, not for what is slow: a machine that is four times slower passes, too.
     testTimeout: 240_000,
     hookTimeout: 60_000,
     reporters: ["default", new SlowestFiles()],
     projects: [
-      // Pure units share a worker: loading the same modules for each file takes longer than their tests.
+      // They share a worker: loading the same modules for each file takes longer than most of their tests. A process of its
+      // own has what mocks modules, changes its environment, or starts threads and processes most of the time.
       { extends: true, test: { name: "units", include: ["src/**/*.test.ts"], isolate: false } },
-      { extends: true, test: { name: "suites", include: ["test/**/*.test.ts"] } },
+      {
+        extends: true,
+        // What one file spies on or stubs is whole again for the next.
+        test: { name: "shared", include: sharingFolders, isolate: false, restoreMocks: true, unstubEnvs: true },
+      },
+      { extends: true, test: { name: "suites", include: ["test/**/*.test.ts"], exclude: sharingFolders } },
     ],
   },
 });

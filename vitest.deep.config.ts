@@ -1,9 +1,35 @@
 import { defineConfig } from "vitest/config";
 import everyday from "./vitest.config.ts";
 
-// What takes too long for every run. One file at a time: each keeps two cores busy by itself.
+/** Suites that simulate everything in one thread, and those that start one process after the other. */
+const inOneThread = [
+  "test/{cli,events/decide,files,files/index,locks}/*.deep.ts",
+  "test/events/{failing-calls,index-answers}.deep.ts",
+  "test/objects/failing-actions.deep.ts",
+  "test/testing/explorer-pool.deep.ts",
+  "test/processes/main.deep.ts",
+  "test/handoff/{consume/crash-points,publish/failing-calls,foreign/adopt-crash}.deep.ts",
+];
+
+// What takes too long for every run. First two suites at a time that need one core each; then one at a time, because each
+// of the others keeps two cores busy by itself.
 const { projects: _, ...options } = everyday.test ?? {};
 export default defineConfig({
   ...everyday,
-  test: { ...options, include: ["test/**/*.deep.ts"], maxWorkers: 1 },
+  test: {
+    ...options,
+    projects: [
+      { extends: true, test: { name: "threads", include: inOneThread, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      {
+        extends: true,
+        test: {
+          name: "crowds",
+          include: ["test/**/*.deep.ts"],
+          exclude: inOneThread,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
+    ],
+  },
 });

@@ -7,16 +7,13 @@ import type { ScenarioSize } from "./explorer/scenario.ts";
  * wrongly.
  */
 export const statesMaxOf: Readonly<Record<ScenarioSize, number>> = {
-  small: 5_000,
+  small: 1_500,
   medium: 150_000,
   large: Infinity,
 };
 
-/**
- * For `npm test`, where a scenario takes too long to exhaust: most races show with two preemptions.
- */
-export const quickBoundsOf: Readonly<Record<Exclude<ScenarioSize, "small">, ExploreOptions>> = {
-  // `npm run test:deep` exhausts it.
-  medium: { statesMax: 500, preemptionsMax: 2 },
+/** For `npm run test:deep`: it exhausts what is medium. */
+export const deepBoundsOf: Readonly<Record<Exclude<ScenarioSize, "small">, ExploreOptions>> = {
+  medium: { statesMax: statesMaxOf.medium },
   large: { statesMax: 2_000, preemptionsMax: 2 },
 };

@@ -1,26 +1,11 @@
-import { afterAll, describe, expect, it } from "vitest";
-import { judgeMutant, mutantStatesMax, type BenchResult } from "../../src/testing/bug-bench.ts";
-import { ExplorerPool } from "../../src/testing/explorer/pool.ts";
+// The known-wrong variants that are caught soon. The others are in bug-bench.deep.ts.
+import { expect, test } from "vitest";
 import { mutants } from "../../src/testing/rooms/index.ts";
-import { poolSize } from "./exploring.ts";
+import { describeBench, lateMutants } from "./benching.ts";
 
-describe.concurrent("the harness catches every known-wrong variant, by what it breaks", () => {
-  const pool = new ExplorerPool(poolSize);
-  const results: BenchResult[] = [];
-  afterAll(async () => {
-    await pool.close();
-    for (const { mutant, caught, states, ms } of results)
-      console.log(
-        `${caught ? "caught" : "MISSED"}  ${mutant.padEnd(52)} ${String(states).padStart(7)} states ${String(ms).padStart(6)} ms`,
-      );
-  });
+describeBench(mutants.filter(({ name }) => !lateMutants.includes(name)));
 
-  const options = { shortenMs: 0, statesMax: mutantStatesMax };
-  for (const mutant of mutants) {
-    it(`${mutant.name}: ${mutant.about}`, { timeout: 0 }, async () => {
-      const result = judgeMutant(mutant, await pool.explore({ kind: "mutant", name: mutant.name, options }));
-      results.push(result);
-      expect(result.violation?.message ?? "nothing was found").toMatch(mutant.breaks);
-    });
-  }
+test("each variant that is left to the deep run is one of the bench", () => {
+  const names = mutants.map(({ name }) => name);
+  expect(lateMutants.filter((name) => !names.includes(name))).toEqual([]);
 });

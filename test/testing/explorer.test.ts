@@ -150,6 +150,44 @@ describe("the explorer", () => {
     }
   });
 
+  it("lets actors that are alike begin in one order, and finds all that any of them can do", async () => {
+    const seenBy = async (alike?: readonly string[]): Promise<{ states: number; seen: Set<string> }> => {
+      const seen = new Set<string>();
+      const names = ["ada", "bob", "cleo"];
+      const look: Actor = {
+        run: async ({ name, ports: { disk }, note }) => {
+          const before = (await disk.list("/marks")).length;
+          await disk.mkdir(`/marks/${name}`);
+          note("saw", `${before} and ${(await disk.list("/marks")).length}`);
+        },
+      };
+      const { states, exhausted } = await explore({
+        name: "three that mark",
+        about: "Each looks, makes a mark, and looks again.",
+        setup: async ({ disk }) => disk.mkdir("/marks"),
+        actors: Object.fromEntries(names.map((name) => [name, look])),
+        ...(alike === undefined ? {} : { alike }),
+        // Whichever actor has seen it.
+        check: (facts) => void seen.add(valuesOf<string>(facts, "saw").join("; ")),
+      });
+      expect(exhausted).toBe(true);
+      return { states, seen };
+    };
+    const all = await seenBy();
+    const fewer = await seenBy(["ada", "bob", "cleo"]);
+    expect(fewer.seen).toEqual(all.seen);
+    expect(fewer.states).toBeLessThan(all.states / 2);
+  });
+
+  it("refuses actors as alike of which one may be killed and the other not", async () => {
+    await expect(explore({ ...lostUpdate, alike: ["ada", "bob"], killsMax: 1, mortal: ["bob"] })).rejects.toThrow(
+      /not alike: ada,bob/,
+    );
+    const { violation } = await explore({ ...lostUpdate, alike: ["ada", "bob"] });
+    expect(violation?.message).toBe("2 were added, the counter is 1");
+    expect(violation?.trace).toHaveLength(8);
+  });
+
   it("tells a step that leads to an answer from one that does not, also when unseen steps lie between", async () => {
     const teller: Actor = {
       run: async ({ name, ports: { disk }, note }) => {

@@ -14,17 +14,22 @@ export interface ExploringOptions {
 /** Two cores are the smallest machine that the suite must pass on. */
 export const poolSize = 2;
 
+/** One for all that a file explores: each thread loads every scenario. */
+const pool = new ExplorerPool(poolSize);
+let users = 0;
+
 /**
  * No test of it has a time-out: what is bounded by states ends by itself, however slow the machine
  * is.
  */
 export function exploreListed({ isWanted, bounds, expectOf }: ExploringOptions): void {
   const listed = allScenarios().filter(isWanted);
-  const pool = new ExplorerPool(poolSize);
   const explored: Exploration[] = [];
+  users++;
   afterAll(async () => {
-    await pool.close();
     console.log(formatFigures(explored));
+    users--;
+    if (users === 0) await pool.close();
   });
   for (const room of new Set(listed.map((each) => each.room)))
     describe.concurrent(room, () => {

@@ -1,10 +1,17 @@
 import { describe, expect } from "vitest";
-import { statesMaxOf } from "../../src/testing/scenario-bounds.ts";
+import { deepBoundsOf } from "../../src/testing/scenario-bounds.ts";
 import { exploreListed } from "./exploring.ts";
 
 describe("every schedule of a medium scenario keeps every promise, and there are at most 150,000 states", () =>
   exploreListed({
     isWanted: ({ size }) => size === "medium",
-    bounds: { statesMax: statesMaxOf.medium },
+    bounds: deepBoundsOf.medium,
     expectOf: ({ scenario, exhausted }) => expect([scenario, exhausted]).toEqual([scenario, true]),
+  }));
+
+describe("2,000 states of a large scenario with at most two preemptions keep every promise", () =>
+  exploreListed({
+    isWanted: ({ size }) => size === "large",
+    bounds: deepBoundsOf.large,
+    expectOf: () => undefined,
   }));

@@ -17,7 +17,7 @@ const contractQuirks: Record<string, Quirks> = {
   "the simulated disk without upper and lower case": { caseInsensitive: true },
 };
 for (const [name, quirks] of Object.entries(contractQuirks)) {
-  for (const profile of ["ext4-ordered", "weak", "share"] as const)
+  for (const profile of ["ext4-ordered", "journal", "weak", "share"] as const)
     describeDiskContract(`${name}, ${profile}`, async () => {
       const disk = new Bench(quirks, profile).disk("m1");
       await disk.mkdir("/root");

@@ -36,7 +36,7 @@ export function registerExplore(program: Command): void {
     .addOption(
       new Option(
         "--size <size>",
-        "only scenarios of at most 5,000 states (those after a power cut included), at most 150,000, or more",
+        "only scenarios of at most 1,500 states (those after a power cut included), at most 150,000, or more",
       ).choices(["small", "medium", "large"]),
     )
     .option("--room <name>", "only scenarios of this room, such as locks")

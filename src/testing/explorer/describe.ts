@@ -1,10 +1,10 @@
 // What an actor was told, as short text: for the trace, and for the hash of everything that it
 // knows.
-import { hashOf } from "./hash.ts";
+import { hashOfBytes } from "./hash.ts";
 
 export function describeValue(value: unknown): string {
   if (value === undefined) return "ok";
-  if (value instanceof Uint8Array) return `${value.length} bytes ${hashOf(Buffer.from(value).toString("latin1"))}`;
+  if (value instanceof Uint8Array) return `${value.length} bytes ${hashOfBytes(value)}`;
   if (Array.isArray(value)) return JSON.stringify(value);
   if (typeof value === "object" && value !== null) return "identity" in value ? JSON.stringify(value) : "ok";
   return JSON.stringify(value);

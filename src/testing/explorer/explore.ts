@@ -1,9 +1,12 @@
 // Tries all schedules of a scenario, or as many as asked for, and reports the shortest trace of a
 // broken promise.
+import type { Memory } from "./actor-state.ts";
+import type { Choice, RecordedStep } from "./choice.ts";
 import { canReduce, stillAsleep, type SleepSet, type TakenStep } from "./reduction.ts";
 import { formatTrace, type TraceRow } from "./trace.ts";
-import type { Scenario } from "./scenario.ts";
-import { World, type Choice } from "./world.ts";
+import { checkAlike, type Scenario } from "./scenario.ts";
+import type { SimServer } from "../sim/server.ts";
+import { World } from "./world.ts";
 
 export interface ExploreOptions {
   /** Give up (not exhausted) beyond so many states. Default 1_000_000. */
@@ -45,6 +48,7 @@ export interface Violation {
 }
 
 export async function explore(scenario: Scenario, options: ExploreOptions = {}): Promise<Exploration> {
+  checkAlike(scenario);
   const search = new Search(scenario, options);
   // Failures are answers here, made by the hundred thousand: their stacks are never read.
   const { stackTraceLimit } = Error;
@@ -80,16 +84,31 @@ interface RunOptions {
   readonly onward: boolean;
   /** Chooses at random instead of trying everything. */
   readonly pick?: (count: number) => number;
-  /** What need not be tried where the last given choice is made. */
-  readonly asleepBefore?: Map<string, TakenStep>;
+  /** Where to begin, and with what. Default: at the start. */
+  readonly from?: Pending;
 }
 
-/** A schedule to be tried: the choices up to a state, and one more there. */
+/** A step that was taken, and those before it: schedules with the same beginning share it. */
+interface Path {
+  readonly before: Path | undefined;
+  readonly length: number;
+  readonly step: RecordedStep;
+  readonly row: TraceRow;
+  /** Where there was a choice: which one it was. Only real choices are part of a seed: it stays short. */
+  readonly choice: number | undefined;
+}
+
+/** A schedule to be tried: the steps up to a state, and one choice there. */
 interface Pending {
-  readonly schedule: readonly number[];
-  /**
-   * What need not be tried from the state before the last choice; grows as its choices are tried.
-   */
+  readonly state: BranchingState;
+  readonly choice: number;
+}
+
+interface BranchingState {
+  readonly path: Path | undefined;
+  readonly preemptions: number;
+  readonly memories: readonly Memory[];
+  /** What need not be tried from there; grows as its choices are tried. */
   readonly asleep: Map<string, TakenStep>;
 }
 
@@ -104,7 +123,7 @@ const statesMaxDefault = 1_000_000;
 
 class Search {
   violation: Violation | undefined;
-  lastTrace: TraceRow[] = [];
+  #lastPath: Path | undefined;
   readonly #scenario: Scenario;
   readonly #options: ExploreOptions;
   readonly #startedAt: number = performance.now();
@@ -120,6 +139,7 @@ class Search {
   /** The bound on preemptions has left something out. */
   #isCut = false;
   #before: Exploration | undefined;
+  #ground: SimServer | undefined;
 
   constructor(scenario: Scenario, options: ExploreOptions) {
     this.#scenario = scenario;
@@ -188,7 +208,7 @@ class Search {
     await this.run([], { onward: true });
     for (let next = this.#pending.pop(); next !== undefined && goOn(); next = this.#pending.pop()) {
       if (this.violation !== undefined) return;
-      await this.run(next.schedule, { onward: true, asleepBefore: next.asleep });
+      await this.run([], { onward: true, from: next });
     }
   }
 
@@ -196,60 +216,82 @@ class Search {
    * One schedule: the given choices, and onward from there. Stops at a state from which everything
    * was tried before.
    */
-  async run(schedule: readonly number[], { onward, pick, asleepBefore }: RunOptions): Promise<void> {
+  async run(schedule: readonly number[], { onward, pick, from }: RunOptions): Promise<void> {
     this.#figures.schedules++;
-    const world = new World(this.#scenario);
-    const trace: TraceRow[] = [];
-    this.lastTrace = trace;
-    const taken: number[] = [];
-    let preemptions = 0;
+    const world = new World(this.#scenario, this.#ground);
+    this.#lastPath = from?.state.path;
+    let choicesTaken = 0;
+    let preemptions = from?.state.preemptions ?? 0;
     let asleep: SleepSet = new Map();
+    let resumed = from;
     await world.start();
+    this.#ground ??= world.ground;
+    if (from !== undefined) await this.#redo(world, from.state);
     for (;;) {
       const choices = world.choices();
       const allowed = this.#allowed(world, choices, preemptions);
-      const replaying = taken.length < schedule.length;
+      const replaying = choicesTaken < schedule.length;
       let untried = allowed.map((_choice, index) => index);
-      if (!replaying && pick === undefined) {
-        const news = await this.#news(world, { trace, taken, preemptions, asleep }, allowed);
+      if (!replaying && pick === undefined && resumed === undefined) {
+        const news = await this.#news(world, { preemptions, asleep }, allowed);
         if (news === undefined) return;
         ({ untried, asleep } = news);
       }
-      if (pick !== undefined && !(await this.#survivesPowerCuts(world, trace, taken))) return;
+      if (pick !== undefined && !(await this.#survivesPowerCuts(world))) return;
       if (allowed.length === 0) break;
-      if (!replaying && (trace.length >= this.#depthMax || (!onward && allowed.length > 1))) return;
+      if (!replaying && resumed === undefined && (this.#length >= this.#depthMax || (!onward && allowed.length > 1)))
+        return;
       let index = untried[0] ?? 0;
       let siblings: Map<string, TakenStep> = new Map(asleep);
-      // Only real choices are part of a seed: it stays short.
-      if (allowed.length > 1) {
-        if (replaying) index = schedule[taken.length] ?? 0;
+      if (resumed !== undefined) {
+        index = resumed.choice;
+        siblings = resumed.state.asleep;
+        resumed = undefined;
+      } else if (allowed.length > 1) {
+        if (replaying) index = schedule[choicesTaken] ?? 0;
         else if (pick !== undefined) index = pick(allowed.length);
-        else
-          for (const other of untried.slice(1).reverse())
-            this.#pending.push({ schedule: [...taken, other], asleep: siblings });
-        taken.push(index);
-        if (replaying && taken.length === schedule.length && asleepBefore !== undefined) siblings = asleepBefore;
+        else if (untried.length > 1) {
+          const state = { path: this.#lastPath, preemptions, memories: world.memories(), asleep: siblings };
+          for (const choice of untried.slice(1).reverse()) this.#pending.push({ state, choice });
+        }
+        choicesTaken++;
       }
       const choice = allowed[index];
       if (choice === undefined) throw new Error(`The seed does not fit the scenario "${this.#scenario.name}".`);
       if (world.isPreemption(choice, choices)) preemptions++;
       const { actor, id, touches } = choice;
       const factsBefore = world.facts.length;
-      await this.#take(world, choice, trace);
-      const leadsToMore = await this.#takeForced(world, trace);
-      if (taken.length < schedule.length || !this.#reduces) continue;
+      await this.#take(world, choice, allowed.length > 1 ? index : undefined);
+      const leadsToMore = await this.#takeForced(world);
+      if (choicesTaken < schedule.length || !this.#reduces) continue;
       const step: TakenStep = { id, actor, touches, noted: leadsToMore || world.facts.length > factsBefore };
       asleep = stillAsleep(siblings, step, this.#scenario);
       // From now on for its siblings: whatever begins with this step has been tried.
       siblings.set(id, step);
     }
     const message = world.violation ?? (await world.audit());
-    if (message !== undefined) this.#report(message, taken, trace);
+    if (message !== undefined) this.#report(message);
   }
 
-  async #take(world: World, choice: Choice, trace: TraceRow[]): Promise<void> {
+  get lastTrace(): TraceRow[] {
+    return pathsTo(this.#lastPath).map(({ row }) => row);
+  }
+
+  get #length(): number {
+    return this.#lastPath?.length ?? 0;
+  }
+
+  async #redo(world: World, { path, memories }: BranchingState): Promise<void> {
+    const steps = pathsTo(path).map(({ step }) => step);
+    await world.redo(steps, memories);
+    this.#figures.steps += steps.length;
+  }
+
+  async #take(world: World, choice: Choice, index: number | undefined): Promise<void> {
     const { actor, operation, detail, label } = choice;
-    trace.push({ actor, operation, detail, label, seen: await world.take(choice) });
+    const step = world.record(choice);
+    const row = { actor, operation, detail, label, seen: await world.take(choice) };
+    this.#lastPath = { before: this.#lastPath, length: this.#length + 1, step, row, choice: index };
     this.#figures.steps++;
   }
 
@@ -258,12 +300,12 @@ class Search {
    * something, then so did that step, and their order counts. True when more follows at once that
    * may go otherwise, and may tell something too.
    */
-  async #takeForced(world: World, trace: TraceRow[]): Promise<boolean> {
+  async #takeForced(world: World): Promise<boolean> {
     for (;;) {
       const [forced, ...others] = world.choices();
       if (forced === undefined || !world.isEager) return false;
       if (others.length > 0) return true;
-      await this.#take(world, forced, trace);
+      await this.#take(world, forced, undefined);
     }
   }
 
@@ -281,17 +323,12 @@ class Search {
    */
   async #news(
     world: World,
-    {
-      trace,
-      taken,
-      preemptions,
-      asleep,
-    }: { trace: TraceRow[]; taken: number[]; preemptions: number; asleep: SleepSet },
+    { preemptions, asleep }: { readonly preemptions: number; readonly asleep: SleepSet },
     allowed: readonly Choice[],
   ): Promise<{ untried: number[]; asleep: SleepSet } | undefined> {
     const key = this.#options.preemptionsMax === undefined ? world.key() : `${world.key()}${world.lastActor}`;
     const cost =
-      this.#depthMax < Infinity ? trace.length : this.#options.preemptionsMax === undefined ? 0 : preemptions;
+      this.#depthMax < Infinity ? this.#length : this.#options.preemptionsMax === undefined ? 0 : preemptions;
     const visit = this.#visits.get(key);
     const indexes = allowed.map((_choice, index) => index);
     if (visit === undefined) {
@@ -301,7 +338,7 @@ class Search {
         return undefined;
       }
       this.#visits.set(key, { cost, asleep: [...asleep.keys()] });
-      if (!(await this.#survivesPowerCuts(world, trace, taken))) return undefined;
+      if (!(await this.#survivesPowerCuts(world))) return undefined;
       const untried = indexes.filter((index) => !asleep.has(allowed[index]?.id ?? ""));
       return allowed.length > 0 && untried.length === 0 ? undefined : { untried, asleep };
     }
@@ -317,7 +354,7 @@ class Search {
     return { untried, asleep: new Map([...asleep].filter(([id]) => visit.asleep.includes(id))) };
   }
 
-  async #survivesPowerCuts(world: World, trace: readonly TraceRow[], taken: readonly number[]): Promise<boolean> {
+  async #survivesPowerCuts(world: World): Promise<boolean> {
     if (!this.#scenario.powerCuts) return true;
     const cuts = await world.auditPowerCuts((image) => {
       const known = this.#images.has(image);
@@ -326,15 +363,23 @@ class Search {
     });
     this.#figures.crashStates += cuts.count;
     if (cuts.violation === undefined) return true;
-    const row = { actor: "", operation: "the power is cut", detail: "", label: "", seen: "" };
-    this.#report(cuts.violation, taken, [...trace, row]);
+    this.#report(cuts.violation, { actor: "", operation: "the power is cut", detail: "", label: "", seen: "" });
     return false;
   }
 
-  #report(message: string, taken: readonly number[], trace: readonly TraceRow[]): void {
-    const seed = taken.length === 0 ? "-" : taken.join(".");
+  #report(message: string, ...last: readonly TraceRow[]): void {
+    const choices = pathsTo(this.#lastPath).flatMap(({ choice }) => (choice === undefined ? [] : [choice]));
+    const seed = choices.length === 0 ? "-" : choices.join(".");
+    const trace = [...this.lastTrace, ...last];
     this.violation = { message, seed, trace, table: formatTrace(trace) };
   }
+}
+
+/** From the first one to `last`. */
+function pathsTo(last: Path | undefined): Path[] {
+  const paths: Path[] = [];
+  for (let path = last; path !== undefined; path = path.before) paths.push(path);
+  return paths.reverse();
 }
 
 function parseSeed(seed: string): number[] {

@@ -39,7 +39,7 @@ export interface Actor<State = unknown> {
   readonly run: (context: ActorContext, state: State) => Promise<void>;
 }
 
-/** By the number of states: at most 5,000, at most 150,000, or more. */
+/** By the number of states: at most 1,500, at most 150,000, or more. */
 export type ScenarioSize = "small" | "medium" | "large";
 
 export interface Scenario {
@@ -54,6 +54,11 @@ export interface Scenario {
   /** Makes the world that the actors find; nothing parks, all of it is durable afterwards. */
   readonly setup?: (ports: Ports) => Promise<void>;
   readonly actors: Readonly<Record<string, Actor>>;
+  /**
+   * Actors that are the same but for their names, on one machine or each on one of its own. Any of
+   * them may be the first: the explorer lets them begin in this order only.
+   */
+  readonly alike?: readonly string[];
   /**
    * What happens between the preparations of the actors and the moment when they go on: then they
    * have something old in mind.
@@ -109,6 +114,16 @@ export interface Scenario {
 export function actor<State>(definition: Actor<State>): Actor {
   // Sound because the explorer hands to `run` nothing but what `prepare` of the same actor gave.
   return definition as Actor;
+}
+
+/** Throws when what may happen to one of those that are alike may not happen to another. */
+export function checkAlike({ name, alike = [], mortal, pauses, actors }: Scenario): void {
+  for (const among of [mortal, pauses?.actors]) {
+    const count = alike.filter((each) => among?.includes(each)).length;
+    mustHold(among === undefined || count === 0 || count === alike.length, `"${name}": not alike: ${alike.join()}`);
+  }
+  const machines = new Set(alike.map((each) => actors[each]?.machine ?? "m1")).size;
+  mustHold(machines <= 1 || machines === alike.length, `"${name}": not alike: ${alike.join()} share machines`);
 }
 
 /** For `check` and `audit`. */

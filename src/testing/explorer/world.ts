@@ -2,51 +2,17 @@
 // open at each moment.
 import type { Ports } from "../../ports/ports.ts";
 import { errnoOf } from "../../ports/disk-error.ts";
-import { durabilityTouch, parkNever, type Call, type Outcome, type Touch, type Trouble } from "../sim/call.ts";
+import { parkNever, type Call, type Outcome, type Trouble } from "../sim/call.ts";
 import { Machine } from "../sim/machine.ts";
 import { SimOsLocks } from "../sim/os-locks.ts";
 import { createSimPorts } from "../sim/process.ts";
 import { SimServer } from "../sim/server.ts";
+import { withoutLateComers, type ActorState, type Memory, type Parked } from "./actor-state.ts";
+import type { Choice, RecordedStep } from "./choice.ts";
 import { describeError, describeValue } from "./describe.ts";
 import { hashOf } from "./hash.ts";
+import { isPrivate, mustKeepOutOfOthersTemp } from "./private-step.ts";
 import type { Actor, Fact, Scenario } from "./scenario.ts";
-
-/** One way in which the world may go on. */
-export interface Choice {
-  readonly actor: string;
-  readonly operation: string;
-  readonly detail: string;
-  /** Empty when all went well. */
-  readonly label: string;
-  /**
-   * What it looks at or changes; undefined when it must not change places with anything (a kill, a
-   * sleep, trouble that is limited).
-   */
-  readonly touches: readonly Touch[] | undefined;
-  /** The same for the same step of the same actor, at whatever moment it is taken. */
-  readonly id: string;
-  /** Does it; returns what the actor saw, for the trace. */
-  readonly take: () => string;
-}
-
-interface Parked {
-  readonly call: Call<unknown>;
-  readonly number: number;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface ActorState {
-  readonly name: string;
-  readonly machine: Machine;
-  readonly pid: number;
-  parked: Parked[];
-  calls: number;
-  /** A hash of everything that it was told: its local state is a function of that. */
-  history: string;
-  status: "preparing" | "running" | "done" | "killed";
-  frozenUntilMs: number;
-}
 
 interface PreparedActor {
   readonly definition: Actor;
@@ -59,6 +25,9 @@ export class World {
   readonly facts: Fact[] = [];
   /** Set when a promise was broken. */
   violation: string | undefined;
+  /** What `setup` left, if it left nothing open; never changed. */
+  ground: SimServer | undefined;
+  readonly #isSetUp: boolean;
   readonly #server: SimServer;
   readonly #osLocks: SimOsLocks;
   readonly #machines = new Map<string, Machine>();
@@ -68,16 +37,21 @@ export class World {
   #nowMs = 100_000_000;
   #lastActor = "";
   #isEager = false;
+  /** Steps are taken again: what they lead to is known. */
+  #isRedoing = false;
   /** Those of this moment, once they were asked for. */
   #choices: Choice[] | undefined;
 
-  constructor(scenario: Scenario) {
+  /** `ground`: what `setup` left in another world of the same scenario. */
+  constructor(scenario: Scenario, ground?: SimServer) {
     this.scenario = scenario;
+    this.#isSetUp = ground !== undefined;
     // A disk that several machines have mounted is not a local one.
     const isShared = new Set(Object.values(scenario.actors).map(({ machine = "m1" }) => machine)).size > 1;
     const volume = scenario.volume ?? { kind: isShared ? "network" : "local", type: "simulated", mountOptions: [] };
     const { profile = "ext4-ordered", quirks = {} } = scenario;
-    this.#server = new SimServer({ profile, quirks, volume, now: () => this.#nowMs });
+    const options = { profile, quirks, volume, now: () => this.#nowMs };
+    this.#server = ground?.copy(options) ?? new SimServer(options);
     this.#osLocks = new SimOsLocks(quirks.osLocks);
     this.#left = {
       kill: scenario.killsMax ?? 0,
@@ -95,7 +69,10 @@ export class World {
 
   async start(): Promise<void> {
     const { setup, meanwhile, actors } = this.scenario;
-    await setup?.(this.#straightPorts(this.#server, "setup"));
+    if (!this.#isSetUp) {
+      await setup?.(this.#straightPorts(this.#server, "setup"));
+      this.#keepGround();
+    }
     const prepared = Object.entries(actors).map(([name, actor], index) => this.#newActor(name, actor, index));
     for (const actor of prepared) if (!actor.definition.isFresh) await actor.prepare();
     await meanwhile?.(this.#straightPorts(this.#server, "meanwhile"));
@@ -103,6 +80,14 @@ export class World {
     this.#server.settle();
     for (const actor of this.#actors) actor.status = "running";
     for (const actor of prepared) await actor.begin();
+  }
+
+  /** What `setup` leaves is always the same, and in no process: worlds to come begin with a copy. */
+  #keepGround(): void {
+    if (this.#server.handles.size > 0) return;
+    const { profile = "ext4-ordered", quirks = {} } = this.scenario;
+    const { volume } = this.#server;
+    this.ground = this.#server.copy({ profile, quirks, volume, now: () => this.#nowMs });
   }
 
   #newActor(name: string, definition: Actor, index: number): PreparedActor {
@@ -115,6 +100,7 @@ export class World {
       history: name,
       status: "preparing",
       frozenUntilMs: 0,
+      hasBegun: false,
     };
     this.#actors.push(state);
     const ports = this.#actorPorts(state);
@@ -153,7 +139,9 @@ export class World {
       isPermanent: this.scenario.isPermanent,
       onImpermanence: (what) => (this.violation ??= what),
       processState: (pid, startMark) => this.#processState(state, pid, startMark),
-      observed: (what) => (state.history = hashOf(state.history + what)),
+      observed: (what) => {
+        if (!this.#isRedoing) state.history = hashOf(state.history + what);
+      },
       // What it started in the background goes on when the scenario begins.
       park: (call) => (state.status === "preparing" && !call.background ? parkNever(call) : park(call)),
     });
@@ -227,8 +215,59 @@ export class World {
     return this.#lastActor;
   }
 
+  memories(): Memory[] {
+    return this.#actors.map(({ history, hasBegun }) => ({ history, hasBegun }));
+  }
+
+  /**
+   * Takes steps again, from the start of this world to the state in which another one was when it
+   * had these `memories`. No promise is checked on the way: that other world has kept them.
+   */
+  async redo(steps: readonly RecordedStep[], memories: readonly Memory[]): Promise<void> {
+    this.#isRedoing = true;
+    for (const step of steps) {
+      this.#redo(step);
+      await settled();
+    }
+    this.#isRedoing = false;
+    for (const [index, actor] of this.#actors.entries()) Object.assign(actor, memories[index]);
+    this.#choices = undefined;
+  }
+
+  #actor(name: string): ActorState {
+    const actor = this.#actors.find((each) => each.name === name);
+    if (actor === undefined) throw new Error(`there is no actor ${name}`);
+    return actor;
+  }
+
+  #redo({ actor: name, call: number, outcome: index, nowMs }: RecordedStep): void {
+    this.#nowMs = nowMs;
+    this.#lastActor = name;
+    const actor = this.#actor(name);
+    if (number === undefined) return void this.#disturbances(actor)[index]?.take();
+    const parked = actor.parked.find((each) => each.number === number);
+    if (parked === undefined)
+      throw new Error(`${name} has no call ${number}: its run depends on more than its answers`);
+    actor.parked = actor.parked.filter((other) => other !== parked);
+    const { call, resolve, reject } = parked;
+    try {
+      if (index === 0 && call.ordinary !== undefined) return resolve(call.ordinary());
+      const outcome = call.outcomes()[index];
+      if (outcome?.trouble !== undefined) this.#left[outcome.trouble]--;
+      resolve(outcome?.run());
+    } catch (error) {
+      reject(error);
+    }
+  }
+
+  /** A step of this moment, for `redo`. */
+  record({ actor, call, outcome }: Choice): RecordedStep {
+    return { actor, call, outcome, nowMs: this.#nowMs };
+  }
+
   async take(choice: Choice): Promise<string> {
     this.#lastActor = choice.actor;
+    if (!this.#isEager) this.#actor(choice.actor).hasBegun = true;
     const seen = choice.take();
     await settled();
     this.#choices = undefined;
@@ -238,8 +277,8 @@ export class World {
   /** Equal for states from which the same things can happen. */
   key(): string {
     const actors = this.#actors.map(
-      ({ history, status, frozenUntilMs, parked }) =>
-        `${history}${status}${Math.max(0, frozenUntilMs - this.#nowMs)}/${parked.map(({ number, call }) => `${number}@${call.dueMs ?? ""}`).join()}`,
+      ({ history, status, hasBegun, frozenUntilMs, parked }) =>
+        `${history}${status}${hasBegun ? "" : "-"}${Math.max(0, frozenUntilMs - this.#nowMs)}/${parked.map(({ number, call }) => `${number}@${call.dueMs ?? ""}`).join()}`,
     );
     const caches = [...this.#machines.values()].map((machine) => machine.describeCaches());
     const facts = this.facts.map(({ actor, what, value }) => `${actor} ${what} ${JSON.stringify(value)}`);
@@ -310,6 +349,7 @@ export class World {
 
   #note(actor: string, what: string, value: unknown): void {
     this.facts.push({ actor, what, value });
+    if (this.#isRedoing) return;
     try {
       this.scenario.check?.(this.facts);
     } catch (error) {
@@ -319,51 +359,49 @@ export class World {
 
   #choicesNow(): Choice[] {
     const awake = this.#actors.filter((actor) => actor.status !== "killed" && actor.frozenUntilMs <= this.#nowMs);
-    const ordered = [...awake].sort((a, b) => Number(b.name === this.#lastActor) - Number(a.name === this.#lastActor));
-    const steps = ordered.flatMap((actor) =>
-      actor.parked.map((parked) => ({ actor, parked, choices: this.#steps(actor, parked) })),
-    );
-    const unseen = steps.find(
-      ({ actor, parked, choices }) => choices.length > 0 && this.#isPrivate(actor, parked.call),
-    );
-    this.#isEager = unseen !== undefined;
-    // A kill or a stop between two unseen steps is still another state than one after them.
-    if (unseen !== undefined) return [...unseen.choices, ...this.#disturbances(unseen.actor)];
-    const choices = steps.flatMap((step) => step.choices);
-    if (choices.length === 0) return [];
-    return [...choices, ...ordered.flatMap((actor) => this.#disturbances(actor))];
+    const last = awake.findIndex((actor) => actor.name === this.#lastActor);
+    const ordered = last > 0 ? [...awake.splice(last, 1), ...awake] : awake;
+    for (const actor of ordered)
+      for (const parked of actor.parked) {
+        if (!isPrivate(this.scenario, actor.name, parked.call)) continue;
+        const unseen = this.#steps(actor, parked);
+        if (unseen.length === 0) continue;
+        this.#isEager = true;
+        // A kill or a stop between two unseen steps is still another state than one after them.
+        return [...unseen, ...this.#disturbances(actor)];
+      }
+    this.#isEager = false;
+    const choices: Choice[] = [];
+    const canStep = (actor: ActorState) => actor.parked.some((parked) => this.#steps(actor, parked).length > 0);
+    const free = withoutLateComers(ordered, this.scenario.alike, canStep);
+    for (const actor of free) for (const parked of actor.parked) choices.push(...this.#steps(actor, parked));
+    if (choices.length > 0) for (const actor of free) choices.push(...this.#disturbances(actor));
+    return choices;
   }
 
   #steps(actor: ActorState, parked: Parked): Choice[] {
-    const allowed = parked.call.outcomes().filter(({ trouble }) => trouble === undefined || this.#left[trouble] > 0);
-    return allowed.map((outcome) => ({
-      actor: actor.name,
-      operation: parked.call.operation,
-      detail: parked.call.detail,
-      label: outcome.label,
-      touches: outcome.trouble === undefined && parked.call.dueMs === undefined ? parked.call.touches : undefined,
-      id: `${actor.name}#${parked.number}${outcome.label}`,
-      take: () => this.#finish(actor, parked, outcome),
-    }));
-  }
-
-  /**
-   * Its moment makes no difference, because no other actor looks at it or its answer is settled: it
-   * happens at once.
-   */
-  #isPrivate(actor: ActorState, call: Call<unknown>): boolean {
-    if (this.scenario.powerCuts) return false;
-    if (call.isSettled?.()) return true;
-    if (call.touches.length === 0) return false;
-    const { isUnseen } = this.scenario;
-    if (isUnseen !== undefined && call.touches.every(({ what }) => isUnseen(call.operation, what))) return true;
-    if (this.scenario.tempIsShared) return false;
-    const own = `/temp/${actor.name}/`;
-    return call.touches.every(({ what }) => what.startsWith(own) || what === durabilityTouch);
+    const { call, number } = parked;
+    const choices: Choice[] = [];
+    for (const [index, outcome] of call.outcomes().entries()) {
+      const { label, trouble } = outcome;
+      if (trouble !== undefined && this.#left[trouble] <= 0) continue;
+      choices.push({
+        actor: actor.name,
+        operation: call.operation,
+        detail: call.detail,
+        label,
+        touches: trouble === undefined && call.dueMs === undefined ? call.touches : undefined,
+        id: `${actor.name}#${number}${label}`,
+        call: number,
+        outcome: index,
+        take: () => this.#finish(actor, parked, outcome),
+      });
+    }
+    return choices;
   }
 
   #finish(actor: ActorState, parked: Parked, outcome: Outcome<unknown>): string {
-    this.#mustKeepOutOfOthersTemp(actor, parked.call);
+    mustKeepOutOfOthersTemp(this.scenario, actor.name, parked.call);
     actor.parked = actor.parked.filter((other) => other !== parked);
     if (outcome.trouble !== undefined) this.#left[outcome.trouble]--;
     let seen: string;
@@ -382,44 +420,42 @@ export class World {
   #disturbances(actor: ActorState): Choice[] {
     if (actor.status !== "running") return [];
     const { mortal, pauses, clockJumps } = this.scenario;
-    const of = (operation: string, detail: string, take: () => void): Choice => ({
-      actor: actor.name,
-      operation,
-      detail,
-      label: "",
-      touches: undefined,
-      id: `${actor.name}!${operation}`,
-      take: () => {
-        take();
-        return "";
-      },
-    });
     const choices: Choice[] = [];
-    if (this.#left.kill > 0 && (mortal?.includes(actor.name) ?? true))
-      choices.push(
-        of("is killed", "", () => this.#kill(actor)),
-        ...this.#halves(actor).map(({ operation, detail, half }) =>
-          of(`is killed while it does half of: ${operation}`, detail, () => {
-            half();
-            this.#kill(actor);
-          }),
-        ),
-      );
+    const add = (operation: string, detail: string, take: () => void): void => {
+      choices.push({
+        actor: actor.name,
+        operation,
+        detail,
+        label: "",
+        touches: undefined,
+        id: `${actor.name}!${operation}`,
+        call: undefined,
+        outcome: choices.length,
+        take: () => {
+          take();
+          return "";
+        },
+      });
+    };
+    if (this.#left.kill > 0 && (mortal?.includes(actor.name) ?? true)) {
+      add("is killed", "", () => this.#kill(actor));
+      for (const { operation, detail, half } of this.#halves(actor))
+        add(`is killed while it does half of: ${operation}`, detail, () => {
+          half();
+          this.#kill(actor);
+        });
+    }
     if (pauses !== undefined && this.#left.pause > 0 && (pauses.actors?.includes(actor.name) ?? true))
-      choices.push(
-        of("is stopped", `for ${pauses.ms} ms`, () => {
-          this.#left.pause--;
-          this.#note(actor.name, "stopped", undefined);
-          actor.frozenUntilMs = this.#nowMs + pauses.ms;
-        }),
-      );
+      add("is stopped", `for ${pauses.ms} ms`, () => {
+        this.#left.pause--;
+        this.#note(actor.name, "stopped", undefined);
+        actor.frozenUntilMs = this.#nowMs + pauses.ms;
+      });
     if (clockJumps !== undefined && this.#left.clockJump > 0)
-      choices.push(
-        of("clock jumps", `by ${clockJumps.ms} ms`, () => {
-          this.#left.clockJump--;
-          actor.machine.wallOffsetMs += clockJumps.ms;
-        }),
-      );
+      add("clock jumps", `by ${clockJumps.ms} ms`, () => {
+        this.#left.clockJump--;
+        actor.machine.wallOffsetMs += clockJumps.ms;
+      });
     return choices;
   }
 
@@ -427,7 +463,7 @@ export class World {
   #halves(actor: ActorState): { operation: string; detail: string; half: () => void }[] {
     return actor.parked.flatMap(({ call }) => {
       const { operation, detail, half } = call;
-      return half === undefined || this.#isPrivate(actor, call) ? [] : [{ operation, detail, half }];
+      return half === undefined || isPrivate(this.scenario, actor.name, call) ? [] : [{ operation, detail, half }];
     });
   }
 
@@ -452,14 +488,6 @@ export class World {
     if (moments.length === 0) return false;
     this.#nowMs = Math.min(...moments);
     return true;
-  }
-
-  #mustKeepOutOfOthersTemp(actor: ActorState, call: Call<unknown>): void {
-    if (this.scenario.tempIsShared || this.scenario.powerCuts) return;
-    for (const { what } of call.touches)
-      for (const other of this.#actors)
-        if (other !== actor && `${what}/`.startsWith(`/temp/${other.name}/`))
-          throw new Error(`${actor.name} looks into the temp of ${other.name}: the scenario must say tempIsShared`);
   }
 }
 

@@ -9,6 +9,7 @@ import { sharedSyncMutants } from "../mutants/durable/shared-sync.ts";
 import { chainScenarios } from "../scenarios/durable/chain.ts";
 import { gateScenarios } from "../scenarios/durable/gate.ts";
 import { groundScenarios } from "../scenarios/durable/ground.ts";
+import { lateRecordScenarios } from "../scenarios/durable/late-record.ts";
 import { livenessScenarios } from "../scenarios/durable/liveness.ts";
 import { numberRaceScenarios } from "../scenarios/durable/number-race.ts";
 import { publishScenarios } from "../scenarios/durable/publish.ts";
@@ -25,6 +26,7 @@ export const durableRoom: ExploredRoom = {
     numberRaceScenarios,
     chainScenarios,
     rollingChainScenarios,
+    lateRecordScenarios,
     twoBootsScenarios,
     livenessScenarios,
     groundScenarios,

@@ -32,6 +32,8 @@ export interface Call<T> {
   readonly touches: readonly Touch[];
   /** What may happen if it went on now; empty while it has to wait. */
   readonly outcomes: () => readonly Outcome<T>[];
+  /** Takes the ordinary outcome, without a look at the others; absent where none may be open yet. */
+  readonly ordinary?: () => T;
   /**
    * Whether its answer can no longer change, whatever others do: then it need not be tried at every
    * moment.
@@ -56,6 +58,7 @@ export type Park = <T>(call: Call<T>) => Promise<T>;
 
 /** Takes the ordinary outcome at once. */
 export const parkNever: Park = async <T>(call: Call<T>): Promise<T> => {
+  if (call.ordinary !== undefined) return call.ordinary();
   const [ordinary] = call.outcomes();
   if (ordinary === undefined) throw new Error(`${call.operation} ${call.detail} would wait for ever`);
   return ordinary.run();

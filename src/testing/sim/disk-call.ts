@@ -84,6 +84,10 @@ export class DiskCall<T> implements Call<T> {
     return this.#settledBy !== undefined && this.#context.server.find(this.#settledBy) !== undefined;
   }
 
+  ordinary(): T {
+    return this.#answered();
+  }
+
   outcomes(): Outcome<T>[] {
     const { errors, cache } = this.#context;
     const outcomes: Outcome<T>[] = [{ label: "", run: () => this.#answered() }];

@@ -43,8 +43,16 @@ export class Machine {
   }
 }
 
+const bootIds = new Map<string, string>();
+
 /** Of the form that a kernel gives out, so that two of them are two boots. */
 function bootIdOf(name: string): string {
+  const known = bootIds.get(name) ?? newBootId(name);
+  bootIds.set(name, known);
+  return known;
+}
+
+function newBootId(name: string): string {
   const digits = createHash("sha1").update(name).digest("hex").slice(0, 12);
   return `00000000-0000-4000-8000-${digits}`;
 }

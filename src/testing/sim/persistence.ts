@@ -5,12 +5,13 @@ import { contentAfter, fatesOf, type Write } from "./torn-writes.ts";
 
 /**
  * - `ext4-ordered`: names become durable in the order in which they were changed, and any sync makes all earlier name changes durable.
+ * - `journal`: each change of names is durable as a whole or not at all, and after earlier changes of the same names; otherwise in any order. A sync of a directory makes the changes in it durable, and a rename out of it with both its names.
  * - `weak`: each name becomes durable by itself, in any order; a rename may be half there; a synced file may still lack its name.
  * - `share`: names are durable at once (the server answers after its own sync); only unsynced content can be lost.
  * In all of them each unsynced write may be there, be missing, be torn, or read as zeros, whatever
  * became of those before it; but not one of the very bytes that are on the disk there.
  */
-export type Profile = "ext4-ordered" | "weak" | "share";
+export type Profile = "ext4-ordered" | "journal" | "weak" | "share";
 
 export interface EntryChange {
   readonly directory: DirectoryNode;
@@ -45,6 +46,15 @@ export class Persistence {
   constructor(profile: Profile, root: DirectoryNode) {
     this.#profile = profile;
     this.#root = root;
+  }
+
+  /** All that is in this directory is durable as it is. */
+  adopt(directory: DirectoryNode): void {
+    this.#choices = undefined;
+    this.#entries.set(directory, new Map(directory.entries));
+    for (const node of directory.entries.values())
+      if (node.kind === "directory") this.adopt(node);
+      else this.#bytes.set(node, node.bytes);
   }
 
   changed(...changes: readonly EntryChange[]): void {
@@ -89,6 +99,7 @@ export class Persistence {
   syncDirectory(directory: DirectoryNode): void {
     this.#choices = undefined;
     if (this.#profile === "ext4-ordered") return this.#keepAllChanges();
+    if (this.#profile === "journal") return this.#keepChangesIn(directory);
     for (const group of this.#pendingChanges)
       for (const change of group) if (change.directory === directory) this.#keep(change);
     this.#pendingChanges = this.#pendingChanges
@@ -153,6 +164,17 @@ export class Persistence {
     this.#pendingChanges = [];
   }
 
+  /** With what happened before to the same names. */
+  #keepChangesIn(directory: DirectoryNode): void {
+    const kept = new Set<readonly EntryChange[]>();
+    for (const chain of chainsOf(this.#pendingChanges)) {
+      const last = chain.findLastIndex((group) => group.some((change) => change.directory === directory));
+      for (const group of chain.slice(0, last + 1)) kept.add(group);
+    }
+    for (const group of this.#pendingChanges) if (kept.has(group)) for (const change of group) this.#keep(change);
+    this.#pendingChanges = this.#pendingChanges.filter((group) => !kept.has(group));
+  }
+
   #keep(change: EntryChange): void {
     applyChange(this.#entries, change);
   }
@@ -166,6 +188,7 @@ export class Persistence {
       contentChoice(file, this.#bytes.get(file) ?? nothing, layers),
     );
     if (this.#profile === "ext4-ordered") return [prefixChoice(this.#pendingChanges), ...files];
+    if (this.#profile === "journal") return [...chainsOf(this.#pendingChanges).map(prefixChoice), ...files];
     const byName = new Map<DirectoryNode, Map<string, EntryChange[]>>();
     for (const change of this.#pendingChanges.flat()) {
       const names = byName.get(change.directory) ?? new Map<string, EntryChange[]>();
@@ -180,6 +203,20 @@ export class Persistence {
 }
 
 const nothing = new Uint8Array();
+
+/** Changes that have a name in common, directly or by way of others, become durable in their order. */
+function chainsOf(groups: readonly (readonly EntryChange[])[]): (readonly EntryChange[])[][] {
+  let chains: (readonly EntryChange[])[][] = [];
+  for (const group of groups) {
+    const isLinked = (chain: (readonly EntryChange[])[]): boolean =>
+      chain
+        .flat()
+        .some(({ directory, name }) => group.some((other) => other.directory === directory && other.name === name));
+    const linked = chains.filter(isLinked).flat();
+    chains = [...chains.filter((chain) => !isLinked(chain)), [...linked, group]];
+  }
+  return chains;
+}
 
 type Entries = Map<DirectoryNode, Map<string, TreeNode>>;
 type Contents = Map<FileNode, Uint8Array>;

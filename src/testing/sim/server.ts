@@ -3,7 +3,7 @@
 import { diskError } from "../../ports/disk-error.ts";
 import type { Volume } from "../../ports/disk.ts";
 import { Tree, type DirectoryNode, type FileNode, type Place, type TreeNode } from "../../ports/memory/tree.ts";
-import { hashOf } from "../explorer/hash.ts";
+import { hashOf, hashOfBytes } from "../explorer/hash.ts";
 import type { Touch } from "./call.ts";
 import { Persistence, type Profile } from "./persistence.ts";
 
@@ -111,7 +111,7 @@ const contentHashes = new WeakMap<Uint8Array, string>();
 function contentHash(bytes: Uint8Array): string {
   const known = contentHashes.get(bytes);
   if (known !== undefined) return known;
-  const hash = hashOf(Buffer.from(bytes).toString("latin1"));
+  const hash = hashOfBytes(bytes);
   contentHashes.set(bytes, hash);
   return hash;
 }
@@ -129,9 +129,24 @@ export class SimServer {
     this.#options = options;
     this.quirks = options.quirks;
     this.volume = options.volume;
-    this.tree = tree ?? new Tree(() => this.#stampMs());
+    this.tree = tree ?? new Tree(() => stampMsOf(this.#options));
     this.#persistence = new Persistence(options.profile, this.tree.root);
-    if (tree !== undefined) this.#adoptAsDurable(tree.root);
+    if (tree !== undefined) this.#persistence.adopt(tree.root);
+  }
+
+  /**
+   * A server with the same files, all of them durable, which goes its own way from now on. Open
+   * files are not copied: there must be none.
+   */
+  copy(options: ServerOptions): SimServer {
+    if (this.handles.size > 0) throw new Error("a server with open files cannot be copied");
+    const twins = new Map<TreeNode, TreeNode>();
+    const server = new SimServer(
+      options,
+      this.tree.copy(() => stampMsOf(options), twins),
+    );
+    for (const [node, twin] of twins) if (this.#identified.has(node)) server.#identified.add(twin);
+    return server;
   }
 
   /** Where `path` points; the directories above it must exist. */
@@ -150,8 +165,11 @@ export class SimServer {
 
   find(path: string): TreeNode | undefined {
     let found: TreeNode | undefined = this.tree.root;
-    for (const name of this.#spelled(path).split("/"))
-      if (name !== "") found = found?.kind === "directory" ? found.entries.get(name) : undefined;
+    for (const name of this.#spelled(path).split("/")) {
+      if (name === "") continue;
+      if (found?.kind !== "directory") return undefined;
+      found = found.entries.get(name);
+    }
     return found;
   }
 
@@ -201,11 +219,6 @@ export class SimServer {
     return names.join("/");
   }
 
-  #stampMs(): number {
-    const { mtimeGranularityMs = 1, clockOffsetMs = 0 } = this.quirks;
-    return Math.floor((this.#options.now() + clockOffsetMs) / mtimeGranularityMs) * mtimeGranularityMs;
-  }
-
   create(at: Place, operation: string): FileNode {
     const taken = at.directory.entries.get(at.name);
     if (this.quirks.exclusiveCreateReplaces && taken?.kind === "file") return this.#emptied(taken);
@@ -217,7 +230,7 @@ export class SimServer {
 
   /** What the maker of a file does next, where stamps are late. */
   stamp(file: FileNode): void {
-    file.mtimeMs = this.#stampMs();
+    file.mtimeMs = stampMsOf(this.#options);
   }
 
   write(file: FileNode, offset: number, bytes: Uint8Array): void {
@@ -320,7 +333,7 @@ export class SimServer {
   crashImage(index: number): SimServer {
     return new SimServer(
       this.#options,
-      this.#persistence.image(index, () => this.#stampMs()),
+      this.#persistence.image(index, () => stampMsOf(this.#options)),
     );
   }
 
@@ -371,15 +384,12 @@ export class SimServer {
     this.#persistence.emptied(file);
     return file;
   }
+}
 
-  #adoptAsDurable(directory: DirectoryNode): void {
-    for (const [name, node] of directory.entries) {
-      this.#persistence.changed({ directory, name, node });
-      if (node.kind === "directory") this.#adoptAsDurable(node);
-      else this.#persistence.syncFile(node);
-    }
-    this.#persistence.syncEverything();
-  }
+/** With what it stamps a file that is changed now. */
+function stampMsOf({ quirks, now }: ServerOptions): number {
+  const { mtimeGranularityMs = 1, clockOffsetMs = 0 } = quirks;
+  return Math.floor((now() + clockOffsetMs) / mtimeGranularityMs) * mtimeGranularityMs;
 }
 
 function isAtOrBelow(node: TreeNode, file: FileNode): boolean {

@@ -6,10 +6,10 @@ import type { Epoch, View } from "../../../durable/chain/epoch.ts";
 import { RollingChain } from "../../../durable/chain/rolling-chain.ts";
 import { EpochRollover, type EpochRolloverParts } from "../../../durable/chain/epoch-rollover.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
+import { lateRecord } from "../../scenarios/durable/late-record.ts";
 import {
   appender,
   collector,
-  lateRecord,
   rollingChainScenarios,
   rollingScenario,
   type RollingScenarioOptions,
@@ -153,7 +153,7 @@ export const rollingChainMutants: readonly Mutant[] = [
   {
     name: "reader that walks on from a cached number (C2)",
     about: "It meets a record that was linked late and is void.",
-    scenario: lateRecord({ ReaderClass: ChainWithoutCheck }),
+    scenario: lateRecord({ ReaderClass: ChainWithoutCheck, diesAtTheLink: true }),
     breaks: /never counted/,
   },
   {

@@ -86,11 +86,13 @@ export function chainScenarios(adapt: Adapt = asItIs): Scenario[] {
       size: "medium",
       about: "Each appends once; one may be killed, one reply may be lost.",
       actors: { ada: appender(1), bob: appender(1), cleo: appender(1) },
+      alike: ["ada", "bob", "cleo"],
       killsMax: 1,
       troubles: { lostReply: 1 },
     }),
     chainScenario({
       name: "plain chain: failing disk",
+      size: "medium",
       about: "Any operation may fail with a full disk, an I/O error or a stale handle.",
       actors: { ada: appender(2), bob: appender(1) },
       errors: { errnos: ["ENOSPC", "EIO", "ESTALE"] },
@@ -99,7 +101,7 @@ export function chainScenarios(adapt: Adapt = asItIs): Scenario[] {
     ...profiles.map((profile) =>
       chainScenario({
         name: `plain chain: two appenders, power cuts (${profile})`,
-        size: profile === "weak" ? "medium" : "small",
+        size: "medium",
         about: "The power fails at every moment; what was won is there, and nothing before it is missing.",
         profile,
         powerCuts: true,

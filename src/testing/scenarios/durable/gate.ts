@@ -66,6 +66,7 @@ export function gateScenarios(open: OpenGate = openGate): Scenario[] {
   return [
     {
       name: "gate: two processes, one killed",
+      size: "medium",
       about: "Each enters twice; one may be killed at any moment, also inside.",
       ...shared,
       actors: { ada: worker(open, 2), bob: worker(open, 2) },

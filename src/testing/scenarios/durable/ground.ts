@@ -179,6 +179,7 @@ export function groundScenarios(options: GroundScenarioOptions = {}): Scenario[]
     { ...deathForgotten(options), name: "ground: a holder whose death is forgotten, on a share", volume: share },
     {
       name: "ground: a process that joins against a sweeper, stamps are late",
+      size: "medium",
       about: "A file that is just being made looks decades old to others, as on NFS, until something is written to it.",
       tempIsShared: true,
       volume: share,

@@ -84,6 +84,7 @@ export function livenessScenarios(how: Judging = judging): Scenario[] {
   return [
     livenessScenario({
       name: "liveness: a sleeping holder is evicted",
+      size: "medium",
       about: "The holder may sleep for more than its lease at any moment, while another machine watches it.",
       beatsMax: 3,
       pauses: { ms: 2 * leaseMs, count: 1, actors: ["ada"] },

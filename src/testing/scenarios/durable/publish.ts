@@ -212,6 +212,7 @@ export function publishScenarios(how: Publishing = publishing): Scenario[] {
     }),
     putScenario({
       name: "publish: put if absent, failing disk",
+      size: "medium",
       about: "Every operation may fail with a full disk, an I/O error or a stale handle.",
       actors: { ada, bob },
       errors: { errnos: ["ENOSPC", "EIO", "ESTALE"] },

@@ -107,6 +107,7 @@ export function twoBootsScenarios(options: RollingScenarioOptions = {}): Scenari
     rollingScenario(
       {
         name: "chain: a refusal while another boot id takes over",
+        size: "medium",
         about: "A process that appends nothing finds the end of the chain, whichever other has died in between.",
         actors: { ada: refused(onHost), bob: newcomer(inContainer) },
         killsMax: 1,
@@ -137,6 +138,7 @@ function onTheServerItself(options: RollingScenarioOptions): Scenario {
   const scenario = rollingScenario(
     {
       name: "chain: on the server itself, and on another machine with old caches",
+      size: "medium",
       about: "To the one it is a local disk, where it syncs nothing; to the other it is a share.",
       volume: share,
       profile: "share",

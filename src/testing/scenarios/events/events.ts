@@ -1,6 +1,5 @@
 // Scenarios of the event log: writers against each other, readers, kills, power cuts and failing
 // disks, on one machine and between machines.
-import type { Profile } from "../../sim/persistence.ts";
 import type { Scenario } from "../../explorer/scenario.ts";
 import {
   deleter,
@@ -17,7 +16,6 @@ import {
   type EventScenarioOptions,
 } from "./event-actors.ts";
 
-const profiles: readonly Profile[] = ["ext4-ordered", "weak"];
 const unique = { tags: ["stock"] };
 
 /** On one machine, with the gate. */
@@ -35,20 +33,19 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
       name: "events: a writer that is killed, and a reader",
       size: "medium",
       about: "The reader takes no lock, and every event that it has seen stays.",
-      actors: { ada: writer(2, options), cleo: reader(2, options) },
+      actors: { ada: writer(1, options), cleo: reader(2, options) },
       killsMax: 1,
       mortal: ["ada"],
     }),
-    ...profiles.map((profile) =>
-      scenario({
-        name: `events: a writer and a reader, power cuts (${profile})`,
-        size: "medium",
-        about: "The power fails at every moment; every event that was acknowledged or seen is there.",
-        profile,
-        powerCuts: true,
-        actors: { ada: writer(2, options), cleo: reader(1, options) },
-      }),
-    ),
+    scenario({
+      name: "events: a writer and a reader, power cuts (weak)",
+      size: "medium",
+      about: "The power fails at every moment; every event that was acknowledged or seen is there.",
+      // It leaves every state that "ext4-ordered" can leave.
+      profile: "weak",
+      powerCuts: true,
+      actors: { ada: writer(2, options), cleo: reader(1, options) },
+    }),
     scenario({
       name: "events: a failed sync, a kill, then a power cut",
       size: "medium",
@@ -181,6 +178,7 @@ export function shareEventScenarios(options: EventScenarioOptions = share): Scen
     }),
     scenario({
       name: "events: two machines, one wants to be the only one",
+      size: "medium",
       about: "A call that lost its session is judged again.",
       actors: {
         ada: { ...writer(1, options, { types: ["Taken"] }), machine: "m1" },

@@ -47,6 +47,7 @@ export function shareOnLocalDiskScenarios(options: EventScenarioOptions = share)
   return profiles.map((profile) =>
     eventScenario(options, {
       name: `events: mode share on a local disk, a reader, power cuts (${profile})`,
+      size: "medium",
       about: "A slot is visible before its name is durable; every event that a reader has seen is there after the cut.",
       profile,
       powerCuts: true,
@@ -70,6 +71,7 @@ export function comesBackScenarios(options: EventScenarioOptions = local): Scena
   return [
     eventScenario(options, {
       name: "events: the file system comes back under the same boot id",
+      size: "medium",
       about: "It may come back with an older head; every acknowledged event is there, in the same line.",
       profile: "weak",
       powerCuts: true,

@@ -199,6 +199,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     lockScenario(
       {
         name: "broken: a committer, rolling and collection",
+        size: "medium",
         about: "The epoch of the commit goes by and is deleted before its author looks.",
         check: () => undefined,
         actors: {
@@ -215,6 +216,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     ),
     lockScenario({
       name: "broken: a committer that sleeps, and a waiter",
+      size: "medium",
       about: "A holder sleeps past its lease anywhere in its commit; the waiter for its lock commits after it.",
       pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
       check: () => undefined,
@@ -279,6 +281,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     }),
     lockScenario({
       name: "broken: a removal and the next writer",
+      size: "medium",
       about: "What the next holder writes under the name of a file that is being removed stays there.",
       check: () => undefined,
       setup: withOldFile("file"),
@@ -290,6 +293,7 @@ export function brokenHolderScenarios(options: LockScenarioOptions = {}): Scenar
     }),
     lockScenario({
       name: "broken: a move and the next writer",
+      size: "medium",
       about: "What the next holder writes under the old name of a file that is being moved stays there.",
       check: () => undefined,
       setup: withOldFile("file"),

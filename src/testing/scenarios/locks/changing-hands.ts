@@ -132,6 +132,7 @@ function releasingTwice(options: LockScenarioOptions): Scenario {
 function downgradeInDoubt(options: LockScenarioOptions): Scenario {
   return lockScenario({
     name: "hands: a downgrade whose answer is lost, and another process",
+    size: "medium",
     about: "A hold says that it has what the table says, or less.",
     errors: { errnos: ["EIO"], operations: ["can open"] },
     troubles: { error: 2 },
@@ -265,6 +266,7 @@ export function changingHandsScenarios(options: LockScenarioOptions = {}): Scena
     }),
     lockScenario({
       name: "hands: a receiver, and a process that finds the giver dead",
+      size: "medium",
       about:
         "The giver offers its hold and may be killed; another process receives it, while a third judges the giver.",
       killsMax: 1,

@@ -167,6 +167,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: three that do not wait",
+      size: "medium",
       about: "A file, the tree above it, and the file again; each tries once.",
       actors: { ada: of(["a/b"]), bob: of([tree("a")]), cleo: of(["a/b"]) },
     }),
@@ -186,6 +187,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: one sleeps past its lease",
+      size: "medium",
       about: "The other takes the lock when the lease is over; the sleeper learns it before it goes on.",
       beatsMax: 4,
       pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
@@ -197,6 +199,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: refresh against expiry",
+      size: "medium",
       about: "One refreshes its hold; another judges it once its lease has gone by.",
       beatsMax: 4,
       pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
@@ -238,7 +241,13 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
       },
     }),
     upgradeAgainstWaiter(options),
-    { ...upgradeAgainstWaiter(options), ...hints, name: "locks: upgrade against a waiter, with hints" },
+    {
+      ...upgradeAgainstWaiter(options),
+      ...hints,
+      name: "locks: upgrade against a waiter, with hints",
+      // Without hints it is exhausted; other scenarios with hints are, too.
+      size: "large",
+    },
     lockScenario({
       name: "locks: two upgrades against each other",
       about: "Two readers upgrade to writers: one of them gets DEADLOCK, because both would wait for ever.",
@@ -251,6 +260,7 @@ function steadyScenarios(options: LockScenarioOptions): Scenario[] {
     }),
     lockScenario({
       name: "locks: downgrade against two waiters",
+      size: "medium",
       about: "A writer becomes a reader; another reader waits, and a third wants to write.",
       actors: {
         ada: holding("a", options, async (context, hold) => {

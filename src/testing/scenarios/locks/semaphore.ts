@@ -110,6 +110,7 @@ export function semaphoreScenarios(Protocol: typeof SemaphoreProtocol = Semaphor
     }),
     scenario({
       name: "semaphore: two takers of a stale lock",
+      size: "medium",
       about: "Both find it stale, and one replaces it; the other gives up.",
       setup: plantStaleFile,
       actors: { ada: passerBy(Protocol), bob: passerBy(Protocol) },
@@ -120,6 +121,7 @@ export function semaphoreScenarios(Protocol: typeof SemaphoreProtocol = Semaphor
       about: "The third takes nothing over, but enters whenever the name is free.",
       setup: plantStaleFile,
       actors: { ada: keeper(Protocol), bob: keeper(Protocol), cleo: keeper(Protocol, { staleMs: null }) },
+      alike: ["ada", "bob"],
       isUnseen,
     }),
     scenario({
@@ -138,10 +140,12 @@ export function semaphoreScenarios(Protocol: typeof SemaphoreProtocol = Semaphor
       about: "All find it stale, and one replaces it and keeps it; the others give up.",
       setup: plantStaleFile,
       actors: { ada: keeper(Protocol), bob: keeper(Protocol), cleo: keeper(Protocol) },
+      alike: ["ada", "bob", "cleo"],
       isUnseen,
     }),
     scenario({
       name: "semaphore: a taker that is stopped",
+      size: "medium",
       about: "It stops anywhere, also between its last look and its rename; a third comes when it goes on.",
       setup: plantStaleFile,
       actors: {
@@ -186,6 +190,7 @@ export function semaphoreScenarios(Protocol: typeof SemaphoreProtocol = Semaphor
     }),
     scenario({
       name: "semaphore: beside a program that follows the protocol",
+      size: "medium",
       about: "The program creates the file and then fills it; in between the file is empty, and held.",
       actors: { ada: worker(Protocol, { times: 2 }), shell: foreignWorker() },
     }),

@@ -144,6 +144,7 @@ function twoCompleters(
   };
   return lockScenario({
     name,
+    size: "medium",
     about,
     volume: share,
     quirks: { staleHandles: true },
@@ -185,6 +186,7 @@ export function staleRedoScenarios(options: LockScenarioOptions = {}): Scenario[
   return [
     lockScenario({
       name: "redo: handles are stale anywhere in a commit",
+      size: "medium",
       about: "Two changes fail with ESTALE, done or not; the committer's answer matches what happened.",
       volume: share,
       quirks: { staleHandles: true },

@@ -1,0 +1,28 @@
+// Steps that no other actor can notice: the explorer takes them at once, and tries no other moment.
+import { durabilityTouch, type Call } from "../sim/call.ts";
+import type { Scenario } from "./scenario.ts";
+
+/**
+ * Its moment makes no difference, because no other actor looks at it or its answer is settled: it
+ * happens at once.
+ */
+export function isPrivate(scenario: Scenario, actor: string, call: Call<unknown>): boolean {
+  if (scenario.powerCuts) return false;
+  if (call.isSettled?.()) return true;
+  const { touches } = call;
+  if (touches.length === 0) return false;
+  const { isUnseen } = scenario;
+  if (isUnseen !== undefined && touches.every(({ what }) => isUnseen(call.operation, what))) return true;
+  if (scenario.tempIsShared) return false;
+  const own = `/temp/${actor}/`;
+  return touches.every(({ what }) => what.startsWith(own) || what === durabilityTouch);
+}
+
+/** Throws for a scenario that takes steps for private which are not. */
+export function mustKeepOutOfOthersTemp(scenario: Scenario, actor: string, call: Call<unknown>): void {
+  if (scenario.tempIsShared || scenario.powerCuts) return;
+  for (const { what } of call.touches)
+    for (const other of Object.keys(scenario.actors))
+      if (other !== actor && `${what}/`.startsWith(`/temp/${other}/`))
+        throw new Error(`${actor} looks into the temp of ${other}: the scenario must say tempIsShared`);
+}

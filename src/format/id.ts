@@ -43,3 +43,10 @@ export function randomName(random: Uint8Array): string {
 export function isId(text: string): boolean {
   return idPattern.test(text);
 }
+
+/** When an id was made, by the clock of the machine that made it. */
+export function idTimeMs(id: string): number {
+  let ms = 0;
+  for (const digit of id.slice(0, timeDigits)) ms = ms * 32 + digits.indexOf(digit);
+  return ms;
+}

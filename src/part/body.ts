@@ -66,9 +66,15 @@ export async function copyBody(
     }
   };
   if (typeof body === "string") await write(Buffer.from(body));
-  else if (body instanceof Uint8Array) await write(body);
+  else if (body instanceof Uint8Array) await writeCopied(body, write);
   else await writeGathered(body, write, signal);
   return { size, sha256: hash.digest("hex") };
+}
+
+/** Piece by piece from a copy: the caller may change its bytes meanwhile, and what is hashed must be what is written. */
+async function writeCopied(bytes: Uint8Array, write: (bytes: Uint8Array) => Promise<void>): Promise<void> {
+  for (let start = 0; start < bytes.length; start += pieceBytesMax)
+    await write(new Uint8Array(bytes.subarray(start, start + pieceBytesMax)));
 }
 
 async function writeGathered(
@@ -96,7 +102,7 @@ async function writeGathered(
 }
 
 /** The chunks of `source`; an abort ends also a wait for a source that gives nothing more. */
-async function* untilAborted(
+export async function* untilAborted(
   source: AsyncIterable<Uint8Array>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
@@ -116,7 +122,8 @@ async function* untilAborted(
   }
 }
 
-async function orAborted<T>(step: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** What `step` gives; an abort ends also a wait for a step that never ends. */
+export async function orAborted<T>(step: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await step;
   signal.throwIfAborted();
   let stopListening = (): void => undefined;

@@ -35,6 +35,13 @@ export class Leases {
     return await locks.acquire(this.#keyOf(ground, name), { timeoutMs: Infinity, signal });
   }
 
+  /** The lease if no other process has it now. */
+  async tryAcquire(name: string): Promise<PathHold | undefined> {
+    const ground = await this.#openGround();
+    const locks = await this.#open(ground);
+    return await locks.tryAcquire(this.#keyOf(ground, name));
+  }
+
   async close(): Promise<void> {
     // Locks that could not be opened need no closing.
     const locks = await this.#locks?.catch(() => undefined);

@@ -11,6 +11,8 @@ export interface PartKind {
   readonly room: PartRoom;
   /** Of one that is there at least one of these names exists. */
   readonly traces: readonly string[];
+  /** A store has one of it, which is the room itself. Default false: it has any number, by name. */
+  readonly isOnly?: boolean | undefined;
 }
 
 export interface PartLocation {
@@ -25,7 +27,7 @@ export interface PartLocation {
 /** Looks only, and makes nothing. INVALID_NAME. */
 export async function locatePart(disk: Disk, kind: PartKind, path: string, name: string): Promise<PartLocation> {
   const isInStore = await isStore(disk, path);
-  const directory = isInStore ? new StoreLayout(path).part(kind.room, name) : path;
+  const directory = isInStore ? placeIn(new StoreLayout(path), kind, name) : path;
   return { directory, isInStore, isThere: await hasPart(disk, kind, directory) };
 }
 
@@ -36,6 +38,7 @@ export async function locatePart(disk: Disk, kind: PartKind, path: string, name:
 export async function listParts(disk: Disk, kind: PartKind, path: string): Promise<string[]> {
   if (!(await isStore(disk, path))) return (await hasPart(disk, kind, path)) ? [path] : [];
   const room = `${path}/${kind.room}`;
+  if (kind.isOnly === true) return (await hasPart(disk, kind, room)) ? [room] : [];
   const found: string[] = [];
   for (const name of (await namesIn(disk, room)).sort())
     if (await hasPart(disk, kind, `${room}/${name}`)) found.push(`${room}/${name}`);
@@ -56,13 +59,18 @@ async function hasPart(disk: Disk, { traces }: PartKind, directory: string): Pro
   return false;
 }
 
+/** Where the part of that name is in a store. */
+export function placeIn(store: StoreLayout, { room, isOnly = false }: PartKind, name: string): string {
+  return isOnly ? `${store.directory}/${room}` : store.part(room, name);
+}
+
 /** The store that `directory` is a part of by its place, whether the part is there or not. */
 export async function findStoreAround(
   disk: Disk,
-  { room }: PartKind,
+  { room, isOnly = false }: PartKind,
   directory: string,
 ): Promise<StoreLayout | undefined> {
-  const above = posix.dirname(directory);
+  const above = isOnly ? directory : posix.dirname(directory);
   if (posix.basename(above) !== room) return undefined;
   const store = posix.dirname(above);
   return (await isStore(disk, store)) ? new StoreLayout(store) : undefined;

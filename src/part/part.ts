@@ -13,7 +13,7 @@ import { textOf } from "../format/decoding.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
-import { findStoreAround, type PartKind } from "./location.ts";
+import { findStoreAround, placeIn, type PartKind } from "./location.ts";
 
 /** What the first record of every part says. */
 export interface PartRecord {
@@ -112,16 +112,18 @@ async function chooseGround(kind: PartKind, { ports: { disk }, directory, ground
   return (await findStoreAround(disk, kind, directory))?.ground ?? ownGround(directory);
 }
 
-async function mustNotBeStore(disk: Disk, { what, room }: PartKind, path: string): Promise<void> {
+async function mustNotBeStore(disk: Disk, kind: PartKind, path: string): Promise<void> {
+  const { what } = kind;
   const above = new StoreLayout(parentOf(path));
-  if ([above.ground, ...above.rooms].includes(path) && (await isStore(disk, above.directory))) {
-    const message = `${path} is a folder of the store ${above.directory}, and no ${what} can be made in it. Name the directory of the ${what}: ${above.directory}/${room}/main.`;
+  const place = placeIn(above, kind, "main");
+  if (path !== place && [above.ground, ...above.rooms].includes(path) && (await isStore(disk, above.directory))) {
+    const message = `${path} is a folder of the store ${above.directory}, and no ${what} can be made in it. Name the directory of the ${what}: ${place}.`;
     throw holdfastError("INVALID_PATH", message, { path });
   }
   if (!(await isStore(disk, path))) return;
   const message =
     `${path} is a store, and no ${what} can be made in its own directory. ` +
-    `Open it with openStore, or name the directory of the ${what}: ${path}/${room}/main.`;
+    `Open it with openStore, or name the directory of the ${what}: ${placeIn(new StoreLayout(path), kind, "main")}.`;
   throw holdfastError("INVALID_PATH", message, { path });
 }
 

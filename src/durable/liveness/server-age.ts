@@ -26,9 +26,12 @@ export class ServerClock {
 
   /** The age of a stamp of this server; 0 when it cannot be told. */
   async ageMsOf(stampMs: number): Promise<number> {
-    // Without its probe this process was swept: whatever it asks for next says so.
-    const nowMs = (await findStampMs(this.staging.disk, this.#probe)) ?? stampMs;
-    return nowMs - stampMs;
+    return ((await this.findNowMs()) ?? stampMs) - stampMs;
+  }
+
+  /** Undefined without the probe: this process was swept, and whatever it asks for next says so. */
+  async findNowMs(): Promise<number | undefined> {
+    return await findStampMs(this.staging.disk, this.#probe);
   }
 }
 

@@ -24,21 +24,26 @@ export async function syncNames(disk: Disk, path: string): Promise<void> {
 
 /**
  * Makes `path` and what is missing above it; durable when it resolves. Another process may make it
- * at the same time.
+ * at the same time. `sync` makes the names in a directory durable: callers of one process may share
+ * it.
  */
-export async function ensureDirectory(disk: Disk, path: string): Promise<void> {
+export async function ensureDirectory(
+  disk: Disk,
+  path: string,
+  sync: (directory: string) => Promise<void> = (directory) => syncNames(disk, directory),
+): Promise<void> {
   try {
     await makeDirectory(disk, path);
   } catch (error) {
     if (!hasErrno(error, "ENOENT") || parentOf(path) === path) throw error;
-    await ensureDirectory(disk, parentOf(path));
+    await ensureDirectory(disk, parentOf(path), sync);
     // Once more, and not until it works: a symbolic link that leads nowhere exists for mkdir and is
     // missing for all else.
     await makeDirectory(disk, path);
   }
   // Also when another process has made it: its sync may still be to come, and what is built on a
   // directory must not be durable before it is.
-  await syncNames(disk, parentOf(path));
+  await sync(parentOf(path));
 }
 
 /** ENOTDIR when the name is taken by something else. */

@@ -136,6 +136,13 @@ export async function linkOnce(
  * removed it. LOCK_LOST when the staging directory is gone, which says nothing about `path`.
  */
 export async function canLinkFrom(staging: Staging, path: string): Promise<boolean> {
+  const temp = await findLinked(staging, path);
+  if (temp !== undefined) await discard(staging, temp);
+  return temp !== undefined;
+}
+
+/** The same, and gives that second name, for a caller that reads the file by it and discards it then. */
+export async function findLinked(staging: Staging, path: string): Promise<string | undefined> {
   const { disk } = staging;
   const directory = await staging.directory();
   const temp = newTemp(staging, directory);
@@ -155,11 +162,10 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
       // It is not known whether `path` is there, and a wrong "gone" would end what another process
       // holds.
       if (hasErrno(error, "ESTALE")) throw error;
-      return false;
+      return undefined;
     }
   }
-  await discard(staging, temp);
-  return true;
+  return temp;
 }
 
 /**

@@ -1,6 +1,6 @@
 // One small record under a fixed name: the first process decides it, all later ones read it.
 import type { OpenOptions } from "../../common.ts";
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -30,6 +30,30 @@ export async function findRecord<T>(disk: Disk, kind: RecordKind<T>, path: strin
     if (hasErrno(error, "ENOENT")) return undefined;
     throw error;
   }
+}
+
+/** The same, but an absence is the file system's own answer: on a share a client may remember that a name was absent. */
+export async function findRecordSurely<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
+  const found = await findRecord(disk, kind, path);
+  if (found !== undefined || disk.volume.kind === "local") return found;
+  try {
+    await disk.look(path);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) return undefined;
+    throw error;
+  }
+  return await findRecord(disk, kind, path);
+}
+
+/**
+ * True when this one file cannot be read: by what is in it, by what it is (a directory, a FIFO), or by its rights.
+ * Others beside it can be.
+ */
+export function isUnreadable(error: unknown): boolean {
+  return (
+    isHoldfastError(error, "CORRUPT", "NEWER_FORMAT", "NO_PERMISSION") ||
+    hasErrno(error, "EISDIR", "ENXIO", "ELOOP", "EINVAL", "ENODEV", "EOPNOTSUPP")
+  );
 }
 
 /** What is to be opened, as its first record knows it. */

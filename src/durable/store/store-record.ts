@@ -19,7 +19,7 @@ const storeKind: RecordKind<StoreRecord> = {
 };
 
 /** The rooms of a store whose parts have names. */
-export type PartRoom = "events";
+export type PartRoom = "events" | "handoff" | "objects";
 
 /** The names in a store. */
 export class StoreLayout {
@@ -29,12 +29,14 @@ export class StoreLayout {
   readonly ground: string;
   /** The tree that path locks are on. */
   readonly files: string;
+  readonly objects: string;
 
   constructor(directory: string) {
     this.directory = directory;
     this.record = `${directory}/holdfast.json`;
     this.ground = `${directory}/ground`;
     this.files = `${directory}/files`;
+    this.objects = `${directory}/objects`;
   }
 
   /** All folders that a store keeps for itself. */

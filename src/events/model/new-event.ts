@@ -2,7 +2,7 @@
 import type { NewEvent } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { distinct } from "./query.ts";
-import { findJsonLoss, isDeeperThan } from "./json-loss.ts";
+import { findJsonLoss, isDeeperThan } from "../../format/json-loss.ts";
 import type { EventBody } from "./stored-event.ts";
 
 const eventsMax = 10_000;

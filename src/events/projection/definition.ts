@@ -2,7 +2,7 @@
 import type { Cancel, NewEvent, Running, SequencedEvent } from "../../common.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
 import { mustBeState } from "../model/state.ts";
-import { findJsonLoss } from "../model/json-loss.ts";
+import { findJsonLoss } from "../../format/json-loss.ts";
 import { itemsOf, type Matching, type Query } from "../model/query.ts";
 
 /**

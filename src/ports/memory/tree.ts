@@ -53,18 +53,29 @@ export class Tree {
     return ino;
   }
 
+  /** Equal to this one, and changed by itself from now on. `twins` gets each node and its copy. */
+  copy(now: () => number, twins: Map<TreeNode, TreeNode>): Tree {
+    const tree = new Tree(now);
+    copyInto(tree.root, this.root, twins);
+    tree.#lastIno = this.#lastIno;
+    return tree;
+  }
+
   /** Where `path` points; the directories above it must exist. */
   place(path: string, operation: string): Place {
-    const names = path.split("/").filter((name) => name !== "");
-    const last = names.pop();
-    if (last === undefined) throw diskError("EISDIR", operation, path);
     let directory = this.root;
-    for (const name of names) {
-      const next = directory.entries.get(name);
-      if (next === undefined) throw diskError("ENOENT", operation, path);
-      if (next.kind !== "directory") throw diskError("ENOTDIR", operation, path);
-      directory = next;
+    let last: string | undefined;
+    for (const name of path.split("/")) {
+      if (name === "") continue;
+      if (last !== undefined) {
+        const next = directory.entries.get(last);
+        if (next === undefined) throw diskError("ENOENT", operation, path);
+        if (next.kind !== "directory") throw diskError("ENOTDIR", operation, path);
+        directory = next;
+      }
+      last = name;
     }
+    if (last === undefined) throw diskError("EISDIR", operation, path);
     return { directory, name: last, path };
   }
 
@@ -182,6 +193,18 @@ export class Tree {
     at.directory.mtimeMs = this.#now();
     if (node?.kind === "file") node.links--;
     else if (node !== undefined) node.removed = true;
+  }
+}
+
+function copyInto(to: DirectoryNode, from: DirectoryNode, twins: Map<TreeNode, TreeNode>): void {
+  to.mtimeMs = from.mtimeMs;
+  twins.set(from, to);
+  for (const [name, node] of from.entries) {
+    const twin = twins.get(node) ?? (node.kind === "file" ? { ...node } : { ...node, entries: new Map() });
+    // A file may have several names; a directory has one.
+    if (!twins.has(node) && node.kind === "directory" && twin.kind === "directory") copyInto(twin, node, twins);
+    twins.set(node, twin);
+    to.entries.set(name, twin);
   }
 }
 

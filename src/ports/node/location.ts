@@ -16,7 +16,8 @@ export function directoryOf(location: string | URL): string {
   const path = location instanceof URL || location.startsWith("file:") ? pathOfUrl(location) : location;
   if (path === "") throw invalid(path, "it is empty");
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(path)) throw invalid(path, "only file: URLs name a folder");
-  if (path === "memory:") throw invalid(path, "it names no folder; `openStore` and `openEvents` know it");
+  if (path.startsWith("memory:"))
+    throw invalid(path, 'it names no folder; "memory:" alone is known to `openStore` and `openEvents`');
   if (path.includes("\0")) throw invalid(path, "it contains a NUL character");
   const absolute = absoluteOf(path);
   return process.platform === "win32" ? absolute.replaceAll("\\", "/") : absolute;

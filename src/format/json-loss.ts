@@ -1,5 +1,5 @@
 // Finds data that JSON would change or drop silently, before it is written: a reader must get what
-// was appended.
+// was written.
 
 /** Whether lists and objects of this JSON text are nested deeper than `depthMax`. */
 export function isDeeperThan(json: string, depthMax: number): boolean {

@@ -1,0 +1,143 @@
+// Lanes: tickets of one group are worked in order, one at a time, on all machines together. A group belongs to
+// one of 64 lanes, each with a lease. The process that has the lease takes the first ticket of the lane, and
+// keeps the lease until that ticket is settled.
+import { findRecord, isUnreadable } from "../../durable/publish/record-file.ts";
+import type { HolderSession } from "../../durable/liveness/holder-session.ts";
+import type { Box } from "../box/box.ts";
+import { laneCount, laneOf } from "../box/layout.ts";
+import { ticketKind } from "../model/manifest.ts";
+import { findTicketName, type TicketName } from "../model/ticket-name.ts";
+import { findWhole } from "../publish/staged.ts";
+import { reap } from "../recover/reap.ts";
+import { claimTicket, type Claim } from "./claim.ts";
+import type { KeptLeases, Lease } from "./kept-leases.ts";
+import { findParked } from "./parked.ts";
+import { noteKind } from "./settle.ts";
+
+export interface LaneClaim {
+  readonly claim: Claim;
+  /** Of the lane: to be ended when the ticket is settled. */
+  readonly lease: Lease;
+}
+
+/**
+ * The first ticket of a lane that no other process works in; undefined when there is none. Begins with the lanes
+ * that this process has kept, and then with lane `from`, so that all lanes have their turn.
+ */
+export async function claimInLane(
+  box: Box,
+  leases: KeptLeases,
+  session: HolderSession,
+  from: number,
+): Promise<LaneClaim | undefined> {
+  const lanes = await usedLanes(box);
+  const inTurn = [...lanes.filter((lane) => lane >= from), ...lanes.filter((lane) => lane < from)];
+  const kept = new Set(leases.namesOf(prefix));
+  for (const lane of [...inTurn.filter((each) => kept.has(leaseName(each))), ...inTurn]) {
+    // A look without the lease: mostly there is nothing, and then nothing else is asked.
+    if ((await ticketsOf(box, lane)).length === 0) continue;
+    const lease = await leases.tryAcquire(leaseName(lane), session);
+    if (lease === undefined) continue;
+    let claim: Claim | undefined;
+    try {
+      // What the process before had in hand comes first: it goes back to its place before the next one is taken.
+      const isNew = lease.tickets === 1;
+      if (isNew) await reap(box);
+      if (!isNew || !(await isWorkedIn(box, lane, session))) claim = await claimFirst(box, lane, session);
+    } finally {
+      if (claim === undefined) await leases.release(lease);
+    }
+    if (claim !== undefined) return { claim, lease };
+  }
+  return undefined;
+}
+
+/** Whether a ticket waits in any lane. */
+export async function hasLaneTicket(box: Box): Promise<boolean> {
+  for (const lane of await usedLanes(box)) if ((await ticketsOf(box, lane)).length > 0) return true;
+  return false;
+}
+
+const prefix = "lanes/";
+
+export function leaseName(lane: number): string {
+  return `${prefix}${String(lane).padStart(2, "0")}`;
+}
+
+/** Those that had a ticket once. */
+async function usedLanes(box: Box): Promise<number[]> {
+  return (await box.names(box.layout.lanes))
+    .filter((name) => /^[0-9]{2}$/.test(name) && Number(name) < laneCount)
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+/** Undefined when the lane is empty, or its first ticket is parked or to be tried later: those behind it wait. */
+async function claimFirst(box: Box, lane: number, session: HolderSession): Promise<Claim | undefined> {
+  // Before the tickets: a claim that goes back meanwhile is met in one of the two.
+  const parked = await findParked(box);
+  const [first] = await ticketsOf(box, lane);
+  if (first === undefined) return undefined;
+  const { name, path } = first;
+  for (const each of parked)
+    if ((each.name.place ?? Infinity) < (name.rank ?? 0) && (await isOfLane(box, each.path, lane))) return undefined;
+  if (name.claims > 0) {
+    const dueMs = await findDueMs(box, name);
+    if (dueMs !== undefined && dueMs > (await box.nowMs())) return undefined;
+  }
+  return await claimTicket(box, session, path, name);
+}
+
+/** True in doubt: a ticket that cannot be read goes back when it is due, and then every process sees what is wrong. */
+async function isOfLane(box: Box, path: string, lane: number): Promise<boolean> {
+  try {
+    const group = (await findRecord(box.disk, ticketKind, path))?.manifest.group;
+    return group !== undefined && laneOf(group) === lane;
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return true;
+  }
+}
+
+/**
+ * Whether another session has a ticket of this lane in hand. A third process may have judged it dead and have
+ * dropped its lease, while this one has not watched it for long enough to give back its ticket.
+ */
+async function isWorkedIn(box: Box, lane: number, { holder }: HolderSession): Promise<boolean> {
+  for (const other of await box.names(box.layout.processings)) {
+    if (other === holder.id) continue;
+    const directory = box.layout.processing(other);
+    for (const text of await box.names(directory)) {
+      if (findTicketName(text)?.rank === undefined) continue;
+      const group = (await findWhole(box, `${directory}/${text}`))?.manifest.group;
+      if (group !== undefined && laneOf(group) === lane) return true;
+    }
+  }
+  return false;
+}
+
+interface LaneTicket {
+  readonly name: TicketName;
+  readonly path: string;
+}
+
+/** In their order. */
+async function ticketsOf(box: Box, lane: number): Promise<LaneTicket[]> {
+  const directory = `${box.layout.lane(lane)}/incoming`;
+  const tickets: LaneTicket[] = [];
+  for (const text of await box.names(directory)) {
+    const name = findTicketName(text);
+    if (name?.rank !== undefined) tickets.push({ name, path: `${directory}/${text}` });
+  }
+  return tickets.sort((a, b) => (a.name.rank ?? 0) - (b.name.rank ?? 0));
+}
+
+/** Of a ticket that is to be tried again. A note that is damaged says nothing. */
+async function findDueMs(box: Box, { id, claims }: TicketName): Promise<number | undefined> {
+  try {
+    return (await findRecord(box.disk, noteKind, box.layout.note(id, String(claims))))?.dueMs;
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return undefined;
+  }
+}

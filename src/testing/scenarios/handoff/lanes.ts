@@ -1,0 +1,132 @@
+// Scenarios of lanes: tickets of one group are in the order of publishes that do not overlap, and one is worked at
+// a time.
+import { laneOf } from "../../../handoff/box/layout.ts";
+import { Box } from "../../../handoff/box/box.ts";
+import { KeptLeases, type LeaseTaker } from "../../../handoff/consume/kept-leases.ts";
+import { claimInLane } from "../../../handoff/consume/lanes.ts";
+import { findTicketName } from "../../../handoff/model/ticket-name.ts";
+import type { Publication } from "../../../handoff/publish/publisher.ts";
+import { Leases } from "../../../part/leases.ts";
+import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";
+import { on, openToWork, orTold, realSteps } from "./handoff-actors.ts";
+import { handoffScenario } from "./handoff-audit.ts";
+import { directory, publication } from "./handoff-world.ts";
+
+const group = "customer 7";
+const lane = laneOf(group);
+
+export interface LaneSteps {
+  readonly nextInLane: (box: Box) => Promise<number>;
+  readonly openLeases: (context: ActorContext, box: Box) => LeaseTaker;
+}
+
+export const realLaneSteps: LaneSteps = {
+  nextInLane: (box) => Box.prototype.nextInLane.call(box, lane),
+  openLeases: (_context, box) => new Leases(directory, async () => box.ground),
+};
+
+function inGroup(text: string): Publication {
+  return publication(text, { facts: { priority: 5, group } });
+}
+
+/** Publishes into the group, and tells when it begins and when it was acknowledged. */
+function orderedProducer(steps: LaneSteps, text: string): Actor {
+  return actor({
+    prepare: async (context) => {
+      const box = await openToWork(context);
+      // Opens the order of the lane. A place that is not used does no harm.
+      await box.nextInLane(lane);
+      Object.defineProperty(box, "nextInLane", { value: () => steps.nextInLane(box) });
+      return box;
+    },
+    run: async (context, box) => {
+      // A step before the beginning, so that one may begin after the other has ended.
+      await context.ports.disk.canOpen(`${directory}/paused`);
+      context.note("begins");
+      await orTold(context, async () => context.note("published", await realSteps.publish(box, inGroup(text))));
+    },
+  });
+}
+
+/** What was acknowledged before another publish began has the lower place. */
+async function mustBeInOrder({ disk }: ActorContext["ports"], facts: readonly Fact[]): Promise<void> {
+  const ranks = new Map<string, number>();
+  for (const text of await disk.list(`${directory}/lanes/${String(lane).padStart(2, "0")}/incoming`)) {
+    const name = findTicketName(text);
+    if (name?.rank !== undefined) ranks.set(name.id, name.rank);
+  }
+  const idOf = (who: string): string | undefined =>
+    (
+      facts.find(({ actor: by, what }) => by === who && what === "published")?.value as
+        { readonly id: string } | undefined
+    )?.id;
+  for (const [at, { actor: later, what }] of facts.entries()) {
+    if (what !== "begins") continue;
+    for (const { actor: earlier, what: happened } of facts.slice(0, at)) {
+      const [one, other] = [idOf(earlier), idOf(later)];
+      if (happened !== "published" || one === undefined || other === undefined) continue;
+      mustHold(
+        (ranks.get(one) ?? NaN) < (ranks.get(other) ?? NaN),
+        "a ticket is before one that was published earlier",
+      );
+    }
+  }
+}
+
+/** Takes the first ticket of the lane, has it for a step, and gives the lane up. */
+function laneWorker(steps: LaneSteps): Actor {
+  return actor({
+    prepare: async (context) => {
+      const box = await openToWork(context);
+      return { box, leases: new KeptLeases(steps.openLeases(context, box), context.ports.clock) };
+    },
+    run: async (context, { box, leases }) => {
+      await orTold(context, async () => {
+        const found = await claimInLane(box, leases, await box.ground.session(), lane);
+        if (found === undefined) return;
+        context.note("enters");
+        await context.ports.disk.canOpen(`${directory}/paused`);
+        context.note("leaves");
+        await leases.release(found.lease);
+      });
+    },
+  });
+}
+
+function oneAtATime(facts: readonly Fact[]): void {
+  let inside = 0;
+  for (const { what } of facts) {
+    if (what === "enters") inside++;
+    if (what === "leaves") inside--;
+    mustHold(inside <= 1, "two workers are in one group");
+  }
+}
+
+const otherLanes = new RegExp(`^${directory}/lanes/(?!${String(lane).padStart(2, "0")})`);
+
+export function laneScenarios(steps: LaneSteps = realLaneSteps): Scenario[] {
+  const working = handoffScenario({
+    name: "handoff: two workers in a lane",
+    about: "One of them has a ticket of the group at a time.",
+    size: "large",
+    tickets: [inGroup("1"), inGroup("2")],
+    watched: ["ada", "bob"],
+    actors: { ada: laneWorker(steps), bob: laneWorker(steps) },
+    check: oneAtATime,
+    audit: async () => undefined,
+  });
+  return [
+    handoffScenario({
+      name: "handoff: the order of a lane, from two machines",
+      about: "A publish that begins after another was acknowledged has the later place, whatever the clocks say.",
+      size: "medium",
+      actors: { ada: on("m1", orderedProducer(steps, "1")), bob: on("m2", orderedProducer(steps, "2")) },
+      clockJumps: { ms: -100_000, count: 1 },
+      audit: mustBeInOrder,
+    }),
+    {
+      ...working,
+      isUnseen: (operation, path) => otherLanes.test(path) || working.isUnseen?.(operation, path) === true,
+    },
+  ];
+}

@@ -1,0 +1,4 @@
+// All crash points, which take minutes.
+import { describeCrashPoints } from "./crash-points.ts";
+
+describeCrashPoints(1);

@@ -1,0 +1,233 @@
+// What a producer can rely on, on every kind of disk.
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { changedDisk } from "../../sites/disks.ts";
+import { makeRealSite, sites } from "../../sites/sites.ts";
+import { failureOf, listOf } from "../../sites/event-logs.ts";
+import { drain, filesIn, openOn } from "./opened-box.ts";
+
+const large = "line of a large file\n".repeat(5_000);
+
+function sha256Of(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+async function* chunks(...texts: readonly string[]): AsyncGenerator<Uint8Array> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+describe.each(sites)("on %s", (_name, makeSite) => {
+  it("the manifest says of each file name, size, SHA-256, records and type, and of the ticket key, time and producer", async () => {
+    const { directory, openPorts } = await makeSite();
+    const box = await openOn(await openPorts(), `${directory}/box`);
+    const published = await box.publish(
+      { "a.csv": "1;2\n", constructor: chunks(large.slice(0, 10), large.slice(10)) },
+      {
+        key: "invoice 7",
+        priority: 3,
+        expiresMs: 60_000,
+        records: { "a.csv": 1 },
+        contentTypes: { "a.csv": "text/csv" },
+        meta: { from: "till" },
+      },
+    );
+    expect(published).toMatchObject({ key: "invoice 7", duplicate: false });
+    const delivery = await box.take();
+    expect(delivery).toMatchObject({ id: published.id, key: "invoice 7", priority: 3, meta: { from: "till" } });
+    expect(delivery?.files).toEqual([
+      { name: "a.csv", size: 4, sha256: sha256Of("1;2\n"), records: 1, contentType: "text/csv" },
+      { name: "constructor", size: large.length, sha256: sha256Of(large) },
+    ]);
+    expect(delivery?.createdAt).toBeInstanceOf(Date);
+    expect(delivery?.expiresAt?.getTime()).toBe((delivery?.createdAt.getTime() ?? 0) + 60_000);
+    expect(delivery?.producer.pid).toBeGreaterThan(0);
+    expect(await delivery?.text("constructor")).toBe(large);
+    await delivery?.ack();
+  });
+
+  it("a second publish with a key is told the first id, and leaves one delivery and one payload", async () => {
+    const { directory, openPorts } = await makeSite();
+    const ports = await openPorts();
+    const [ada, bea] = [await openOn(ports, `${directory}/box`), await openOn(await openPorts(), `${directory}/box`)];
+    const first = await ada.publish({ "a.txt": large }, { key: "k" });
+    expect(await bea.publish({ "a.txt": large }, { key: "k" })).toEqual({ ...first, duplicate: true });
+    expect(await drain(ada)).toMatchObject([{ id: first.id, files: { "a.txt": large } }]);
+    // Also after it was processed.
+    expect(await bea.publish({ "a.txt": "other" }, { key: "k" })).toEqual({ ...first, duplicate: true });
+    expect(await drain(bea)).toEqual([]);
+    expect(await filesIn(ports.disk, `${directory}/box/data`)).toHaveLength(1);
+    expect(await filesIn(ports.disk, `${directory}/box/staging`)).toEqual([]);
+  });
+
+  it("bytes that change while they are published give one version of each piece, which its hash fits", async () => {
+    const { directory, openPorts } = await makeSite();
+    const box = await openOn(await openPorts(), `${directory}/box`);
+    const bytes = Buffer.alloc(3 * 1024 * 1024, "a");
+    let isOver = false;
+    const publishing = box.publish({ "a.bin": bytes, "b.bin": bytes.subarray(0, 10) }).finally(() => (isOver = true));
+    for (let turn = 0; !isOver; turn++) {
+      bytes.fill(65 + (turn % 26));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { id } = await publishing;
+    // A payload that does not fit its hash would go to the dead letters instead.
+    const delivery = await box.take();
+    expect(delivery?.id).toBe(id);
+    await delivery?.ack();
+  });
+
+  it("a source may use its buffer again for every chunk", async () => {
+    const { directory, openPorts } = await makeSite();
+    const box = await openOn(await openPorts(), `${directory}/box`);
+    async function* reusing(count: number): AsyncGenerator<Uint8Array> {
+      const buffer = Buffer.alloc(1024);
+      for (let index = 0; index < count; index++) yield buffer.fill(String(index % 10));
+    }
+    await box.publish({ small: reusing(3), large: reusing(200) });
+    const [taken] = await drain(box);
+    const expected = (count: number): string =>
+      Array.from({ length: count }, (_, index) => String(index % 10).repeat(1024)).join("");
+    expect(taken?.files).toEqual({ small: expected(3), large: expected(200) });
+  });
+
+  it.each([
+    [
+      "gives nothing more",
+      async function* () {
+        yield Buffer.alloc(70_000);
+        await new Promise(() => undefined);
+      },
+    ],
+    [
+      "never begins",
+      async function* () {
+        await new Promise(() => undefined);
+        yield Buffer.alloc(1);
+      },
+    ],
+  ] as const)("an abort ends the wait for a source that %s, and nothing is left", async (_how, source) => {
+    const { directory, openPorts } = await makeSite();
+    const ports = await openPorts();
+    const box = await openOn(ports, `${directory}/box`);
+    const abort = new AbortController();
+    const publishing = failureOf(box.publish({ "a.bin": source() }, { key: "k", signal: abort.signal }));
+    setImmediate(() => abort.abort(new Error("enough")));
+    expect(await publishing).toMatchObject({ message: "enough" });
+    for (const place of ["staging", "data", "keys", "incoming"])
+      expect(await filesIn(ports.disk, `${directory}/box/${place}`)).toEqual([]);
+    expect(await box.publish({ "a.bin": "again" }, { key: "k" })).toMatchObject({ duplicate: false });
+  });
+
+  it("a source that fails, or that gives texts instead of bytes, leaves nothing", async () => {
+    const { directory, openPorts } = await makeSite();
+    const ports = await openPorts();
+    const box = await openOn(ports, `${directory}/box`);
+    async function* failing(): AsyncGenerator<Uint8Array> {
+      yield Buffer.alloc(70_000);
+      throw new Error("the source failed");
+    }
+    expect(await failureOf(box.publish({ "a.bin": failing() }))).toMatchObject({ message: "the source failed" });
+    async function* texts(): AsyncGenerator<Uint8Array> {
+      yield "text" as unknown as Uint8Array;
+    }
+    expect(await failureOf(box.publish({ "a.bin": texts() }))).toBeInstanceOf(TypeError);
+    for (const place of ["staging", "data", "incoming"])
+      expect(await filesIn(ports.disk, `${directory}/box/${place}`)).toEqual([]);
+  });
+
+  it("publishMany answers in the order given, and a ticket that fails fails alone", async () => {
+    const { directory, openPorts } = await makeSite();
+    const box = await openOn(await openPorts(), `${directory}/box`);
+    const files: Record<string, string> = { "a.txt": "x" };
+    const items = Array.from({ length: 150 }, (_, index) => ({ files, key: `k${index}` }));
+    items[70] = { files: { con: "x" }, key: "k70" };
+    const answers = box.publishMany(items);
+    const told: string[] = [];
+    for (;;)
+      try {
+        const { done, value } = await answers.next();
+        if (done === true) break;
+        told.push(value.key);
+      } catch (error) {
+        told.push((error as { code: string }).code);
+      }
+    expect(told).toEqual(items.map(({ key }) => (key === "k70" ? "INVALID_NAME" : key)));
+    // A loop ends at the failure, and everything that was begun is settled by then.
+    const begun = items.map((item, index) => ({ ...item, key: index === 70 ? "k70" : `again ${index}` }));
+    const seen: string[] = [];
+    const looping = (async () => {
+      for await (const { key } of box.publishMany(begun)) seen.push(key);
+    })();
+    expect(await failureOf(looping)).toMatchObject({ code: "INVALID_NAME" });
+    expect(seen).toHaveLength(70);
+  });
+
+  it("publishMany tells of a source that fails behind the answers of what was begun", async () => {
+    const { directory, openPorts } = await makeSite();
+    const box = await openOn(await openPorts(), `${directory}/box`);
+    function* failing(): Generator<{ files: { a: string } }> {
+      yield { files: { a: "1" } };
+      throw new Error("no more");
+    }
+    const answers = box.publishMany(failing());
+    expect(await answers.next()).toMatchObject({ done: false });
+    expect(await failureOf(answers.next())).toMatchObject({ message: "no more" });
+    expect(await answers.next()).toEqual({ done: true, value: undefined });
+    expect(await listOf(box.publishMany([]))).toEqual([]);
+  });
+
+  it("limits refuse a publish while the box is full, and let it in when a consumer has caught up", async () => {
+    const { directory, openPorts } = await makeSite();
+    const ports = await openPorts();
+    const box = await openOn(ports, `${directory}/box`, { limits: { tickets: 3, bytes: 100_000 } });
+    const some = Array.from({ length: 3 }, () => ({ files: { a: "x" } }));
+    expect(await listOf(box.publishMany(some))).toHaveLength(3);
+    const full = await failureOf(box.publish({ a: "x" }));
+    expect(full).toMatchObject({ code: "RESOURCE_BUSY", action: "retry", worthWaiting: true });
+    const delivery = await box.take();
+    expect(await failureOf(box.publish({ a: "x" }))).toMatchObject({ code: "RESOURCE_BUSY" });
+    await delivery?.ack();
+    await box.publish({ a: "y".repeat(99_000) });
+    await drain(box);
+    // By bytes: the payload is known only when it was written, and is removed again.
+    await box.publish({ a: "y".repeat(70_000) });
+    expect(await failureOf(box.publish({ a: "y".repeat(70_000) }))).toMatchObject({ code: "RESOURCE_BUSY" });
+    expect(await failureOf(box.publish({ a: "y".repeat(100_001) }))).toMatchObject({
+      code: "TOO_LARGE",
+      limit: 100_000,
+    });
+    expect(await filesIn(ports.disk, `${directory}/box/staging`)).toEqual([]);
+    expect(await filesIn(ports.disk, `${directory}/box/data`)).toHaveLength(2);
+  });
+});
+
+it("publishes of many new keys at once share the syncs of the directory above them, and a known one needs none", async () => {
+  const { directory, openPorts } = await makeRealSite();
+  const ports = await openPorts();
+  const synced: string[] = [];
+  const made: string[] = [];
+  const disk = changedDisk(ports.disk, (whole) => ({
+    syncDirectory: async (path) => {
+      synced.push(path.slice(directory.length));
+      await whole.syncDirectory(path);
+    },
+    mkdir: async (path) => {
+      made.push(path.slice(directory.length));
+      await whole.mkdir(path);
+    },
+  }));
+  const box = await openOn({ ...ports, disk }, `${directory}/box`);
+  const keys = Array.from({ length: 48 }, (_, index) => `invoice ${index}`);
+  await listOf(box.publishMany(keys.map((key) => ({ files: { "a.txt": "1" }, key }))));
+  const shards = new Set(made.filter((path) => path.startsWith("/box/keys/")));
+  expect(shards.size).toBeGreaterThan(40);
+  expect(synced.filter((path) => path === "/box/keys").length).toBeLessThan(shards.size / 2);
+  for (const shard of shards) expect(synced).toContain(shard);
+  // The same directories again: each key is synced, and nothing is made or looked for above it.
+  await drain(box);
+  synced.length = made.length = 0;
+  const known = await box.publish({ "a.txt": "2" }, { key: "invoice 7" });
+  expect(known.duplicate).toBe(true);
+  expect(made).toEqual([]);
+  expect(synced.filter((path) => path.startsWith("/box/keys"))).toHaveLength(1);
+});

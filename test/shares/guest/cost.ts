@@ -6,6 +6,8 @@ import { Chain } from "../../../src/durable/chain/chain.ts";
 import { Ground } from "../../../src/durable/liveness/ground.ts";
 import { RollingChain } from "../../../src/durable/chain/rolling-chain.ts";
 import { openEvents } from "../../../src/events/index.ts";
+import { openHandoff, type Delivery, type Handoff } from "../../../src/handoff/index.ts";
+import { openObjects } from "../../../src/objects/index.ts";
 import { openPathLocks, openStoreLock } from "../../../src/locks/index.ts";
 import { openNodePorts } from "../../../src/ports/node/ports.ts";
 import { report } from "../../../src/testing/processes/child-side.ts";
@@ -22,6 +24,10 @@ export interface Cost {
 }
 
 const rounds = 200;
+/** Beside the rounds that are measured there are some to warm up. */
+const tickets = rounds + 10;
+const body = "x".repeat(1024);
+let stores = 0;
 const [directory = ""] = process.argv.slice(2);
 
 await measure("a file made, written, synced and removed", await plainFile());
@@ -31,6 +37,12 @@ await measure("rolling chain: append", await rollingChain());
 await measure("chain: append", await plainChain());
 await measure("events: append with a condition", await events(1));
 await measure("events: 64 appends at once", await events(64));
+await measure("hand-off: publish with a key", await handoffPublish());
+await measure("hand-off: claim", await handoffClaim());
+await measure("hand-off: ack", await handoffAck());
+await measure("objects: put to a key", await objectsPut(() => "hot"));
+await measure("objects: put to a new key", await objectsPut((index) => `key ${index}`));
+await measure("objects: get", await objectsGet());
 process.exit(0);
 
 async function measure(what: string, round: (index: number) => Promise<unknown>): Promise<void> {
@@ -117,4 +129,54 @@ async function events(callers: number) {
     await store.append({ type: "Sold", data: count, tags }, { condition: { failIfEventsMatch: { tags } } });
   };
   return async () => await Promise.all(Array.from({ length: callers }, append));
+}
+
+async function fullBox(name: string): Promise<Handoff> {
+  const box = await openHandoff(`${directory}/${name}`);
+  const items = Array.from({ length: tickets }, (_, index) => ({ files: { "a.txt": "x" }, key: `${name}-${index}` }));
+  for await (const published of box.publishMany(items))
+    if (published.duplicate) throw new Error(`${published.key} was published before.`);
+  return box;
+}
+
+async function take(box: Handoff): Promise<Delivery> {
+  const delivery = await box.take();
+  if (delivery === undefined) throw new Error("There is no ticket left.");
+  return delivery;
+}
+
+async function handoffPublish() {
+  const box = await openHandoff(`${directory}/box-publish`);
+  return async (index: number) => await box.publish({ "a.txt": "x" }, { key: `ticket ${index}` });
+}
+
+async function handoffClaim() {
+  const box = await fullBox("box-claim");
+  return async () => await take(box);
+}
+
+async function handoffAck() {
+  const box = await fullBox("box-ack");
+  const deliveries: Delivery[] = [];
+  for (let count = 0; count < tickets; count++) deliveries.push(await take(box));
+  return async () => await deliveries.pop()?.ack({ isDone: true });
+}
+
+async function newBucket(name: string) {
+  const store = await openObjects(`${directory}/${name}`);
+  return await store.createBucket("photos", { versioning: "enabled" });
+}
+
+async function objectsPut(keyOf: (index: number) => string) {
+  const bucket = await newBucket(`objects-${++stores}`);
+  return async (index: number) => await bucket.put(keyOf(index), body);
+}
+
+async function objectsGet() {
+  const bucket = await newBucket(`objects-${++stores}`);
+  await bucket.put("hot", body);
+  return async () => {
+    await using object = await bucket.get("hot");
+    await object.bytes();
+  };
 }

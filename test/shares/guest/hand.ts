@@ -1,5 +1,6 @@
 // A hand in a guest: does one operation on the share after the other, as it is told, and says what
 // came of each and how long it took.
+import { createHash } from "node:crypto";
 import type { Dir } from "node:fs";
 import {
   open,
@@ -17,8 +18,10 @@ import {
 import { basename, dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tryLock, unlock } from "fs-native-extensions";
+import { isHoldfastError } from "../../../src/errors.ts";
 import { openNodeDisk } from "../../../src/ports/node/disk/disk.ts";
 import { report } from "../../../src/testing/processes/child-side.ts";
+import { objectOperations } from "./object-hand.ts";
 
 export interface HandOrder {
   readonly id: number;
@@ -39,6 +42,7 @@ export type HandOperation = keyof typeof operations;
 const handles = new Map<number, FileHandle | Dir>();
 let lastHandle = 0;
 let lastLink = 0;
+const megabyte = 1024 * 1024;
 
 function handleOf(id: number): FileHandle {
   const handle = handles.get(id);
@@ -110,6 +114,7 @@ async function succeeds(
 }
 
 const operations = {
+  ...objectOperations,
   open: async (path: string, flags: string): Promise<number> => {
     handles.set(++lastHandle, await open(path, flags));
     return lastHandle;
@@ -148,6 +153,47 @@ const operations = {
   readFile: async (path: string): Promise<string> => await readFile(path, "utf8"),
   readByDisk: async (path: string): Promise<string> =>
     Buffer.from(await (await openNodeDisk(path)).readFile(path, 1000)).toString(),
+  /** The first `count` names, by our disk. */
+  listByDisk: async (path: string, count: number): Promise<string[]> =>
+    await (await openNodeDisk(path)).listSome(path, count),
+  /** Empty files with numbers for names. */
+  makeMany: async (path: string, count: number): Promise<void> => {
+    for (let number = 0; number < count; number++) await (await open(`${path}/${number}`, "wx")).close();
+  },
+  /** Of those files the first, as far as they are there. */
+  removeMany: async (path: string, count: number): Promise<void> => {
+    for (let number = 0; number < count; number++) await succeeds(() => unlink(`${path}/${number}`), ["ENOENT"]);
+  },
+  /** A synced file of so many megabytes, each of them different; gives its hash. */
+  makeLarge: async (path: string, megabytes: number): Promise<string> => {
+    const [handle, hash] = [await open(path, "wx"), createHash("sha256")];
+    try {
+      for (let number = 0; number < megabytes; number++) {
+        const bytes = Buffer.alloc(megabyte, `${number},`);
+        hash.update(bytes);
+        await handle.write(bytes);
+      }
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    return hash.digest("hex");
+  },
+  /** By our disk, as it reads payloads or as it reads records; gives the hash. */
+  readLarge: async (path: string, isBulk: number): Promise<string> => {
+    const file = await (await openNodeDisk(path)).open(path, "read", { isBulk: isBulk === 1 });
+    const hash = createHash("sha256");
+    try {
+      for (let offset = 0; ;) {
+        const piece = await file.read(offset, megabyte);
+        if (piece.length === 0) return hash.digest("hex");
+        hash.update(piece);
+        offset += piece.length;
+      }
+    } finally {
+      await file.close();
+    }
+  },
   lookByDisk: async (path: string): Promise<string> => (await (await openNodeDisk(path)).look(path)).kind,
   stat: async (path: string): Promise<object> => {
     const { dev, ino, nlink, size } = await stat(path);
@@ -178,6 +224,7 @@ const operations = {
 };
 
 function errnoOf(error: unknown): string {
+  if (isHoldfastError(error)) return error.code;
   if (!(error instanceof Error) || !("errno" in error)) return String(error);
   return error.errno === -116 ? "ESTALE" : String("code" in error ? error.code : error.errno);
 }

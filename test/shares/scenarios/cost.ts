@@ -1,10 +1,10 @@
-// What locks and appends cost on a share: for docs/benchmarks.md.
+// What locks, appends and messages cost on a share: for docs/benchmarks.md.
 import type { Cost } from "../guest/cost.ts";
 import type { Scenario } from "../scenario.ts";
 
 export const cost: Scenario = {
   name: "cost",
-  about: "how long a lock and an append take without contention, and how many requests they send",
+  about: "how long a lock, an append and a message take without contention, and how many requests they send",
   async run(bed, report) {
     const directory = await bed.directory("cost");
     const script = bed.guest(1).run<Cost>(bed.module("test/shares/guest/cost.ts"), [directory]);

@@ -1,38 +1,11 @@
 // What the mechanisms take for granted of a share, asked of two real clients: each wrong answer
 // would be a number won twice or a write lost.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Bed } from "../bed.ts";
-import { Hand } from "../hand.ts";
+import { handoffTruths } from "./handoff-truths.ts";
+import { objectsTruths } from "./objects-truths.ts";
 import { openOfUnlinked } from "./open-of-unlinked.ts";
-import type { Report, Scenario } from "../scenario.ts";
-
-/** Two hands on two machines, and a directory of their own. */
-interface Pair {
-  readonly bed: Bed;
-  readonly here: Hand;
-  readonly there: Hand;
-  readonly directory: string;
-}
-
-const rounds = 12;
-/** What a path that is gone may answer. */
-const gone = ["ENOENT", "ESTALE"];
-
-function truth(name: string, about: string, ask: (pair: Pair, report: Report) => Promise<void>): Scenario {
-  return {
-    name: `disk-${name}`,
-    about,
-    async run(bed, report) {
-      const directory = await bed.directory(name);
-      const [here, there] = await Promise.all([Hand.open(bed, bed.guest(1)), Hand.open(bed, bed.guest(2))]);
-      try {
-        await ask({ bed, here, there, directory }, report);
-      } finally {
-        await Promise.all([here.close(), there.close()]);
-      }
-    },
-  };
-}
+import type { Scenario } from "../scenario.ts";
+import { gone, rounds, truth } from "./truth.ts";
 
 /**
  * How a waiter could ask whether the hold file of another is still there; the last is how it does.
@@ -280,4 +253,7 @@ export const diskTruths: readonly Scenario[] = [
       },
     ),
   },
+
+  ...handoffTruths,
+  ...objectsTruths,
 ];

@@ -1,0 +1,79 @@
+// The command `holdfast objects rm`: objects are deleted, or versions removed for good.
+import { Option, type Command } from "commander";
+import type { DeleteItem } from "../../../objects/index.ts";
+import { failed } from "../../part-verb.ts";
+import type { Run } from "../../run.ts";
+import { exits, objectsVerb, versionOption, withBucket, type BucketFlags, type OpenBucket } from "./place.ts";
+
+/** So many are deleted in one call. */
+const atOnce = 100;
+
+interface RmFlags extends BucketFlags {
+  readonly versionId?: string;
+  readonly recursive?: true;
+  readonly allVersions?: true;
+  readonly ifMatch?: string;
+  readonly bypassGovernance?: true;
+}
+
+export function registerRm(objects: Command, run: Run): void {
+  const command = objectsVerb(objects, "rm", {
+    summary: "delete objects, or remove versions for good",
+    description:
+      "Deletes an object. Where the bucket keeps versions, this adds a mark of the delete, and all versions stay: removing the mark by its id brings the object back. With --version-id or --all-versions versions are removed for good, unless they are retained. An object that is not there is deleted already. Prints how many there were.",
+    options: [
+      versionOption("remove this version for good"),
+      new Option("-r, --recursive", "all objects whose key begins with KEY; without a KEY all of the bucket"),
+      new Option("--all-versions", "remove every version and every mark of a delete for good").conflicts("versionId"),
+      new Option("--if-match <etag>", "only if the current object has this ETag").conflicts("recursive"),
+      new Option("--bypass-governance", "also what is retained in the mode governance"),
+    ],
+    examples: [
+      "holdfast objects rm /mnt/shop cats/tom.jpg --bucket photos",
+      "holdfast objects rm /mnt/shop --bucket photos --recursive --all-versions",
+    ],
+    exits: {
+      done: "deleted, or not there",
+      ...exits,
+      failed: `${failed}; the condition does not hold, or it is retained`,
+    },
+  }).argument("[KEY]", "the name of the object");
+  command.action(async (directory: string, key: string | undefined, flags: RmFlags) => {
+    if (key === undefined && flags.recursive !== true) command.error("error: name a KEY, or give --recursive");
+    if (flags.recursive === true && flags.versionId !== undefined)
+      command.error("error: --version-id names one version, so it does not go with --recursive");
+    await withBucket(directory, flags, run, async (bucket) => {
+      let count = 0;
+      for await (const items of batches(meant(bucket, key ?? "", flags, run))) {
+        run.signal.throwIfAborted();
+        for (const result of await bucket.deleteMany(items, { signal: run.signal })) {
+          if ("error" in result) throw result.error;
+          count++;
+        }
+      }
+      run.output.result({ bucket: bucket.name, deleted: count }, () => String(count));
+    });
+  });
+}
+
+async function* meant(bucket: OpenBucket, key: string, flags: RmFlags, run: Run): AsyncGenerator<DeleteItem> {
+  const { signal } = run;
+  const { recursive = false, allVersions = false, bypassGovernance } = flags;
+  if (allVersions) {
+    for await (const version of bucket.versions({ ...(recursive ? { prefix: key } : { key }), signal }))
+      yield { key: version.key, versionId: version.versionId, bypassGovernance };
+  } else if (recursive) {
+    for await (const object of bucket.objects({ prefix: key, signal })) yield { key: object.key };
+  } else yield { key, versionId: flags.versionId, ifMatch: flags.ifMatch, bypassGovernance };
+}
+
+async function* batches(items: AsyncIterable<DeleteItem>): AsyncGenerator<DeleteItem[]> {
+  let some: DeleteItem[] = [];
+  for await (const item of items) {
+    some.push(item);
+    if (some.length < atOnce) continue;
+    yield some;
+    some = [];
+  }
+  if (some.length > 0) yield some;
+}

@@ -1,0 +1,98 @@
+// The names in the directory of a key: slots by number, in blocks, each with the incarnation that
+// it belongs to.
+import { slotName, slotNumberMax } from "../../format/name.ts";
+import { holdfastError } from "../../errors.ts";
+
+/** So many slots lie in one directory: a listing of it stays short. */
+export const slotsPerBlock = 256;
+
+const slotPattern = /^([0-9a-z]{26})-([0-9]{10})$/;
+const blockPattern = /^([0-9a-z]{26})-b([0-9]{1,10})$/;
+const numberPattern = /^[0-9]{10}$/;
+
+/** What a listing of a key's directory says. */
+export interface KeyListing {
+  /** Undefined: the key is dying, or its directory is empty. */
+  readonly incarnation: string | undefined;
+  /** The highest slot of block 0, and the highest block. */
+  readonly number: number;
+  readonly block: number;
+}
+
+export class KeyNames {
+  readonly directory: string;
+  readonly #slotsPerBlock: number;
+
+  constructor(directory: string, perBlock: number = slotsPerBlock) {
+    this.directory = directory;
+    this.#slotsPerBlock = perBlock;
+  }
+
+  /** Of the block that a slot lies in, from 0. */
+  blockOf(number: number): number {
+    return Math.floor((number - 1) / this.#slotsPerBlock);
+  }
+
+  /** Its first slot stands for the block: while it is there, what lies in the block counts. */
+  firstOf(block: number): number {
+    return block * this.#slotsPerBlock + 1;
+  }
+
+  lastOf(block: number): number {
+    return (block + 1) * this.#slotsPerBlock;
+  }
+
+  isFirst(number: number): boolean {
+    return this.firstOf(this.blockOf(number)) === number;
+  }
+
+  /** The directory of a block. Slots of block 0 lie in that of the key itself. */
+  blockPath(incarnation: string, block: number): string {
+    return block === 0 ? this.directory : `${this.directory}/${incarnation}-b${block}`;
+  }
+
+  /** The name of a slot in its block. */
+  nameOf(incarnation: string, number: number): string {
+    if (number > slotNumberMax) {
+      const message = `${this.directory} has ${slotNumberMax} entries, and no more fit. Use another key.`;
+      throw holdfastError("TOO_LARGE", message, { limit: slotNumberMax, actual: number });
+    }
+    return this.blockOf(number) === 0 ? `${incarnation}-${slotName(number)}` : slotName(number);
+  }
+
+  slotPath(incarnation: string, number: number): string {
+    return `${this.blockPath(incarnation, this.blockOf(number))}/${this.nameOf(incarnation, number)}`;
+  }
+
+  /** The names of an older incarnation may lie beside those of the living one: they are void. */
+  readListing(names: readonly string[]): KeyListing {
+    const incarnation = findIncarnation(names);
+    let number = 0;
+    let block = 0;
+    for (const name of names) {
+      const slot = slotPattern.exec(name);
+      if (slot?.[1] === incarnation && slot?.[2] !== undefined) number = Math.max(number, Number(slot[2]));
+      const found = blockPattern.exec(name);
+      if (found?.[1] === incarnation && found?.[2] !== undefined) block = Math.max(block, Number(found[2]));
+    }
+    return { incarnation, number, block };
+  }
+}
+
+/** Of the key that a directory with these names has; undefined when it is dying or empty. */
+export function findIncarnation(names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const slot = slotPattern.exec(name);
+    if (slot !== null && Number(slot[2]) === 1) return slot[1];
+  }
+  return undefined;
+}
+
+export function isBlockName(name: string): boolean {
+  return blockPattern.test(name);
+}
+
+/** The numbers of the slots in a block other than 0. */
+export function numbersIn(names: readonly string[]): number[] {
+  return names.filter((name) => numberPattern.test(name)).map(Number);
+}

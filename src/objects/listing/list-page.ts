@@ -1,0 +1,176 @@
+// One page of a listing: objects and common prefixes, or all versions, in UTF-8 byte order.
+import type { OpenBucket } from "../bucket/open-bucket.ts";
+import type { ListOptions, ListPage, ListVersionsOptions, ObjectVersion, VersionPage } from "../model/object-store.ts";
+import { describe, findVersion } from "../version/find-version.ts";
+import { compareKeys, type KeyLife } from "./index-line.ts";
+import type { IndexSnapshot } from "./index-snapshot.ts";
+
+export const pageLimit = 1000;
+/** So many keys are resolved at the same time. */
+const looksAtOnce = 32;
+
+/** So many keys below a common prefix are passed over one by one, before a search goes behind all of them. */
+const stepsMax = 256;
+
+/** A key, or the common beginning of all keys that have it up to the delimiter. */
+interface Item {
+  readonly name: string;
+  readonly isPrefix: boolean;
+  /** Of the key itself, or of the first one with that beginning. */
+  readonly life: KeyLife;
+}
+
+interface Wanted {
+  readonly prefix: string;
+  readonly delimiter: string;
+  /** Nothing before this key is wanted. */
+  readonly from: string;
+  readonly isBehind: (key: string) => boolean;
+}
+
+export async function listPage(bucket: OpenBucket, keys: IndexSnapshot, options: ListOptions): Promise<ListPage> {
+  const { prefix = "", delimiter = "", after = "", limit = pageLimit } = options;
+  const isPrefixMarker = delimiter !== "" && after.endsWith(delimiter);
+  const isBehind = (key: string): boolean =>
+    after === "" || (compareKeys(key, after) > 0 && !(isPrefixMarker && key.startsWith(after)));
+  const objects: ObjectVersion[] = [];
+  const prefixes: string[] = [];
+  let last = "";
+  for await (const some of batches(itemsOf(keys, { prefix, delimiter, from: after, isBehind }))) {
+    const found = await Promise.all(some.map((item) => findListed(bucket, keys, item)));
+    for (const [index, { name }] of some.entries()) {
+      const listed = found[index];
+      if (listed === undefined) continue;
+      if (objects.length + prefixes.length >= limit) return { objects, prefixes, next: last };
+      if (listed === "prefix") prefixes.push(name);
+      else objects.push(listed);
+      last = name;
+    }
+  }
+  if (last === "") await bucket.mustBeThere();
+  return { objects, prefixes };
+}
+
+export async function listVersionsPage(
+  bucket: OpenBucket,
+  keys: IndexSnapshot,
+  options: ListVersionsOptions,
+): Promise<VersionPage> {
+  const { prefix = "", delimiter = "", keyMarker = "", versionMarker, limit = pageLimit } = options;
+  const isPrefixMarker = delimiter !== "" && keyMarker.endsWith(delimiter) && versionMarker === undefined;
+  const isBehind = (key: string): boolean => {
+    if (keyMarker === "") return true;
+    const order = compareKeys(key, keyMarker);
+    if (order === 0) return versionMarker !== undefined;
+    return order > 0 && !(isPrefixMarker && key.startsWith(keyMarker));
+  };
+  const versions: ObjectVersion[] = [];
+  const prefixes: string[] = [];
+  let last: { readonly nextKeyMarker: string; readonly nextVersionMarker?: string } | undefined;
+  for await (const { name, isPrefix, life } of itemsOf(keys, { prefix, delimiter, from: keyMarker, isBehind })) {
+    if (isPrefix) {
+      if (!(await hasAny(keys, name, life, async ({ key }) => (await versionsOf(bucket, key)).length > 0))) continue;
+      if (versions.length + prefixes.length >= limit) return { versions, prefixes, ...last };
+      prefixes.push(name);
+      last = { nextKeyMarker: name };
+      continue;
+    }
+    const all = await versionsOf(bucket, name);
+    const from = name === keyMarker ? all.findIndex(({ versionId }) => versionId === versionMarker) + 1 : 0;
+    for (const version of all.slice(from)) {
+      if (versions.length + prefixes.length >= limit) return { versions, prefixes, ...last };
+      versions.push(version);
+      last = { nextKeyMarker: name, nextVersionMarker: version.versionId };
+    }
+  }
+  if (last === undefined) await bucket.mustBeThere();
+  return { versions, prefixes };
+}
+
+/** All versions of a key, the newest first. */
+export async function versionsOf(bucket: OpenBucket, key: string): Promise<ObjectVersion[]> {
+  return await bucket.useKey(key, async ({ chain, history }) => {
+    for (;;) {
+      const head = await chain.findHead();
+      if (head === undefined) return [];
+      const versions = await history.read(head);
+      if (versions === undefined) continue;
+      return versions.map((version, index) => describe(version, index === versions.length - 1)).reverse();
+    }
+  });
+}
+
+/** Keys below a common prefix are passed over. */
+async function* itemsOf(keys: IndexSnapshot, { prefix, delimiter, from, isBehind }: Wanted): AsyncGenerator<Item> {
+  let bound = compareKeys(from, prefix) > 0 ? from : prefix;
+  for (let common: string | undefined; ;) {
+    let steps = 0;
+    let isPassed = false;
+    for await (const life of keys.lives(bound)) {
+      const { key } = life;
+      if (!key.startsWith(prefix)) return;
+      if (!isBehind(key)) continue;
+      if (common !== undefined && key.startsWith(common)) {
+        isPassed = ++steps > stepsMax;
+        if (isPassed) break;
+        continue;
+      }
+      const end = delimiter === "" ? -1 : key.indexOf(delimiter, prefix.length);
+      common = end < 0 ? undefined : key.slice(0, end + delimiter.length);
+      steps = 0;
+      yield { name: common ?? key, isPrefix: common !== undefined, life };
+    }
+    if (!isPassed || common === undefined) return;
+    bound = behindAll(common);
+  }
+}
+
+/** Behind every key that begins so: no character begins with this unit. */
+function behindAll(prefix: string): string {
+  return `${prefix}\udfff`;
+}
+
+async function* batches(items: AsyncIterable<Item>): AsyncGenerator<readonly Item[]> {
+  let some: Item[] = [];
+  for await (const item of items) {
+    some.push(item);
+    if (some.length < looksAtOnce) continue;
+    yield some;
+    some = [];
+  }
+  if (some.length > 0) yield some;
+}
+
+async function findListed(
+  bucket: OpenBucket,
+  keys: IndexSnapshot,
+  { name, isPrefix, life }: Item,
+): Promise<ObjectVersion | "prefix" | undefined> {
+  if (!isPrefix) return await findObject(bucket, life);
+  // A common prefix is shown when an object is below it that is not deleted.
+  return (await hasAny(keys, name, life, async (each) => (await findObject(bucket, each)) !== undefined))
+    ? "prefix"
+    : undefined;
+}
+
+async function findObject(bucket: OpenBucket, { key, incarnation }: KeyLife): Promise<ObjectVersion | undefined> {
+  const found = await bucket.useKey(key, (open) => findVersion(open, key, undefined, incarnation));
+  if (found === undefined || found.version.entry.kind === "marker") return undefined;
+  return describe(found.version, true);
+}
+
+/** Whether one of the keys with this prefix, of which `first` is the first, is such a one. */
+async function hasAny(
+  keys: IndexSnapshot,
+  prefix: string,
+  first: KeyLife,
+  isOne: (life: KeyLife) => Promise<boolean>,
+): Promise<boolean> {
+  // In most cases it is the first one, and nothing has to be searched.
+  if (await isOne(first)) return true;
+  for await (const life of keys.lives(first.key)) {
+    if (!life.key.startsWith(prefix)) return false;
+    if (life.key !== first.key && (await isOne(life))) return true;
+  }
+  return false;
+}

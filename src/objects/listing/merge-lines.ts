@@ -1,0 +1,100 @@
+// Merging sorted lines from several runs, some at a time, so that memory does not grow with them; and
+// leaving out lives that are over.
+import { compareLines, type IndexLine } from "./index-line.ts";
+
+/** So many lines are given out at once. */
+const batchLines = 512;
+
+/** Sorted lines, in pieces. */
+export type SortedLines = AsyncIterable<readonly IndexLine[]> | Iterable<readonly IndexLine[]>;
+
+class Cursor {
+  readonly #source: AsyncIterator<readonly IndexLine[]> | Iterator<readonly IndexLine[]>;
+  #lines: readonly IndexLine[] = [];
+  #at = 0;
+
+  constructor(source: SortedLines) {
+    this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+  }
+
+  get line(): IndexLine | undefined {
+    return this.#lines[this.#at];
+  }
+
+  /** False when more has to be read. */
+  step(): boolean {
+    return ++this.#at < this.#lines.length;
+  }
+
+  /** False at the end. */
+  async fill(): Promise<boolean> {
+    this.#at = 0;
+    do {
+      const next = await this.#source.next();
+      if (next.done === true) return false;
+      this.#lines = next.value;
+    } while (this.#lines.length === 0);
+    return true;
+  }
+}
+
+/** All lines of all sources in order, each once. */
+export async function* mergeLines(sources: readonly SortedLines[]): AsyncGenerator<readonly IndexLine[]> {
+  const cursors: Cursor[] = [];
+  for (const source of sources) {
+    const cursor = new Cursor(source);
+    if (await cursor.fill()) cursors.push(cursor);
+  }
+  let batch: IndexLine[] = [];
+  let last: IndexLine | undefined;
+  while (cursors.length > 0) {
+    const least = leastOf(cursors);
+    const { line } = least;
+    if (line !== undefined && (last === undefined || compareLines(last, line) !== 0)) {
+      batch.push(line);
+      last = line;
+    }
+    if (!least.step() && !(await least.fill())) cursors.splice(cursors.indexOf(least), 1);
+    if (batch.length < batchLines) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function leastOf(cursors: readonly Cursor[]): Cursor {
+  let [least] = cursors as readonly [Cursor];
+  for (const cursor of cursors)
+    if (cursor !== least && cursor.line && least.line && compareLines(cursor.line, least.line) < 0) least = cursor;
+  return least;
+}
+
+export interface Forgetting {
+  /** Whether no run was left out of the merge. */
+  readonly isComplete: boolean;
+  /** Whether a life that was to end is over. */
+  readonly isOver: (line: IndexLine) => Promise<boolean>;
+}
+
+/**
+ * The lines without the lives that are over. Their end is kept for as long as their announcement may
+ * be in a run that was left out.
+ */
+export async function* withoutEnded(
+  lines: AsyncIterable<readonly IndexLine[]>,
+  { isComplete, isOver }: Forgetting,
+): AsyncGenerator<readonly IndexLine[]> {
+  let announced: IndexLine | undefined;
+  for await (const some of lines) {
+    const kept: IndexLine[] = [];
+    for (const line of some) {
+      const isItsEnd = line.isEnded && announced?.key === line.key && announced.incarnation === line.incarnation;
+      const isGone = line.isEnded && (await isOver(line));
+      if (announced !== undefined && !(isItsEnd && isGone)) kept.push(announced);
+      announced = line.isEnded ? undefined : line;
+      if (line.isEnded && (!isGone || !(isItsEnd || isComplete))) kept.push(line);
+    }
+    yield kept;
+  }
+  if (announced !== undefined) yield [announced];
+}

@@ -1,0 +1,123 @@
+// Lifecycle rules: what a caller may ask for, and what is due in one key at one moment.
+import { checkOptions, type OptionNames } from "../../format/known-options.ts";
+import type { LifecycleRule } from "./object-store.ts";
+
+const dayMs = 86_400_000;
+const rulesMax = 1000;
+
+const ruleNames: OptionNames<LifecycleRule> = {
+  id: true,
+  prefix: true,
+  tags: true,
+  expireDays: true,
+  noncurrent: true,
+  abortUploadsDays: true,
+  removeLoneMarkers: true,
+};
+
+/** A version as far as rules look at it. */
+export interface AgingVersion {
+  readonly atMs: number;
+  readonly isMarker: boolean;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** What the rules want of a key, by the places in the list of its versions. */
+export interface Due {
+  /** The current version is to be deleted, as a caller without a version id would. */
+  readonly isExpired: boolean;
+  /** These are to be removed for good. */
+  readonly removals: readonly number[];
+}
+
+/** TypeError, RangeError. */
+export function checkLifecycle(rules: readonly LifecycleRule[]): void {
+  if (!Array.isArray(rules)) throw new TypeError("lifecycle is a list of rules.");
+  if (rules.length > rulesMax) throw new RangeError(`A bucket has at most ${rulesMax} lifecycle rules.`);
+  for (const rule of rules as readonly LifecycleRule[]) checkRule(rule);
+}
+
+function checkRule(rule: LifecycleRule): void {
+  checkOptions("A lifecycle rule", rule, ruleNames);
+  const { prefix, tags, expireDays, noncurrent, abortUploadsDays, removeLoneMarkers } = rule;
+  if (prefix !== undefined && typeof prefix !== "string") throw new TypeError("The prefix of a rule is a text.");
+  checkOptions("noncurrent of a lifecycle rule", noncurrent, { days: true, keep: true });
+  checkCount("expireDays", expireDays, 1);
+  checkCount("abortUploadsDays", abortUploadsDays, 1);
+  checkCount("noncurrent.days", noncurrent?.days, 1);
+  checkCount("noncurrent.keep", noncurrent?.keep, 0);
+  if (noncurrent !== undefined && noncurrent.days === undefined && noncurrent.keep === undefined)
+    throw new TypeError("noncurrent of a rule says for how many days, or how many versions to keep.");
+  if ([expireDays, noncurrent, abortUploadsDays, removeLoneMarkers].every((each) => each === undefined))
+    throw new TypeError("A lifecycle rule says what to do: expireDays, noncurrent, abortUploadsDays, …");
+  if (tags !== undefined && (abortUploadsDays !== undefined || removeLoneMarkers !== undefined))
+    throw new TypeError("Uploads and delete markers have no tags: a rule for them has none either.");
+}
+
+function checkCount(name: string, count: number | undefined, least: number): void {
+  if (count === undefined || (Number.isSafeInteger(count) && count >= least)) return;
+  throw new RangeError(`${name} of a lifecycle rule is a whole number from ${least}, not ${String(count)}.`);
+}
+
+/** `versions` from the oldest to the current one. Whether one may go at all, its retention says. */
+export function dueOf(
+  rules: readonly LifecycleRule[],
+  key: string,
+  versions: readonly AgingVersion[],
+  nowMs: number,
+): Due {
+  const removals = new Set<number>();
+  let isExpired = false;
+  for (const rule of rules) {
+    if (!key.startsWith(rule.prefix ?? "")) continue;
+    if (isCurrentDue(rule, versions, nowMs)) {
+      if (isLoneMarker(versions)) removals.add(0);
+      else isExpired = true;
+    }
+    if (rule.removeLoneMarkers === true && isLoneMarker(versions)) removals.add(0);
+    for (const index of dueNoncurrent(rule, versions, nowMs)) removals.add(index);
+  }
+  return { isExpired, removals: [...removals].sort((one, other) => one - other) };
+}
+
+/** Whether the uploads of this key that began then are to be aborted. */
+export function isUploadDue(rules: readonly LifecycleRule[], key: string, startedAtMs: number, nowMs: number): boolean {
+  return rules.some(
+    ({ prefix = "", abortUploadsDays }) =>
+      abortUploadsDays !== undefined && key.startsWith(prefix) && startedAtMs + abortUploadsDays * dayMs <= nowMs,
+  );
+}
+
+/** A marker behind which nothing is left hides nothing. One that does is current, and never expires. */
+function isCurrentDue({ expireDays, tags }: LifecycleRule, versions: readonly AgingVersion[], nowMs: number): boolean {
+  const current = versions.at(-1);
+  if (current === undefined || expireDays === undefined) return false;
+  if (current.isMarker && !isLoneMarker(versions)) return false;
+  return matches(current, tags) && current.atMs + expireDays * dayMs <= nowMs;
+}
+
+/** The age of a version that is not current counts from the one that came after it. */
+function dueNoncurrent(
+  { noncurrent, tags }: LifecycleRule,
+  versions: readonly AgingVersion[],
+  nowMs: number,
+): number[] {
+  if (noncurrent === undefined) return [];
+  const { days = 0, keep = 0 } = noncurrent;
+  const due: number[] = [];
+  for (let index = versions.length - 2 - keep; index >= 0; index--) {
+    const [version, next] = [versions[index], versions[index + 1]];
+    if (version === undefined || next === undefined || !matches(version, tags)) continue;
+    if (next.atMs + days * dayMs <= nowMs) due.push(index);
+  }
+  return due;
+}
+
+function isLoneMarker(versions: readonly AgingVersion[]): boolean {
+  return versions.length === 1 && versions[0]?.isMarker === true;
+}
+
+function matches({ tags: own, isMarker }: AgingVersion, tags: LifecycleRule["tags"]): boolean {
+  if (tags === undefined) return true;
+  return !isMarker && Object.entries(tags).every(([name, value]) => own[name] === value);
+}

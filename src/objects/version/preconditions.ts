@@ -1,0 +1,43 @@
+// Preconditions of writes, judged on the very state that the write is linked behind.
+import { holdfastError } from "../../errors.ts";
+import type { KeyVersion } from "../key/key-history.ts";
+import type { Preconditions } from "../model/object-store.ts";
+import { noSuchKey, versionIdOf } from "./find-version.ts";
+
+/** What a write wants of the current version. */
+export interface Wanted extends Preconditions {
+  /** The entry itself: all null versions of a key have the same version id. */
+  readonly ifEntry?: string | undefined;
+}
+
+export function hasPreconditions({ ifMatch, ifNoneMatch, ifVersion, ifEntry }: Wanted): boolean {
+  return [ifMatch, ifNoneMatch, ifVersion, ifEntry].some((each) => each !== undefined);
+}
+
+/** PRECONDITION_FAILED; NO_SUCH_KEY for an ETag of an object that is not there. */
+export function mustMeet(key: string, current: KeyVersion | undefined, wanted: Wanted): void {
+  const { ifMatch, ifNoneMatch, ifVersion, ifEntry } = wanted;
+  const isObject = current?.entry.kind === "put";
+  if (ifNoneMatch !== undefined && isObject) throw failed(key, current, "it is there already");
+  if (ifMatch !== undefined) {
+    if (!isObject) throw noSuchKey(key, current && versionIdOf(current));
+    if (!matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
+  }
+  if (ifVersion !== undefined && (current === undefined || versionIdOf(current) !== ifVersion))
+    throw failed(key, current, `its current version is not ${ifVersion}`);
+  if (ifEntry !== undefined && current?.entry.id !== ifEntry)
+    throw failed(key, current, "it was changed since it was read");
+}
+
+/** With or without quotes, as HTTP has them; a star matches every object. */
+export function matches({ entry }: KeyVersion, etag: string): boolean {
+  return entry.kind === "put" && (etag === "*" || etag.replaceAll('"', "") === entry.etag);
+}
+
+export function failed(key: string, current: KeyVersion | undefined, why: string): Error {
+  const message = `The object ${JSON.stringify(key)} was not written: ${why}. Read it again, and decide anew.`;
+  return holdfastError("PRECONDITION_FAILED", message, {
+    key,
+    ...(current === undefined ? {} : { current: versionIdOf(current) }),
+  });
+}

@@ -1,0 +1,154 @@
+// Scenarios of uploads in parts: completers and an abort that race, and are killed.
+import { Ground } from "../../../durable/liveness/ground.ts";
+import { parentOf } from "../../../durable/publish/directory.ts";
+import { isHoldfastError } from "../../../errors.ts";
+import { Buckets } from "../../../objects/bucket/buckets.ts";
+import { ObjectsPlace } from "../../../objects/bucket/objects-place.ts";
+import { versionsOf } from "../../../objects/listing/list-page.ts";
+import { deleteObject } from "../../../objects/version/delete-version.ts";
+import { completeUpload } from "../../../objects/multipart/complete-upload.ts";
+import { UploadFiles } from "../../../objects/multipart/upload-files.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import {
+  actor,
+  mustHold,
+  valuesOf,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../../explorer/scenario.ts";
+import { share } from "../volumes.ts";
+
+const directory = "/objects";
+const uploadId = "upload";
+const parts = [{ partNumber: 1, etag: "00" }];
+
+/** How an upload is completed: the real way, or a known-wrong one. */
+export type Complete = typeof completeUpload;
+
+async function openFiles(ports: Ports): Promise<UploadFiles> {
+  const place = new ObjectsPlace(await Ground.open(ports, "/ground", { leaseMs: 1_000_000 }), directory);
+  return new UploadFiles(await new Buckets(place).get("photos"), uploadId);
+}
+
+async function orTold({ note }: ActorContext, action: () => Promise<void>): Promise<void> {
+  try {
+    await action();
+  } catch (error) {
+    // IO_ERROR: nothing was done, and the disk has failed.
+    if (!isHoldfastError(error, "NO_SUCH_UPLOAD", "OUTCOME_UNKNOWN", "IO_ERROR")) throw error;
+    note("told", error.code);
+  }
+}
+
+function completer(complete: Complete): Actor {
+  return actor({
+    prepare: async ({ ports }) => await openFiles(ports),
+    run: (context, files) =>
+      orTold(context, async () => {
+        const { versionId } = await complete(files, { parts }, {}, async () => undefined);
+        context.note("completed", versionId);
+      }),
+  });
+}
+
+function aborter(): Actor {
+  return actor({
+    prepare: async ({ ports }) => await openFiles(ports),
+    run: (context, files) =>
+      orTold(context, async () => {
+        if ((await files.find()) === undefined) return context.note("told", "NO_SUCH_UPLOAD");
+        if ((await files.decide({ kind: "abort", id: files.bucket.place.newId() })).kind !== "abort") return;
+        context.note("aborted");
+        await files.remove();
+      }),
+  });
+}
+
+/** One version of a completed upload with all its parts, and none of an aborted one. */
+async function audit(ports: Ports, facts: readonly Fact[]): Promise<void> {
+  const files = await openFiles(ports);
+  const versions = (await versionsOf(files.bucket, "k")).map(({ versionId }) => versionId);
+  mustHold(versions.length <= 1, `one upload has become ${versions.length} versions`);
+  const completed = valuesOf<string>(facts, "completed");
+  for (const id of completed) mustHold(versions.includes(id), `${id} was completed and is lost`);
+  const isAborted = valuesOf(facts, "aborted").length > 0;
+  mustHold(!(isAborted && versions.length > 0), "an upload was both aborted and completed");
+  if (versions.length > 0)
+    mustHold(await ports.disk.canOpen(`${files.directory}/body`), "a version has lost its only part");
+}
+
+function uploadScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>): Scenario {
+  return {
+    setup: async (ports) => {
+      for (const path of ["/ground", directory]) await ports.disk.mkdir(path);
+      const place = new ObjectsPlace(await Ground.open(ports, "/ground", { leaseMs: 1_000_000 }), directory);
+      const buckets = new Buckets(place);
+      await buckets.create("photos", { versioning: "enabled", objectLock: false });
+      const files = new UploadFiles(await buckets.get("photos"), uploadId);
+      const facts = { headers: {}, metadata: {}, tags: {} };
+      await files.create({ id: uploadId, key: "k", startedAtMs: 0, facts });
+      await ports.disk.createFile(`${files.directory}/body`, Buffer.from("x"), { sync: true });
+      const file = `uploads/${uploadId}/body`;
+      await files.setPart({ partNumber: 1, etag: "00", size: 1, sha256: "", file, atMs: 0 });
+      await ports.disk.mkdir(parentOf(files.bucket.layout.key("k")));
+    },
+    audit,
+    ...scenario,
+  };
+}
+
+export function uploadScenarios(complete: Complete = completeUpload): Scenario[] {
+  return [
+    uploadScenario({
+      name: "upload: two complete it",
+      about: "A caller that got no answer asks again: one version comes of it.",
+      size: "medium",
+      actors: { ada: completer(complete), bob: completer(complete) },
+    }),
+    uploadScenario({
+      name: "upload: one completes it, one aborts it",
+      about: "Of the two one wins.",
+      actors: { ada: completer(complete), bob: aborter() },
+    }),
+    uploadScenario({
+      name: "upload: a completer that slept while its version was deleted",
+      about: "It was completed, and what came of it is gone: nothing comes back.",
+      actors: { ada: completer(complete) },
+      meanwhile: async (ports) => {
+        const files = await openFiles(ports);
+        const { versionId } = await completeUpload(files, { parts }, {}, async () => undefined);
+        await deleteObject(files.bucket, "k", { versionId }, async () => undefined);
+      },
+      audit: async (ports, facts) => {
+        mustHold(valuesOf(facts, "completed").length === 0, "an upload was completed whose version is deleted");
+        mustHold((await versionsOf((await openFiles(ports)).bucket, "k")).length === 0, "a deleted version came back");
+      },
+    }),
+    uploadScenario({
+      name: "upload: two machines complete it, with lost replies",
+      about: "A reply may be lost, or be that of a repeated request: one version comes of it.",
+      size: "large",
+      volume: share,
+      profile: "share",
+      troubles: { lostReply: 1, retransmit: 1 },
+      actors: { ada: { ...completer(complete), machine: "m1" }, bob: { ...completer(complete), machine: "m2" } },
+    }),
+    uploadScenario({
+      name: "upload: a completion, power cuts",
+      about: "A version that was acknowledged is there with its part after each of them.",
+      profile: "weak",
+      powerCuts: true,
+      actors: { ada: completer(complete) },
+    }),
+    uploadScenario({
+      name: "upload: a completer is killed, and another one completes it",
+      about: "Wherever the first one died, one version comes of it.",
+      size: "large",
+      actors: { ada: completer(complete), bob: completer(complete) },
+      killsMax: 1,
+      mortal: ["ada"],
+    }),
+  ];
+}

@@ -1,0 +1,272 @@
+// `holdfast objects` and what of `holdfast verify|stats|collect` concerns objects: exit codes, bytes
+// and lines that a script can rely on.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import { runCommandLine } from "../../src/cli/program.ts";
+import { openStore } from "../../src/index.ts";
+import { openObjects } from "../../src/objects/index.ts";
+import { makeScratch } from "../sites/scratch.ts";
+import { HoldfastProcess, main } from "./holdfast-process.ts";
+
+interface Finished {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface RunOptions {
+  readonly input?: string | undefined;
+  /** Whether a person watches stderr. */
+  readonly isTTY?: boolean | undefined;
+}
+
+/** In this process: quick, and with a coverage that shows. */
+async function run(args: readonly string[], { input = "", isTTY }: RunOptions = {}): Promise<Finished> {
+  const written = { stdout: "", stderr: "" };
+  async function* stdin(): AsyncGenerator<string> {
+    if (input !== "") yield input;
+  }
+  const write = (name: "stdout" | "stderr") => (text: string | Uint8Array) => {
+    written[name] += Buffer.from(text).toString();
+  };
+  const pipes = { stdin: stdin(), stdout: { write: write("stdout") }, stderr: { write: write("stderr"), isTTY } };
+  const exitCode = await runCommandLine(args, pipes, new AbortController().signal);
+  return { exitCode, ...written };
+}
+
+const patience = { timeout: 20_000, interval: 20 };
+const linesOf = (text: string): string[] => text.split("\n").filter((line) => line !== "");
+const jsonOf = (text: string): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>;
+
+/** A verb on a bucket of an object store. */
+type Verb = (verb: string, ...args: string[]) => Promise<Finished>;
+
+async function newBucket(...flags: string[]): Promise<{ readonly directory: string; readonly on: Verb }> {
+  const directory = join(makeScratch(), "objects");
+  const on: Verb = (verb, ...args) => run(["objects", verb, directory, ...args, "--bucket", "photos"]);
+  expect(await on("mb", ...flags)).toMatchObject({ exitCode: 0, stdout: "photos\n" });
+  return { directory, on };
+}
+
+describe("put and get", () => {
+  test("every put of a key is a version that is got back byte for byte, by its id or as the current one", async () => {
+    const { directory, on } = await newBucket("--versioning");
+    const bucket = ["--bucket", "photos"];
+    const ids: string[] = [];
+    for (const input of ["one", "two"]) {
+      const { stdout, exitCode } = await run(["objects", "put", directory, "cats/tom", "-", ...bucket], { input });
+      expect(exitCode).toBe(0);
+      ids.push(stdout.trimEnd());
+    }
+    expect(await on("get", "cats/tom")).toMatchObject({ exitCode: 0, stdout: "two" });
+    expect(await on("get", "cats/tom", "--version-id", ids[0] ?? "")).toMatchObject({ stdout: "one" });
+    expect(await on("get", "cats/tom", "--range", "1-")).toMatchObject({ stdout: "wo" });
+    expect(await on("get", "cats/tom", "--range", "-1")).toMatchObject({ stdout: "o" });
+    expect(await on("get", "cats/tom", "--range", "x")).toMatchObject({ exitCode: 2 });
+    expect(await on("get", "dogs")).toMatchObject({ exitCode: 3, stdout: "" });
+  });
+
+  test("a file goes in and comes out, with what is said about it", async () => {
+    const { on } = await newBucket();
+    const folder = makeScratch();
+    const [from, to] = [join(folder, "from"), join(folder, "to")];
+    writeFileSync(from, "x".repeat(200_000));
+    const facts = ["--type", "text/plain", "--meta", "by=me", "--tag", "a=1", "--tag", "b=2=3"];
+    const put = await on("put", "cat", from, ...facts, "--json");
+    expect(jsonOf(put.stdout)).toMatchObject({
+      bucket: "photos",
+      key: "cat",
+      size: 200_000,
+      contentType: "text/plain",
+      metadata: { by: "me" },
+    });
+    expect(await on("get", "cat", to)).toMatchObject({ exitCode: 0, stdout: "null\n" });
+    expect(readFileSync(to)).toEqual(readFileSync(from));
+    expect(await on("put", "cat", join(folder, "none"))).toMatchObject({ exitCode: 3 });
+    expect(await on("put", "cat", from, "--meta", "none")).toMatchObject({ exitCode: 2 });
+  });
+
+  test("a condition decides: of two puts that want no object before them, the second ends with 1", async () => {
+    const { on } = await newBucket("--versioning");
+    const folder = makeScratch();
+    const file = join(folder, "file");
+    writeFileSync(file, "one");
+    const first = jsonOf((await on("put", "cat", file, "--if-absent", "--json")).stdout);
+    expect(await on("put", "cat", file, "--if-absent")).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("PRECONDITION_FAILED") as string,
+    });
+    expect(await on("put", "cat", file, "--if-version", String(first.versionId))).toMatchObject({ exitCode: 0 });
+    expect(await on("put", "cat", file, "--if-version", String(first.versionId))).toMatchObject({ exitCode: 1 });
+    expect(await on("put", "cat", file, "--if-match", String(first.etag))).toMatchObject({ exitCode: 0 });
+  });
+
+  test("a person at a terminal sees how far it is, and a program sees nothing of it", async () => {
+    const { directory } = await newBucket();
+    const file = join(makeScratch(), "file");
+    writeFileSync(file, "x".repeat(3_000_000));
+    const put = ["objects", "put", directory, "cat", file, "--bucket", "photos"];
+    expect((await run(put, { isTTY: true })).stderr).toContain("stored bytes: 100 % (3000000 of 3000000)");
+    expect((await run(put)).stderr).toBe("");
+    const get = ["objects", "get", directory, "cat", file, "--bucket", "photos"];
+    expect((await run(get, { isTTY: true })).stderr).toContain("read bytes: 100 %");
+    const piped = ["objects", "put", directory, "cat", "-", "--bucket", "photos"];
+    expect((await run(piped, { isTTY: true, input: "four" })).stderr).toContain("stored bytes: 4");
+  });
+
+  test("a reader that has gone ends a get quietly, and a damaged object ends it with 5", async () => {
+    const { directory, on } = await newBucket();
+    const file = join(makeScratch(), "file");
+    writeFileSync(file, "x".repeat(3_000_000));
+    await on("put", "cat", file);
+    const get = `"$0" "$1" objects get "$2" cat --bucket photos | head -c 3; echo " \${PIPESTATUS[0]}"`;
+    expect(execFileSync("bash", ["-c", get, process.execPath, main, directory], { encoding: "utf8" })).toBe("xxx 0\n");
+    const body = execFileSync("find", [directory, "-path", "*bodies*", "-type", "f"], { encoding: "utf8" }).trim();
+    writeFileSync(body, "y".repeat(3_000_000));
+    const { exitCode, stderr } = await on("get", "cat", "--json");
+    expect(exitCode).toBe(5);
+    expect(jsonOf(stderr)).toMatchObject({ error: { code: "CORRUPT", path: body } });
+  });
+});
+
+describe("buckets", () => {
+  test("one is made once, listed with whether it keeps versions, and removed when it is empty", async () => {
+    const { directory, on } = await newBucket();
+    expect(await on("mb")).toMatchObject({ exitCode: 1 });
+    expect(linesOf((await run(["objects", "ls", directory])).stdout)).toEqual([
+      expect.stringMatching(/^\S+Z {2}off {8}photos$/),
+    ]);
+    await on("versions", "--enable");
+    expect(jsonOf((await run(["objects", "ls", directory, "--json"])).stdout)).toMatchObject({ versioning: "enabled" });
+    await run(["objects", "put", directory, "cat", "-", "--bucket", "photos"], { input: "one" });
+    await on("rm", "cat");
+    expect(await on("rb")).toMatchObject({ exitCode: 1 });
+    expect(await on("rm", "--recursive", "--all-versions")).toMatchObject({ exitCode: 0, stdout: "2\n" });
+    expect(await on("rb")).toMatchObject({ exitCode: 0 });
+    expect(await on("get", "cat")).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining("Make it with `holdfast objects mb`") as string,
+    });
+  });
+
+  test("where there is no object store every verb ends with 3 and makes none, and mb makes one in a store", async () => {
+    const directory = join(makeScratch(), "shop");
+    await (await openStore(directory)).close();
+    for (const args of [["ls"], ["get", "cat"], ["mb", "--no-create"], ["rb"]]) {
+      const [verb = "", ...rest] = args;
+      expect(await run(["objects", verb, directory, ...rest])).toMatchObject({ exitCode: 3, stdout: "" });
+    }
+    expect(existsSync(join(directory, "objects", "objects.json"))).toBe(false);
+    expect(await run(["objects", "mb", directory])).toMatchObject({ exitCode: 0, stdout: "main\n" });
+    await using store = await openStore(directory);
+    expect(await (await store.objects()).listBuckets()).toMatchObject([{ name: "main" }]);
+  });
+});
+
+describe("ls, versions, rm and cp", () => {
+  test("a level is listed by its prefixes, all of it with -r, and every version with its state", async () => {
+    const { directory, on } = await newBucket("--versioning");
+    await using objects = await openObjects(directory);
+    const bucket = await objects.bucket("photos");
+    for (const key of ["a", "cats/tim", "cats/tom", "cats/tom"]) await bucket.put(key, key);
+    expect(linesOf((await on("ls")).stdout)).toEqual([
+      expect.stringMatching(/^ +cats\/$/),
+      expect.stringMatching(/^\S+Z +1 {2}a$/),
+    ]);
+    expect(linesOf((await on("ls", "cats/")).stdout)).toHaveLength(2);
+    const all = linesOf((await on("ls", "-r", "--json")).stdout).map(jsonOf);
+    expect(all).toMatchObject([{ key: "a" }, { key: "cats/tim" }, { key: "cats/tom", isLatest: true }]);
+    expect(await run(["objects", "ls", directory, "cats/"])).toMatchObject({ exitCode: 2 });
+    await on("rm", "cats/tom");
+    const states = linesOf((await on("versions", "cats/tom")).stdout).map((line) => line.split(/ +/)[3]);
+    expect(states).toEqual(["deleted", "old", "old"]);
+    expect(linesOf((await on("versions")).stdout)).toHaveLength(5);
+    expect(linesOf((await on("versions", "--prefix", "cats/ti")).stdout)).toHaveLength(1);
+    expect(await on("versions", "a", "--prefix", "b")).toMatchObject({ exitCode: 2 });
+  });
+
+  test("a version that is removed by its id is gone, and one that is copied onto its key is current again", async () => {
+    const { directory, on } = await newBucket("--versioning");
+    await using objects = await openObjects(directory);
+    const bucket = await objects.bucket("photos");
+    const [one, two] = [await bucket.put("cat", "one"), await bucket.put("cat", "two")];
+    expect(await on("cp", "cat", "cat", "--version-id", one.versionId)).toMatchObject({ exitCode: 0 });
+    expect(await on("get", "cat")).toMatchObject({ stdout: "one" });
+    expect(await on("rm", "cat", "--version-id", two.versionId)).toMatchObject({ exitCode: 0, stdout: "1\n" });
+    expect(await on("get", "cat", "--version-id", two.versionId)).toMatchObject({ exitCode: 3 });
+    expect(await on("rm", "cat", "--if-match", two.etag)).toMatchObject({ exitCode: 1 });
+    expect(await on("rm")).toMatchObject({ exitCode: 2 });
+    await objects.createBucket("copies");
+    expect(await on("cp", "cat", "dog", "--to-bucket", "copies")).toMatchObject({ exitCode: 0 });
+    expect(await run(["objects", "get", directory, "dog", "--bucket", "copies"])).toMatchObject({ stdout: "one" });
+  });
+});
+
+describe("import", () => {
+  test("takes the files of a folder in under their paths, and a second run only what has changed", async () => {
+    const { on } = await newBucket("--versioning");
+    const folder = makeScratch();
+    mkdirSync(join(folder, "cats", "old"), { recursive: true });
+    for (const path of ["note", "cats/tom", "cats/old/tim"]) writeFileSync(join(folder, path), path);
+    symlinkSync(join(folder, "note"), join(folder, "link"));
+    const first = await on("import", folder, "--prefix", "2026/", "--json");
+    expect(jsonOf(first.stdout)).toMatchObject({ files: 3, bytes: 24, unchanged: 0, skipped: [join(folder, "link")] });
+    expect(first.stderr).toContain("link");
+    expect(await on("get", "2026/cats/old/tim")).toMatchObject({ stdout: "cats/old/tim" });
+    writeFileSync(join(folder, "note"), "NOTE");
+    expect(await on("import", folder, "--prefix", "2026/")).toMatchObject({
+      exitCode: 0,
+      stdout: "1 object(s) put, 4 bytes; 2 unchanged.\n",
+    });
+    expect(linesOf((await on("versions", "2026/note")).stdout)).toHaveLength(2);
+    expect(linesOf((await on("versions", "2026/cats/tom")).stdout)).toHaveLength(1);
+  });
+
+  test("refuses a folder that is not there, and the object store itself", async () => {
+    const { directory, on } = await newBucket();
+    for (const folder of [join(directory, "none"), directory, join(directory, ".."), join(directory, "buckets")])
+      expect(await on("import", folder)).toMatchObject({ exitCode: 2, stdout: "" });
+  });
+});
+
+test("verify, stats and collect of a store see its objects", async () => {
+  const directory = join(makeScratch(), "shop");
+  {
+    await using store = await openStore(directory);
+    const bucket = await (await store.objects()).createBucket("photos", { versioning: "enabled" });
+    await bucket.put("cat", "one");
+    await bucket.put("cat", "three");
+  }
+  const objects = join(directory, "objects");
+  expect((await run(["stats", directory])).stdout).toBe(`${objects}: objects, buckets 1, objects 1, bytes 5\n`);
+  expect((await run(["verify", objects])).stdout).toBe(`${objects}\nok: 2 entries checked.\n`);
+  expect((await run(["collect", directory])).stdout).toContain(`${objects}: objects, objects 0, bytes 0`);
+  writeFileSync(join(objects, "objects.json"), "garbage");
+  expect(await run(["verify", directory])).toMatchObject({
+    exitCode: 5,
+    stdout: expect.stringContaining("The record of this object store cannot be read") as string,
+  });
+});
+
+test("every verb has a help page with an example and its exit codes", async () => {
+  for (const verb of ["mb", "rb", "ls", "put", "get", "rm", "versions", "cp", "import"]) {
+    const { stdout, exitCode } = await run(["objects", verb, "--help"]);
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(new RegExp(`Examples?:\\n {2}.*holdfast objects ${verb} /mnt/[^]*Exit codes:\\n`));
+  }
+});
+
+test("a put from a pipe that is cut off by a signal leaves nothing", async () => {
+  const { directory, on } = await newBucket("--versioning");
+  const put = new HoldfastProcess(["objects", "put", directory, "cat", "-", "--bucket", "photos"]);
+  const bodies = (): string =>
+    execFileSync("find", [directory, "-path", "*bodies*", "-type", "f"], { encoding: "utf8" });
+  put.tell("x".repeat(100_000));
+  await vi.waitFor(() => expect(bodies()).not.toBe(""), patience);
+  put.kill("SIGTERM");
+  expect(await put.ended).toMatchObject({ signal: "SIGTERM", stdout: "" });
+  expect(bodies()).toBe("");
+  expect(await on("versions", "cat")).toMatchObject({ exitCode: 0, stdout: "" });
+});

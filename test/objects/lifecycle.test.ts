@@ -1,0 +1,228 @@
+// Lifecycle rules: what is due goes with a collection, at its time and not before, and nothing that
+// is retained.
+import { describe, expect, it } from "vitest";
+import { Buckets } from "../../src/objects/bucket/buckets.ts";
+import { openPlace } from "../../src/objects/bucket/open-objects.ts";
+import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import { Collector } from "../../src/objects/collect/collect.ts";
+import { checkLifecycle, dueOf, type AgingVersion } from "../../src/objects/model/lifecycle.ts";
+import type { LifecycleRule } from "../../src/objects/model/object-store.ts";
+import type { Disk } from "../../src/ports/disk.ts";
+import type { Ports } from "../../src/ports/ports.ts";
+import { sites } from "../sites/sites.ts";
+import { codeOf, objectsOn, smallInline, textOf, versionsOf, type ObjectSite } from "./object-sites.ts";
+
+const dayMs = 86_400_000;
+const long = (text: string): string => `${text}, in a body that has a file of its own`;
+
+/** Collects as a process whose clock is ahead by so many days; `meanwhile` happens before its first link. */
+async function collectAfter(site: ObjectSite, days: number, meanwhile?: () => Promise<unknown>): Promise<number> {
+  const ports = await site.openPorts();
+  const disk = meanwhile === undefined ? ports.disk : interrupted(ports.disk, meanwhile);
+  const clock: Ports["clock"] = Object.assign(Object.create(ports.clock) as Ports["clock"], {
+    wallMs: () => ports.clock.wallMs() + days * dayMs,
+    monotonicMs: () => ports.clock.monotonicMs(),
+    sleep: (ms: number, options?: object) => ports.clock.sleep(ms, options),
+    alarm: (ms: number, ring: () => void) => ports.clock.alarm(ms, ring),
+  });
+  const { place, ownsGround } = await openPlace({ ...ports, disk, clock }, `${site.directory}/objects`);
+  try {
+    return (await new Collector(place, new Buckets(place)).collect()).objects;
+  } finally {
+    if (ownsGround) await place.ground.close();
+  }
+}
+
+/** A disk on which something happens right before the first link of an entry. */
+function interrupted(disk: Disk, meanwhile: () => Promise<unknown>): Disk {
+  let happening: Promise<unknown> | undefined;
+  const link: Disk["link"] = async (from, to) => {
+    if (to.includes("/keys/")) await (happening ??= meanwhile());
+    await disk.link(from, to);
+  };
+  return new Proxy(disk, {
+    get: (target, name) => {
+      if (name === "link") return link;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+async function keysOf(bucket: ObjectBucket): Promise<string[]> {
+  return (await bucket.list()).objects.map(({ key }) => key);
+}
+
+describe.each(sites)("lifecycle rules on %s", (_name, make) => {
+  it("objects expire after their days: by a delete marker where versions are kept, for good where none are", async () => {
+    const site = await objectsOn(make);
+    const store = await site.open(smallInline);
+    const lifecycle = [{ prefix: "logs/", expireDays: 30 }];
+    const kept = await store.createBucket("kept", { versioning: "enabled" });
+    const plain = await store.createBucket("plain");
+    for (const bucket of [kept, plain]) {
+      await bucket.setConfig({ lifecycle });
+      for (const key of ["logs/1", "notes/1"]) await bucket.put(key, long(key));
+    }
+    await collectAfter(site, 29);
+    for (const bucket of [kept, plain]) expect(await keysOf(bucket)).toEqual(["logs/1", "notes/1"]);
+    await collectAfter(site, 30.01);
+    for (const bucket of [kept, plain]) expect(await keysOf(bucket)).toEqual(["notes/1"]);
+    expect(await versionsOf(kept, "logs/1")).toEqual(["(marker)", long("logs/1")]);
+    expect(await versionsOf(plain, "logs/1")).toEqual([]);
+    // Again, and later: a mark of a delete that hides versions stays as it is.
+    await collectAfter(site, 90);
+    expect(await versionsOf(kept, "logs/1")).toEqual(["(marker)", long("logs/1")]);
+  });
+
+  it("versions that are not current go after their days, but for the newest of them", async () => {
+    const site = await objectsOn(make);
+    const bucket = await (await site.open(smallInline)).createBucket("photos", { versioning: "enabled" });
+    await bucket.setConfig({ lifecycle: [{ noncurrent: { days: 7, keep: 1 } }] });
+    for (const text of ["one", "two", "three", "four"]) await bucket.put("cat", long(text));
+    await collectAfter(site, 6);
+    expect(await versionsOf(bucket, "cat")).toHaveLength(4);
+    await collectAfter(site, 7.01);
+    expect(await versionsOf(bucket, "cat")).toEqual([long("four"), long("three")]);
+    expect(await textOf(bucket, "cat")).toBe(long("four"));
+  });
+
+  it("a mark of a delete with nothing behind it goes, and then the key", async () => {
+    const site = await objectsOn(make);
+    const bucket = await (await site.open()).createBucket("photos", { versioning: "enabled" });
+    await bucket.setConfig({ lifecycle: [{ removeLoneMarkers: true, noncurrent: { days: 1 } }] });
+    await bucket.put("cat", "one");
+    await bucket.delete("cat");
+    await collectAfter(site, 0.5);
+    expect(await versionsOf(bucket, "cat")).toEqual(["(marker)", "one"]);
+    await collectAfter(site, 2);
+    expect(await versionsOf(bucket, "cat")).toEqual(["(marker)"]);
+    await collectAfter(site, 2);
+    expect(await versionsOf(bucket, "cat")).toEqual([]);
+  });
+
+  it("what is retained or held stays until it is not", async () => {
+    const site = await objectsOn(make);
+    const bucket = await (await site.open()).createBucket("photos", { objectLock: true });
+    await bucket.setConfig({ lifecycle: [{ expireDays: 1, noncurrent: { days: 1 } }] });
+    const { clock } = await site.openPorts();
+    const until = new Date(clock.wallMs() + 20 * dayMs);
+    await bucket.put("retained", "one", { retention: { mode: "governance", until } });
+    const { versionId } = await bucket.put("held", "one", { legalHold: true });
+    for (const key of ["retained", "held", "free"]) await bucket.put(key, "two");
+    await collectAfter(site, 5);
+    expect(await versionsOf(bucket, "retained")).toEqual(["(marker)", "two", "one"]);
+    await collectAfter(site, 10);
+    expect(await versionsOf(bucket, "retained")).toEqual(["(marker)", "one"]);
+    expect(await versionsOf(bucket, "held")).toEqual(["(marker)", "one"]);
+    expect(await versionsOf(bucket, "free")).toEqual(["(marker)"]);
+    await bucket.setLegalHold("held", false, { versionId });
+    await collectAfter(site, 21);
+    expect(await versionsOf(bucket, "retained")).toEqual(["(marker)"]);
+    expect(await versionsOf(bucket, "held")).toEqual(["(marker)"]);
+  });
+
+  it("a version that becomes current while a rule is applied stays, and what is deleted meanwhile gets no second mark", async () => {
+    const site = await objectsOn(make);
+    const bucket = await (await site.open()).createBucket("photos", { versioning: "enabled" });
+    await bucket.setConfig({
+      lifecycle: [
+        { prefix: "old/", noncurrent: { days: 1 } },
+        { prefix: "new/", expireDays: 1 },
+      ],
+    });
+    await bucket.put("old/cat", "one");
+    const { versionId } = await bucket.put("old/cat", "two");
+    await collectAfter(site, 2, () => bucket.delete("old/cat", { versionId }));
+    expect(await versionsOf(bucket, "old/cat")).toEqual(["one"]);
+    await bucket.put("new/cat", "one");
+    await collectAfter(site, 2, () => bucket.delete("new/cat"));
+    // It was deleted by its user, and no rule has added a second mark.
+    expect(await versionsOf(bucket, "new/cat")).toEqual(["(marker)", "one"]);
+  });
+
+  it("uploads that were never completed are aborted, and parts that no completion named are removed", async () => {
+    const site = await objectsOn(make);
+    const bucket = await (await site.open(smallInline)).createBucket("photos", { versioning: "enabled" });
+    await bucket.setConfig({ lifecycle: [{ prefix: "big/", abortUploadsDays: 7 }] });
+    const [left, other, done] = [
+      await bucket.createUpload("big/left"),
+      await bucket.createUpload("other"),
+      await bucket.createUpload("big/done"),
+    ];
+    for (const upload of [left, other]) await upload.put(1, "part");
+    await done.put(1, "first try");
+    const part = await done.put(1, "second try");
+    await done.put(2, "never named");
+    await done.complete([part]);
+    const { disk } = await site.openPorts();
+    const bodies = async (id: string): Promise<number> =>
+      (await disk.list(`${await uploadsOf(site)}/${id}`)).filter((name) => name.startsWith("b")).length;
+    expect(await bodies(done.id)).toBe(3);
+    await collectAfter(site, 6);
+    expect((await bucket.listUploads()).uploads.map(({ key }) => key)).toEqual(["big/left", "other"]);
+    expect(await bodies(done.id)).toBe(1);
+    await collectAfter(site, 8);
+    expect((await bucket.listUploads()).uploads.map(({ key }) => key)).toEqual(["other"]);
+    expect(await codeOf(left.put(2, "late"))).toBe("NO_SUCH_UPLOAD");
+    expect(await disk.list(await uploadsOf(site))).not.toContain(left.id);
+    expect(await textOf(bucket, "big/done")).toBe("second try");
+  });
+});
+
+async function uploadsOf({ openPorts, directory }: ObjectSite): Promise<string> {
+  const { disk } = await openPorts();
+  const bucket = `${directory}/objects/buckets/photos`;
+  const incarnation = (await disk.list(bucket)).find((name) => name !== "config");
+  return `${bucket}/${incarnation}/uploads`;
+}
+
+describe("what is due in a key", () => {
+  const at = (days: number, facts: Partial<AgingVersion> = {}): AgingVersion => ({
+    atMs: days * dayMs,
+    isMarker: false,
+    tags: {},
+    ...facts,
+  });
+  const due = (rule: LifecycleRule, versions: readonly AgingVersion[], nowDays: number): object =>
+    dueOf([rule], "logs/1", versions, nowDays * dayMs);
+
+  it("counts the age of an old version from the one after it, and of the current one from itself", () => {
+    const versions = [at(0), at(10), at(20)];
+    expect(due({ noncurrent: { days: 5 } }, versions, 16)).toEqual({ isExpired: false, removals: [0] });
+    expect(due({ noncurrent: { days: 5 } }, versions, 25)).toEqual({ isExpired: false, removals: [0, 1] });
+    expect(due({ noncurrent: { keep: 1 } }, versions, 20)).toEqual({ isExpired: false, removals: [0] });
+    expect(due({ expireDays: 5 }, versions, 24.9)).toEqual({ isExpired: false, removals: [] });
+    expect(due({ expireDays: 5 }, versions, 25)).toEqual({ isExpired: true, removals: [] });
+  });
+
+  it("goes by prefix and tags, of which delete markers have none", () => {
+    const tagged = [at(0, { tags: { kind: "temp", by: "me" } }), at(1, { isMarker: true })];
+    expect(due({ prefix: "notes/", noncurrent: { days: 1 } }, tagged, 9)).toEqual({ isExpired: false, removals: [] });
+    expect(due({ tags: { kind: "temp" }, noncurrent: { days: 1 } }, tagged, 9)).toMatchObject({ removals: [0] });
+    expect(due({ tags: { kind: "log" }, noncurrent: { days: 1 } }, tagged, 9)).toMatchObject({ removals: [] });
+    expect(due({ tags: { kind: "temp" }, expireDays: 1 }, tagged, 9)).toMatchObject({ isExpired: false });
+  });
+
+  it("removes a lone delete marker, at once or after its days, and adds no second one", () => {
+    const marker = [at(0, { isMarker: true })];
+    expect(due({ removeLoneMarkers: true }, marker, 0)).toEqual({ isExpired: false, removals: [0] });
+    expect(due({ expireDays: 2 }, marker, 1)).toEqual({ isExpired: false, removals: [] });
+    expect(due({ expireDays: 2 }, marker, 2)).toEqual({ isExpired: false, removals: [0] });
+    expect(due({ removeLoneMarkers: true, expireDays: 1 }, [at(0), ...marker], 9)).toEqual({
+      isExpired: false,
+      removals: [],
+    });
+  });
+
+  it.each([
+    [{}, /what to do/],
+    [{ expireDays: 0 }, /whole number from 1/],
+    [{ expireDays: 1.5 }, /whole number/],
+    [{ noncurrent: {} }, /how many/],
+    [{ expiredays: 1 }, /expiredays/],
+    [{ tags: { a: "1" }, abortUploadsDays: 1 }, /no tags/],
+  ])("a rule that says %j is refused", (rule, what) => {
+    expect(() => checkLifecycle([rule as LifecycleRule])).toThrow(what);
+  });
+});

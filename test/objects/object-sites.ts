@@ -1,0 +1,58 @@
+// Object stores on every kind of disk; each opening acts as another process.
+import { onTestFinished } from "vitest";
+import { openPlace } from "../../src/objects/bucket/open-objects.ts";
+import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import { DirectoryObjects } from "../../src/objects/objects.ts";
+import type { ObjectStoreOptions, Versioning } from "../../src/objects/model/object-store.ts";
+import type { Site } from "../sites/sites.ts";
+
+export interface ObjectSite extends Site {
+  /** Another process on the same object store; closed when the test ends. */
+  open(options?: ObjectStoreOptions): Promise<DirectoryObjects>;
+}
+
+/** So small that a body of a few bytes gets a file of its own. */
+export const smallInline: ObjectStoreOptions = { inlineMax: 16 };
+
+export async function objectsOn(make: () => Promise<Site>): Promise<ObjectSite> {
+  const site = await make();
+  const open = async (options: ObjectStoreOptions = {}): Promise<DirectoryObjects> => {
+    const opened = await openPlace(await site.openPorts(), `${site.directory}/objects`);
+    const store = new DirectoryObjects(opened, options);
+    onTestFinished(() => store.close());
+    return store;
+  };
+  return { ...site, open };
+}
+
+/** A bucket that was just made, in a store of its own. */
+export async function newBucket(
+  make: () => Promise<Site>,
+  versioning: Versioning = "enabled",
+  options: ObjectStoreOptions = {},
+): Promise<ObjectBucket> {
+  const store = await (await objectsOn(make)).open(options);
+  return await store.createBucket("photos", { versioning });
+}
+
+export async function textOf(bucket: ObjectBucket, key: string, versionId?: string): Promise<string> {
+  await using object = await bucket.get(key, { versionId });
+  return await object.text();
+}
+
+export async function versionsOf(bucket: ObjectBucket, key: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { versionId, deleteMarker } of bucket.versions({ key }))
+    found.push(deleteMarker ? "(marker)" : await textOf(bucket, key, versionId));
+  return found;
+}
+
+/** The code of the error that a promise rejects with. */
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    return (error as { code?: string }).code ?? String(error);
+  }
+  return "nothing failed";
+}

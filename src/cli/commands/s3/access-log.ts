@@ -1,0 +1,33 @@
+// The access log: one line of JSON for each request, on stdout. A reader that is slow, or gone, does
+// not keep requests waiting: lines that it does not take are counted instead of kept.
+import type { S3AccessEntry } from "../../../s3/index.ts";
+import type { Sink } from "../../output.ts";
+
+const pendingMax = 10_000;
+
+export class AccessLog {
+  readonly #stdout: Sink;
+  #pending = 0;
+  #dropped = 0;
+
+  constructor(stdout: Sink) {
+    this.#stdout = stdout;
+  }
+
+  add(entry: S3AccessEntry): void {
+    if (this.#pending >= pendingMax) return void this.#dropped++;
+    if (this.#dropped > 0) this.#write({ at: new Date(), dropped: this.#dropped });
+    this.#dropped = 0;
+    const { error, durationMs, ...rest } = entry;
+    this.#write({
+      ...rest,
+      durationMs: Math.round(durationMs * 10) / 10,
+      ...(error === undefined ? {} : { error: error instanceof Error ? error.message : "unknown" }),
+    });
+  }
+
+  #write(line: object): void {
+    this.#pending++;
+    this.#stdout.write(`${JSON.stringify(line)}\n`, () => this.#pending--);
+  }
+}

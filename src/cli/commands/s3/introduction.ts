@@ -1,0 +1,48 @@
+// What a gateway says when it has started: where it is, its key pair, and examples to be pasted.
+import type { S3Credentials } from "../../../s3/index.ts";
+
+export interface Introduction {
+  readonly url: string;
+  readonly region: string;
+  /** For people: a directory, or "memory". */
+  readonly place: string;
+  readonly first: S3Credentials;
+  readonly isGenerated: boolean;
+  readonly bucket: string;
+}
+
+/** The secret is shown if it was made now: one that was given is known. */
+export function introductionText(introduction: Introduction): string {
+  const { url, region, place, first, isGenerated, bucket } = introduction;
+  const { accessKeyId } = first;
+  const secret = isGenerated ? first.secretAccessKey : "…";
+  const shown = `secret key  ${isGenerated ? `${secret}  (made now, and shown only here)` : "the one that you gave"}`;
+  return `S3 gateway on ${place}
+  ${url}  region ${region}
+  access key  ${accessKeyId}
+  ${shown}
+
+AWS CLI:
+  export AWS_ACCESS_KEY_ID=${accessKeyId} AWS_SECRET_ACCESS_KEY=${secret} AWS_DEFAULT_REGION=${region}
+  aws --endpoint-url ${url} s3 mb s3://${bucket}
+  aws --endpoint-url ${url} s3 cp README.md s3://${bucket}/
+
+AWS SDK for JavaScript:
+  const client = new S3Client({ endpoint: "${url}", region: "${region}", forcePathStyle: true, credentials: { accessKeyId: "${accessKeyId}", secretAccessKey: "${secret}" } });
+`;
+}
+
+/** For `.` of a shell: all that the AWS CLI and SDKs want to know. */
+export function environmentText({ url, region, first }: Introduction): string {
+  const { accessKeyId, secretAccessKey } = first;
+  const variables = {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_REGION: region,
+    AWS_DEFAULT_REGION: region,
+    AWS_ENDPOINT_URL_S3: url,
+  };
+  return Object.entries(variables)
+    .map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'\n`)
+    .join("");
+}

@@ -1,0 +1,47 @@
+// What a gateway serves and how: its objects in a folder or in memory, its buckets, its certificate.
+import { isHoldfastError, openStore } from "../../../index.ts";
+import { fileBody } from "../../../handoff/index.ts";
+import { openObjects, type ObjectStore } from "../../../objects/index.ts";
+import type { S3GatewayOptions } from "../../../s3/index.ts";
+
+export interface OpenPlace {
+  readonly objects: ObjectStore;
+  close(): Promise<void>;
+}
+
+/** Without a directory in memory. A directory that is a store has its objects in it. */
+export async function openPlace(directory: string | undefined): Promise<OpenPlace> {
+  try {
+    const store = await openStore(directory ?? "memory:", directory === undefined ? {} : { create: false });
+    return { objects: await store.objects(), close: () => store.close() };
+  } catch (error) {
+    if (directory === undefined || !isHoldfastError(error, "NOT_A_STORE")) throw error;
+    const objects = await openObjects(directory);
+    return { objects, close: () => objects.close() };
+  }
+}
+
+/** Another gateway that starts at the same time may be faster. */
+export async function makeBuckets(objects: ObjectStore, names: readonly string[]): Promise<readonly string[]> {
+  for (const name of names)
+    await objects.createBucket(name).catch((error: unknown) => {
+      if (!isHoldfastError(error, "BUCKET_EXISTS")) throw error;
+    });
+  return names;
+}
+
+export interface TlsFlags {
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+export async function tlsOf({ cert, key }: TlsFlags): Promise<S3GatewayOptions["tls"]> {
+  if (cert === undefined || key === undefined) return undefined;
+  return { cert: await read(cert), key: await read(key) };
+}
+
+export async function read(path: string): Promise<Buffer> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of fileBody(path)) pieces.push(piece);
+  return Buffer.concat(pieces);
+}

@@ -1,0 +1,194 @@
+// The command `holdfast s3`: an S3 gateway on a folder, until it is told to end.
+import { InvalidArgumentError, Option, type Command } from "commander";
+import type { ObjectStore } from "../../../objects/index.ts";
+import { startS3Gateway, type S3AccessEntry, type S3Gateway, type S3GatewayOptions } from "../../../s3/index.ts";
+import { parseDuration } from "../../duration.ts";
+import { exitCodes } from "../../exit-codes.ts";
+import { endHelp } from "../../help.ts";
+import { printable } from "../../output.ts";
+import { failed, wrongUsage } from "../../part-verb.ts";
+import type { Run } from "../../run.ts";
+import { collect as addWord } from "../events/log.ts";
+import { AccessLog } from "./access-log.ts";
+import { environmentText, introductionText, type Introduction } from "./introduction.ts";
+import { keyPairsOf, type KeyFlags } from "./key-pairs.ts";
+import { makeBuckets, openPlace, tlsOf, type TlsFlags } from "./place.ts";
+
+interface S3Flags extends KeyFlags, TlsFlags {
+  readonly port: number;
+  readonly host: string;
+  readonly region: string;
+  readonly domain?: string;
+  readonly bucket?: readonly string[];
+  readonly metrics?: true;
+  readonly accessLog?: true;
+  readonly printEnv?: true;
+  readonly memory?: true;
+  readonly collect: number;
+  readonly drain: number;
+}
+
+export function registerS3(s3: Command, run: Run): void {
+  s3.description(
+    "Serves the buckets of an object store to every client that speaks S3, until it is told to end (Ctrl-C, SIGTERM). Any number of gateways, on any number of machines, may serve one folder. Without a key pair one is made and printed, once: it is valid until the gateway ends. GET /-/health says whether the folder answers; with --metrics, GET /-/metrics counts requests in the text format of Prometheus.",
+  )
+    .argument("[DIR]", "the directory of the object store, or a store; made if it is not there")
+    .addOption(new Option("--port <n>", "0: any that is free").argParser(parsePort).default(9000))
+    .addOption(new Option("--host <address>", "the address to listen on").default("127.0.0.1"))
+    .addOption(new Option("--access-key <id>", "the id of the key pair").env("HOLDFAST_S3_ACCESS_KEY"))
+    .addOption(
+      new Option("--secret-key <secret>", "its secret; in the environment other users do not see it").env(
+        "HOLDFAST_S3_SECRET_KEY",
+      ),
+    )
+    .addOption(
+      new Option(
+        "--keys <file>",
+        'more key pairs, as JSON: [{"accessKeyId":"ci","secretAccessKey":"…","rights":"read-only","only":["builds"]}]; rights are owner, read-write or read-only, only is a list of buckets and bucket/prefix',
+      ),
+    )
+    .addOption(new Option("--bucket <name>", "make this bucket if it is not there; may be repeated").argParser(addWord))
+    .addOption(new Option("--region <name>", "what clients must sign for").default("us-east-1"))
+    .addOption(new Option("--domain <name>", "also answer bucket.NAME: virtual-host style"))
+    .addOption(new Option("--cert <file>", "TLS: the certificate and its chain, PEM"))
+    .addOption(new Option("--key <file>", "TLS: its private key, PEM"))
+    .addOption(new Option("--metrics", "answer /-/metrics, without a signature"))
+    .addOption(new Option("--access-log", "a line of JSON on stdout for each request").conflicts("printEnv"))
+    .addOption(new Option("--print-env", "print what a shell needs for the AWS CLI and SDKs, secret and all"))
+    .addOption(new Option("--memory", "in memory, for tests: nothing is kept"))
+    .addOption(
+      new Option("--collect <duration>", "how often expired objects and leftovers are removed; 0s: never")
+        .argParser(parseDuration)
+        .default(3_600_000, "1h"),
+    )
+    .addOption(
+      new Option("--drain <duration>", "how long to wait for requests that run when told to end")
+        .argParser(parseDuration)
+        .default(10_000, "10s"),
+    );
+  endHelp(s3, {
+    examples: [
+      "holdfast s3 /mnt/shop/objects --bucket photos",
+      "HOLDFAST_S3_ACCESS_KEY=shop HOLDFAST_S3_SECRET_KEY=… holdfast s3 /mnt/shop --host 0.0.0.0 --cert tls.crt --key tls.key",
+      "holdfast s3 --memory --port 0 --bucket test --print-env > s3.env & … . ./s3.env",
+    ],
+    exits: {
+      done: "it was told to end, and has finished what was running",
+      failed: `${failed}; the port is in use`,
+      wrongUsage,
+      nothingToDo: "a file that --keys, --cert or --key names is not there",
+      verificationFailed: "the object store is damaged, or its file system cannot be used",
+    },
+  });
+  s3.action(async (directory: string | undefined, flags: S3Flags) => {
+    if ((directory === undefined) === (flags.memory === undefined))
+      s3.error("error: name the directory, or give --memory");
+    if ((flags.cert === undefined) !== (flags.key === undefined)) s3.error("error: --cert and --key go together");
+    const pairs = await keyPairsOf(flags, s3);
+    const log = flags.accessLog === true ? new AccessLog(run.pipes.stdout) : undefined;
+    const options: S3GatewayOptions = {
+      port: flags.port,
+      host: flags.host,
+      region: flags.region,
+      domain: flags.domain,
+      credentials: pairs.all,
+      tls: await tlsOf(flags),
+      metrics: flags.metrics,
+      onAnswered: (entry) => {
+        log?.add(entry);
+        warnOf(entry, run);
+      },
+    };
+    const opened = await openPlace(directory);
+    try {
+      const buckets = await makeBuckets(opened.objects, flags.bucket ?? []);
+      const gateway = await start(opened.objects, options, run);
+      if (gateway === undefined) return;
+      const [first] = pairs.all;
+      const { region } = flags;
+      const place = directory ?? "memory";
+      const introduction = { url: shownUrl(gateway.url), region, place, first, bucket: buckets[0] ?? "photos" };
+      introduce({ ...introduction, isGenerated: pairs.isGenerated }, gateway, buckets, flags, run);
+      await serve(gateway, opened.objects, flags, run);
+    } finally {
+      await opened.close();
+    }
+  });
+}
+
+/** Undefined, with the exit code for it, where the address cannot be had. */
+async function start(objects: ObjectStore, options: S3GatewayOptions, run: Run): Promise<S3Gateway | undefined> {
+  try {
+    return await startS3Gateway(objects, options);
+  } catch (error) {
+    const { code = "", message, name } = error as NodeJS.ErrnoException;
+    const hint = hintOf[code] ?? (error instanceof TypeError || code.startsWith("ERR_") ? "Correct it." : undefined);
+    if (hint === undefined) throw error;
+    run.exitCode = exitCodes.failed;
+    const details = { name, code: code === "" ? "WRONG_USAGE" : code, action: "fix-caller", message };
+    run.output.failure({ ...details, exitCode: run.exitCode }, `the gateway cannot start: ${message}`, hint);
+    return undefined;
+  }
+}
+
+const hintOf: Readonly<Record<string, string>> = {
+  EADDRINUSE: "Another program has this port: choose another one with --port, or 0 for any.",
+  EADDRNOTAVAIL: "This machine does not have the address that --host names.",
+  EACCES: "This user may not listen there: ports below 1024 are for root.",
+  ENOTFOUND: "The name that --host gives is not known.",
+};
+
+function introduce(
+  introduction: Introduction,
+  { url, port }: S3Gateway,
+  buckets: readonly string[],
+  flags: S3Flags,
+  run: Run,
+): void {
+  const { region, first, isGenerated } = introduction;
+  const { accessKeyId, secretAccessKey } = first;
+  const isLocal = ["127.0.0.1", "::1", "localhost"].includes(flags.host);
+  if (!isLocal && flags.cert === undefined)
+    run.output.warning({
+      name: "NoTls",
+      message: "requests are signed but not encrypted: give --cert and --key, or put a proxy with TLS in front",
+    });
+  if (flags.printEnv === true) return void run.pipes.stdout.write(environmentText(introduction));
+  const secret = isGenerated ? { secretAccessKey } : {};
+  run.output.result({ url, port, region, accessKeyId, ...secret, buckets }, () => introductionText(introduction));
+}
+
+/** All addresses of a machine are none that a client can use. */
+function shownUrl(url: string): string {
+  return url.replace(/\/\/(0\.0\.0\.0|\[::\])/, "//localhost");
+}
+
+async function serve(gateway: S3Gateway, objects: ObjectStore, flags: S3Flags, run: Run): Promise<void> {
+  const { signal } = run;
+  const collect = (): void =>
+    void objects.collect({ signal }).catch((error: unknown) => {
+      if (!signal.aborted) run.output.warning({ name: "Collect", message: `collecting failed: ${textOf(error)}` });
+    });
+  const timer = flags.collect === 0 ? undefined : setInterval(collect, flags.collect);
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  clearInterval(timer);
+  run.output.note("holdfast: taking no new requests, and finishing what runs");
+  await gateway.close({ drainMs: flags.drain });
+}
+
+/** What the client was not told. */
+function warnOf({ id, method, target, code, error }: S3AccessEntry, run: Run): void {
+  if (error === undefined) return;
+  const message = `${method} ${printable(target)}: ${code ?? ""}, request ${id}: ${textOf(error)}`;
+  run.output.warning({ name: code ?? "InternalError", message });
+}
+
+function textOf(error: unknown): string {
+  return printable(error instanceof Error ? error.message : String(error));
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError("Write a port from 0 to 65535.");
+}

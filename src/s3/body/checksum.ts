@@ -1,0 +1,109 @@
+// The checksums of S3: which one a request asks for, and computing it.
+import { createHash } from "node:crypto";
+import { crc32 } from "node:zlib";
+import type { ChecksumAlgorithm } from "../../objects/index.ts";
+import { S3Error } from "../http/s3-error.ts";
+import type { S3Request } from "../http/request.ts";
+
+export const checksumAlgorithms: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
+
+export function checksumHeader(algorithm: ChecksumAlgorithm): string {
+  return `x-amz-checksum-${algorithm.toLowerCase()}`;
+}
+
+/** What a request says about the checksum of its body. */
+export interface ExpectedChecksum {
+  readonly algorithm: ChecksumAlgorithm;
+  /** Base64. Absent when it comes in the trailer. */
+  readonly value?: string;
+  readonly isInTrailer: boolean;
+}
+
+/** InvalidRequest for two values, for none where one is announced, or for a value that cannot be one. */
+export function findExpectedChecksum({ headers, trailerNames }: S3Request): ExpectedChecksum | undefined {
+  const given = checksumAlgorithms.filter((algorithm) => headers[checksumHeader(algorithm)] !== undefined);
+  const inTrailer = checksumAlgorithms.filter((algorithm) => trailerNames.includes(checksumHeader(algorithm)));
+  const [algorithm, second] = [...given, ...inTrailer];
+  if (second !== undefined)
+    throw new S3Error("InvalidRequest", {
+      message: "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
+    });
+  const announced = findAlgorithm(headers["x-amz-sdk-checksum-algorithm"]);
+  if (announced !== undefined && algorithm === undefined)
+    throw new S3Error("InvalidRequest", {
+      message:
+        "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or x-amz-trailer headers were found.",
+    });
+  if (announced !== undefined && announced !== algorithm)
+    throw new S3Error("InvalidRequest", { message: "Value for x-amz-sdk-checksum-algorithm header is invalid." });
+  if (algorithm === undefined) return undefined;
+  if (inTrailer.length > 0) return { algorithm, isInTrailer: true };
+  const value = headers[checksumHeader(algorithm)];
+  if (typeof value !== "string" || !isValue(algorithm, value))
+    throw new S3Error("InvalidRequest", { message: `Value for ${checksumHeader(algorithm)} header is invalid.` });
+  return { algorithm, value, isInTrailer: false };
+}
+
+/** InvalidRequest for a name that is none. */
+export function findAlgorithm(name: string | readonly string[] | undefined): ChecksumAlgorithm | undefined {
+  if (name === undefined) return undefined;
+  const found = checksumAlgorithms.find((algorithm) => algorithm === name.toString().toUpperCase());
+  if (found !== undefined) return found;
+  throw new S3Error("InvalidRequest", {
+    message:
+      "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]",
+  });
+}
+
+const bytesOf: Readonly<Record<ChecksumAlgorithm, number>> = {
+  CRC32: 4,
+  CRC32C: 4,
+  CRC64NVME: 8,
+  SHA1: 20,
+  SHA256: 32,
+};
+
+function isValue(algorithm: ChecksumAlgorithm, value: string): boolean {
+  const bytes = Buffer.from(value, "base64");
+  return bytes.length === bytesOf[algorithm] && bytes.toString("base64") === value;
+}
+
+export interface RunningChecksum {
+  update(bytes: Uint8Array): void;
+  /** Base64. */
+  digest(): string;
+}
+
+/** The two that Node does not have come from a library that is loaded when one is asked for. */
+export async function createChecksum(algorithm: ChecksumAlgorithm): Promise<RunningChecksum> {
+  switch (algorithm) {
+    case "CRC32":
+      return createCrc32();
+    case "SHA1":
+    case "SHA256": {
+      const hash = createHash(algorithm.toLowerCase());
+      return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest("base64") };
+    }
+    case "CRC32C":
+    case "CRC64NVME": {
+      const { createCRC32: createReflected, createCRC64 } = await import("hash-wasm");
+      const hash = algorithm === "CRC32C" ? await createReflected(0x82f6_3b78) : await createCRC64("9a6c9329ac4bc9b5");
+      return {
+        update: (bytes) => void hash.update(bytes),
+        digest: () => Buffer.from(hash.digest("binary")).toString("base64"),
+      };
+    }
+  }
+}
+
+function createCrc32(): RunningChecksum {
+  let value = 0;
+  return {
+    update: (bytes) => void (value = crc32(bytes, value)),
+    digest: () => {
+      const bytes = Buffer.alloc(4);
+      bytes.writeUInt32BE(value);
+      return bytes.toString("base64");
+    },
+  };
+}

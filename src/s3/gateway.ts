@@ -1,0 +1,221 @@
+// The gateway: from an HTTP request to an operation on the object store.
+import { checkOptions, type OptionNames } from "../format/known-options.ts";
+import type { Bucket, ObjectStore } from "../objects/index.ts";
+import { corsHeaders, preflight } from "./access/cors.ts";
+import { mustBeAllowed, type Principal, type S3Credentials } from "./access/principal.ts";
+import { isPublic } from "./access/public-access.ts";
+import type { S3AccessEntry } from "./http/access-entry.ts";
+import { asS3Error, type Answer } from "./http/answer.ts";
+import type { Exchange } from "./http/exchange.ts";
+import { parseTarget } from "./http/raw-target.ts";
+import { addressOf, findHeader, type S3Request } from "./http/request.ts";
+import { S3Error } from "./http/s3-error.ts";
+import { HttpServer } from "./http/server.ts";
+import { checkBucketName, type Operation, type Place } from "./operations/operation.ts";
+import { postObject } from "./operations/object/post-object.ts";
+import { operationOf } from "./operations/router.ts";
+import { verifySignature } from "./signature/verify.ts";
+import { statusBucket, StatusPages } from "./status/status-pages.ts";
+
+export interface S3GatewayOptions {
+  /** Default 9000; 0: any free port. */
+  port?: number | undefined;
+  /** Default "127.0.0.1". */
+  host?: string | undefined;
+  credentials: readonly S3Credentials[];
+  /** Default "us-east-1". */
+  region?: string | undefined;
+  /** Domain for virtual-host style. */
+  domain?: string | undefined;
+  tls?: { cert: string | Uint8Array; key: string | Uint8Array } | undefined;
+  /** Whether `/-/metrics` is answered, without a signature as `/-/health` is. Default false. */
+  metrics?: boolean | undefined;
+  /** Told once for each request, when its answer has been sent: for an access log. */
+  onAnswered?: ((entry: S3AccessEntry) => void) | undefined;
+}
+
+export interface S3Gateway extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  /** Finishes what is running, at most `drainMs` (default 10_000). */
+  close(options?: { drainMs?: number | undefined }): Promise<void>;
+}
+
+const optionNames: OptionNames<S3GatewayOptions> = {
+  port: true,
+  host: true,
+  credentials: true,
+  region: true,
+  domain: true,
+  tls: true,
+  metrics: true,
+  onAnswered: true,
+};
+const drainMsDefault = 10_000;
+
+export async function startS3Gateway(objects: ObjectStore, options: S3GatewayOptions): Promise<S3Gateway> {
+  checkOptions("startS3Gateway", options, optionNames);
+  const { port = 9000, host = "127.0.0.1", region = "us-east-1", tls } = options;
+  const secrets = checkCredentials(options.credentials);
+  const place: Place = { objects, region };
+  const status = new StatusPages(objects, { hasMetrics: options.metrics === true });
+  const server: HttpServer = new HttpServer({
+    tls,
+    answer: (exchange) =>
+      answerTo(exchange, place, {
+        secrets,
+        domain: options.domain,
+        findStatus: (page) => status.find(page, exchange, server),
+      }),
+    onAnswered: (entry) => {
+      status.add(entry);
+      options.onAnswered?.(entry);
+    },
+  });
+  const address = await server.listen(port, host);
+  const scheme = tls === undefined ? "http" : "https";
+  const close: S3Gateway["close"] = async (closing = {}) => {
+    checkOptions("close", closing, { drainMs: true });
+    await server.close(closing.drainMs ?? drainMsDefault);
+  };
+  return {
+    url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${address.port}`,
+    port: address.port,
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  };
+}
+
+const credentialNames: OptionNames<S3Credentials> = {
+  accessKeyId: true,
+  secretAccessKey: true,
+  rights: true,
+  only: true,
+};
+const rightsNames = ["owner", "read-write", "read-only"];
+
+function checkCredentials(credentials: readonly S3Credentials[]): ReadonlyMap<string, S3Credentials> {
+  const byId = new Map<string, S3Credentials>();
+  for (const pair of credentials) {
+    checkOptions("a key pair", pair, credentialNames);
+    const { accessKeyId, secretAccessKey, rights = "owner", only = [] } = pair;
+    if (typeof accessKeyId !== "string" || typeof secretAccessKey !== "string" || secretAccessKey === "")
+      throw new TypeError("A key pair needs an accessKeyId and a secretAccessKey.");
+    // A signature names it between slashes and commas.
+    if (!/^[\w.+@-]{1,128}$/.test(accessKeyId))
+      throw new TypeError(
+        `The accessKeyId ${JSON.stringify(accessKeyId)} must have 1 to 128 letters, digits and . _ + @ - characters.`,
+      );
+    if (!rightsNames.includes(rights))
+      throw new TypeError(`rights is one of ${rightsNames.join(", ")}, not ${rights}.`);
+    if (!Array.isArray(only) || only.some((place) => typeof place !== "string" || place === ""))
+      throw new TypeError('only is a list of buckets, or of prefixes as "bucket/prefix".');
+    if (byId.has(accessKeyId)) throw new TypeError(`There are two key pairs with the accessKeyId ${accessKeyId}.`);
+    byId.set(accessKeyId, pair);
+  }
+  return byId;
+}
+
+interface Front {
+  readonly secrets: ReadonlyMap<string, S3Credentials>;
+  readonly domain: string | undefined;
+  /** A page of the gateway's own, by its name. */
+  readonly findStatus: (page: string) => Promise<Answer | undefined>;
+}
+
+async function answerTo(
+  { id, incoming, continue: goOn, signal, note }: Exchange,
+  place: Place,
+  { secrets, domain, findStatus }: Front,
+): Promise<Answer> {
+  const { method = "", url = "", headers } = incoming;
+  const target = parseTarget(url);
+  const address = addressOf(target, headers.host, domain);
+  const status = address.bucket === statusBucket ? await findStatus(address.key ?? "") : undefined;
+  if (status !== undefined) return status;
+  const verified = verifySignature(
+    { method, target, headers },
+    { region: place.region, nowMs: Date.now(), findSecret: (accessKeyId) => secrets.get(accessKeyId)?.secretAccessKey },
+  );
+  const credentials = verified === undefined ? undefined : secrets.get(verified.accessKeyId);
+  if (credentials !== undefined) note({ accessKeyId: credentials.accessKeyId });
+  const principal: Principal = credentials === undefined ? { kind: "anonymous" } : { kind: "key", credentials };
+  const trailerNames = (headers["x-amz-trailer"] ?? "")
+    .toString()
+    .split(",")
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== "");
+  const request: S3Request = {
+    id,
+    method,
+    ...address,
+    query: new Map(target.query),
+    headers,
+    principal,
+    verified,
+    trailerNames,
+    incoming,
+    continue: goOn,
+    signal,
+  };
+  const findBucket = async (): Promise<Bucket | undefined> =>
+    address.bucket === undefined ? undefined : await place.objects.findBucket(checkBucketName(address.bucket));
+  if (method === "OPTIONS") return await preflight(request, await findBucket());
+  const cors = await corsHeaders(request, findBucket);
+  try {
+    const answered = await perform(request, place, (accessKeyId) => secrets.get(accessKeyId), note);
+    return { ...answered, headers: { ...cors, ...answered.headers } };
+  } catch (error) {
+    throw asS3Error(error).with(cors);
+  }
+}
+
+async function perform(
+  request: S3Request,
+  place: Place,
+  findCredentials: (accessKeyId: string) => S3Credentials | undefined,
+  note: Exchange["note"],
+): Promise<Answer> {
+  const { method, bucket, key, headers } = request;
+  const isForm = (headers["content-type"] ?? "").toLowerCase().startsWith("multipart/form-data");
+  if (method === "POST" && bucket !== undefined && key === undefined && isForm) {
+    note({ operation: "PostObject" });
+    return await postObject(request, place, findCredentials);
+  }
+  const operation = operationOf(request);
+  note({ operation: operation.name });
+  await mustAllow(operation, request, place);
+  return await operation.run(request, place);
+}
+
+/** Before anything is looked up: a request that is refused learns nothing about what exists. */
+async function mustAllow(operation: Operation, request: S3Request, { objects }: Place): Promise<void> {
+  const { principal, bucket, key, query } = request;
+  const { name, need } = operation;
+  if (bucket === undefined) {
+    // Which buckets are shown is decided by the operation.
+    if (principal.kind === "anonymous") throw new S3Error("AccessDenied");
+    return;
+  }
+  const prefix = key ?? (need === "read" ? (query.get("prefix") ?? "") : "");
+  // Each of its keys is decided by the operation, or it tells no more than that the bucket is there.
+  if (["DeleteObjects", "HeadBucket", "GetBucketLocation"].includes(name) && principal.kind === "key")
+    return await mustBeAllowed(
+      principal,
+      need,
+      { bucket, prefix: firstPrefix(principal.credentials, bucket) },
+      async () => false,
+    );
+  await mustBeAllowed(principal, need, { bucket, prefix }, async () => {
+    const found = await objects.findBucket(checkBucketName(bucket));
+    const versionId = query.get("versionId");
+    return found !== undefined && (await isPublic(found, { operation: name, key, versionId }));
+  });
+  const owner = findHeader(request, "x-amz-expected-bucket-owner");
+  if (owner !== undefined && owner !== "holdfast" && !/^[0-9]{12}$/.test(owner)) throw new S3Error("AccessDenied");
+}
+
+function firstPrefix({ only = [] }: S3Credentials, bucket: string): string {
+  const place = only.find((name) => name === bucket || name.startsWith(`${bucket}/`)) ?? bucket;
+  return place.slice(bucket.length + 1);
+}

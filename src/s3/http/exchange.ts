@@ -1,0 +1,219 @@
+// One request and its answer: how a request is told to operations, and how its answer is sent.
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { asS3Error, errorAnswer, type Answer } from "./answer.ts";
+import { withoutSignature, type AccessFacts, type S3AccessEntry } from "./access-entry.ts";
+import { S3Error } from "./s3-error.ts";
+
+export interface Exchange {
+  readonly id: string;
+  readonly incoming: IncomingMessage;
+  readonly continue: () => void;
+  readonly signal: AbortSignal;
+  /** What the access log is to say about this request. */
+  readonly note: (facts: AccessFacts) => void;
+}
+
+export type Answerer = (exchange: Exchange) => Promise<Answer>;
+
+/** A body that is gathered and sent at once: most objects are small. */
+const smallBytesMax = 64 * 1024;
+/** How long, and how much, a client may go on to send after its answer. */
+const lingerMs = 2_000;
+const lingerBytesMax = 16 * 1024 * 1024;
+
+export class RequestExchange {
+  readonly incoming: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly #id = randomBytes(8).toString("hex").toUpperCase();
+  readonly #gone = new AbortController();
+  readonly #at = new Date();
+  readonly #startMs = performance.now();
+  #facts: AccessFacts = {};
+  #hasContinued: boolean;
+  #bytesOut = 0;
+  #isClosing: () => boolean;
+
+  constructor(
+    incoming: IncomingMessage,
+    response: ServerResponse,
+    { waits, isClosing }: { readonly waits: boolean; readonly isClosing: () => boolean },
+  ) {
+    this.incoming = incoming;
+    this.response = response;
+    this.#hasContinued = !waits;
+    this.#isClosing = isClosing;
+    // Reading a body only in part destroys its connection, and the answer could not be sent.
+    const iterator = (): AsyncIterator<unknown> => incoming.iterator({ destroyOnReturn: false });
+    Object.defineProperty(incoming, Symbol.asyncIterator, { value: iterator });
+    response.once("close", () => this.abort(new Error("The client has gone away.")));
+  }
+
+  /** False while the client waits to be told that its body is wanted. */
+  get hasContinued(): boolean {
+    return this.#hasContinued;
+  }
+
+  abort(reason: Error): void {
+    this.#gone.abort(reason);
+  }
+
+  /** Never rejects. */
+  async run(answer: Answerer): Promise<S3AccessEntry> {
+    let failure: S3Error | undefined;
+    let answered: Answer;
+    try {
+      answered = await answer({
+        id: this.#id,
+        incoming: this.incoming,
+        continue: () => this.#continue(),
+        signal: this.#gone.signal,
+        note: (facts) => void (this.#facts = { ...this.#facts, ...facts }),
+      });
+      // Read before anything is sent: what fails now can still be told.
+      if (isSmallStream(answered)) answered = { ...answered, body: await gather(answered.body) };
+    } catch (error) {
+      failure = asS3Error(error);
+      answered = this.#errorAnswer(failure);
+    }
+    try {
+      await this.#send(answered);
+    } catch (error) {
+      // Its beginning is on its way: a client sees that it is not whole by the connection alone.
+      this.response.destroy();
+      failure ??= asS3Error(error);
+    }
+    return this.#entry(answered.status, failure);
+  }
+
+  /** Answers a client that is too slow, if there is no answer yet, and lets go of it. */
+  refuseSlow(what: "body" | "answer"): void {
+    const { socket } = this.incoming;
+    const error = new S3Error("RequestTimeout");
+    if (what === "answer" || this.response.headersSent) socket.destroy();
+    else {
+      const { status, headers, body } = this.#errorAnswer(error);
+      this.response.writeHead(status, { ...headers, connection: "close", "x-amz-request-id": this.#id });
+      // What waits for the body would wait for ever: an answer that was sent ends a request for Node.
+      this.response.once("close", () => this.incoming.destroy(error));
+      this.response.end(body);
+      socket.destroySoon();
+    }
+    this.abort(error);
+  }
+
+  #errorAnswer(error: S3Error): Answer {
+    const { url = "" } = this.incoming;
+    const query = url.indexOf("?");
+    return errorAnswer(error, query < 0 ? url : url.slice(0, query), this.#id);
+  }
+
+  #continue(): void {
+    if (!this.#hasContinued) this.response.writeContinue();
+    this.#hasContinued = true;
+  }
+
+  async #send({ status, headers, body }: Answer): Promise<void> {
+    const { incoming, response } = this;
+    // The client has gone, or was too slow and has its answer.
+    if (response.destroyed || response.writableEnded) return await discard(body);
+    const isHead = incoming.method === "HEAD";
+    // What the client still sends would be taken for its next request.
+    const isUnread = !incoming.readableEnded && hasBody(incoming);
+    const bytes = typeof body === "string" || body instanceof Uint8Array ? body : undefined;
+    const isBare = isHead || status === 304 || body === undefined;
+    // In one step, as Node sends it fastest.
+    response.writeHead(status, {
+      "x-amz-request-id": this.#id,
+      server: "Holdfast",
+      ...(isUnread || this.#isClosing() ? { connection: "close" } : {}),
+      ...(body === undefined && !isHead && status !== 204 && status !== 304 ? { "content-length": 0 } : {}),
+      ...(bytes === undefined || isBare ? {} : { "content-length": Buffer.byteLength(bytes) }),
+      ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
+    });
+    if (isBare) await discard(body);
+    else if (bytes === undefined) for await (const piece of body as AsyncIterable<Uint8Array>) await this.#write(piece);
+    else if (isUnread) await this.#write(bytes);
+    else {
+      this.#bytesOut = Buffer.byteLength(bytes);
+      return void response.end(bytes);
+    }
+    if (isUnread) {
+      if (isBare) response.flushHeaders();
+      await this.#linger();
+    }
+    response.end();
+  }
+
+  /** Waits while the client does not take what it was sent. */
+  async #write(bytes: string | Uint8Array): Promise<void> {
+    this.#bytesOut += Buffer.byteLength(bytes);
+    if (this.response.write(bytes)) return;
+    const signal = this.#gone.signal;
+    signal.throwIfAborted();
+    await once(this.response, "drain", { signal });
+  }
+
+  /** A connection that is closed while the client sends is reset, and its answer lost with it. */
+  async #linger(): Promise<void> {
+    const { incoming } = this;
+    if (!this.#hasContinued) return;
+    const { socket } = incoming;
+    const most = socket.bytesRead + lingerBytesMax;
+    incoming.on("data", () => {
+      if (socket.bytesRead > most) incoming.destroy();
+    });
+    incoming.resume();
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, this.#gone.signal]);
+    const ended = ["end", "close", "error"].map((name) => once(incoming, name, { signal }));
+    await Promise.race([...ended, sleep(lingerMs, undefined, { signal, ref: false })]).catch(() => undefined);
+    for (const each of ended) each.catch(() => undefined);
+    over.abort();
+  }
+
+  #entry(status: number, failure: S3Error | undefined): S3AccessEntry {
+    const { method = "", url = "", headers, socket } = this.incoming;
+    const isGone = this.#gone.signal.aborted && !this.response.writableFinished;
+    return {
+      id: this.#id,
+      at: this.#at,
+      remote: socket.remoteAddress ?? "",
+      method,
+      target: withoutSignature(url),
+      status,
+      bytesIn: Number(headers["content-length"] ?? 0),
+      bytesOut: this.#bytesOut,
+      durationMs: performance.now() - this.#startMs,
+      isWhole: !isGone,
+      ...this.#facts,
+      ...(failure === undefined ? {} : { code: failure.code }),
+      ...(failure?.cause !== undefined && failure.status >= 500 && !isGone ? { error: failure.cause } : {}),
+    };
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+function isSmallStream(answer: Answer): answer is Answer & { readonly body: AsyncIterable<Uint8Array> } {
+  const { body, headers } = answer;
+  return (
+    typeof body === "object" && !(body instanceof Uint8Array) && Number(headers["content-length"]) <= smallBytesMax
+  );
+}
+
+async function gather(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
+}
+
+/** A stream that is not sent must still let go of what it has open. */
+async function discard(body: Answer["body"]): Promise<void> {
+  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return;
+  await body[Symbol.asyncIterator]().return?.();
+}

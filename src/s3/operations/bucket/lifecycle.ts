@@ -1,0 +1,158 @@
+// The lifecycle of a bucket: kept as it was put, and told to the store in its own words.
+import { randomUUID } from "node:crypto";
+import type { LifecycleRule } from "../../../objects/index.ts";
+import { emptyAnswer, xmlAnswer } from "../../http/answer.ts";
+import { S3Error } from "../../http/s3-error.ts";
+import { malformed, type XmlElement } from "../../http/xml-in.ts";
+import { formatXml, type XmlContent } from "../../http/xml-out.ts";
+import { bucketOf, operation, xmlBody, type Operation } from "../operation.ts";
+
+const name = "lifecycle";
+const rulesMax = 1000;
+const idLengthMax = 255;
+
+export const getLifecycle: Operation = operation("GetBucketLifecycleConfiguration", "read", async (request, place) => {
+  const { lifecycle, documents } = await (await bucketOf(request, place)).config();
+  const text = documents[name];
+  if (text !== undefined) return { status: 200, headers: { "content-type": "application/xml" }, body: text };
+  // Put by a program through the library.
+  if (lifecycle.length === 0) throw new S3Error("NoSuchLifecycleConfiguration");
+  return xmlAnswer("LifecycleConfiguration", { Rule: lifecycle.map(ruleAsXml) });
+});
+
+export const putLifecycle: Operation = operation(
+  "PutBucketLifecycleConfiguration",
+  "manage",
+  async (request, place) => {
+    const bucket = await bucketOf(request, place);
+    const rules = (await xmlBody(request, "LifecycleConfiguration")).all("Rule");
+    if (rules.length === 0 || rules.length > rulesMax) throw malformed();
+    const ids = rules.map((rule) => rule.findText("ID") || randomUUID());
+    if (ids.some((id) => id.length > idLengthMax))
+      throw invalid(`ID length should not exceed allowed limit of ${idLengthMax}`);
+    if (new Set(ids).size < ids.length) throw invalid("Rule ID must be unique. Found same ID for more than one rule");
+    const read = rules.map((rule) => ruleOfXml(rule));
+    const enabled = rules.map((rule) => isEnabled(rule));
+    const text = formatXml("LifecycleConfiguration", {
+      Rule: rules.map((rule, index) => ({ ...contentOf(rule), ID: ids[index] })),
+    });
+    await bucket.setDocument(name, text, {
+      lifecycle: read.map((rule, index) => ({ ...rule, id: ids[index] ?? "" })).filter((_, index) => enabled[index]),
+    });
+    return emptyAnswer();
+  },
+);
+
+export const deleteLifecycle: Operation = operation("DeleteBucketLifecycle", "manage", async (request, place) => {
+  await (await bucketOf(request, place)).setDocument(name, undefined, { lifecycle: [] });
+  return emptyAnswer(204);
+});
+
+function invalid(message: string): Error {
+  return new S3Error("InvalidArgument", { message });
+}
+
+function contentOf({ children }: XmlElement): Record<string, XmlContent[]> {
+  const content: Record<string, XmlContent[]> = {};
+  for (const child of children)
+    (content[child.name] ??= []).push(child.children.length === 0 ? child.text : contentOf(child));
+  return content;
+}
+
+function isEnabled(rule: XmlElement): boolean {
+  const status = rule.findText("Status");
+  if (status !== "Enabled" && status !== "Disabled") throw malformed();
+  return status === "Enabled";
+}
+
+const actions = ["Expiration", "NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload"];
+
+/** MalformedXML, InvalidArgument, InvalidRequest, NotImplemented. */
+function ruleOfXml(rule: XmlElement): LifecycleRule {
+  for (const absent of ["Transition", "NoncurrentVersionTransition"])
+    if (rule.find(absent) !== undefined)
+      throw new S3Error("NotImplemented", { message: `Lifecycle rules with a ${absent} are not implemented.` });
+  if (!actions.some((action) => rule.find(action) !== undefined))
+    throw new S3Error("InvalidRequest", { message: "At least one action needs to be specified in a rule" });
+  if (rule.find("Filter") !== undefined && rule.find("Prefix") !== undefined) throw malformed();
+  const noncurrent = rule.find("NoncurrentVersionExpiration");
+  const abort = rule.find("AbortIncompleteMultipartUpload");
+  return {
+    ...filterOf(rule),
+    ...expirationOf(rule.find("Expiration")),
+    ...(noncurrent === undefined
+      ? {}
+      : {
+          noncurrent: {
+            ...optional("days", countOf(noncurrent, "NoncurrentDays")),
+            ...optional("keep", countOf(noncurrent, "NewerNoncurrentVersions")),
+          },
+        }),
+    ...optional("abortUploadsDays", countOf(abort, "DaysAfterInitiation")),
+  };
+}
+
+function filterOf(rule: XmlElement): Pick<LifecycleRule, "prefix" | "tags"> {
+  const filter = rule.find("Filter");
+  const parts = [filter, filter?.find("And")].filter((part) => part !== undefined);
+  for (const absent of ["ObjectSizeGreaterThan", "ObjectSizeLessThan"])
+    if (parts.some((part) => part.find(absent) !== undefined))
+      throw new S3Error("NotImplemented", { message: `Lifecycle rules with ${absent} are not implemented.` });
+  const tags = parts
+    .flatMap((part) => part.all("Tag"))
+    .map((tag) => [tag.getText("Key"), tag.getText("Value")] as const);
+  const prefix = [rule, ...parts].map((part) => part.findText("Prefix")).find((text) => text !== undefined);
+  return { ...optional("prefix", prefix), ...(tags.length === 0 ? {} : { tags: Object.fromEntries(tags) }) };
+}
+
+function expirationOf(expiration: XmlElement | undefined): Pick<LifecycleRule, "expireDays" | "removeLoneMarkers"> {
+  if (expiration === undefined) return {};
+  const date = expiration.findText("Date");
+  if (date !== undefined) {
+    if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9:]+))?$/.test(date) || Number.isNaN(Date.parse(date)))
+      throw malformed();
+    throw new S3Error("NotImplemented", { message: "Lifecycle rules with a Date are not implemented." });
+  }
+  const marker = expiration.findText("ExpiredObjectDeleteMarker");
+  const days = countOf(expiration, "Days");
+  if ((days === undefined) === (marker === undefined)) throw malformed();
+  return {
+    ...optional("expireDays", days),
+    ...optional("removeLoneMarkers", marker?.toLowerCase() === "true" ? true : undefined),
+  };
+}
+
+function ruleAsXml(rule: LifecycleRule): XmlContent {
+  const { id, prefix, tags = {}, expireDays, noncurrent, abortUploadsDays, removeLoneMarkers } = rule;
+  const Tag = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+  const isSimple = Tag.length === 0 || (Tag.length === 1 && prefix === undefined);
+  const filter: XmlContent = Tag.length === 0 ? { Prefix: prefix ?? "" } : { Prefix: prefix, Tag };
+  return {
+    ID: id,
+    Filter: isSimple ? filter : { And: filter },
+    Status: "Enabled",
+    Expiration:
+      expireDays === undefined && !removeLoneMarkers
+        ? undefined
+        : { Days: expireDays, ExpiredObjectDeleteMarker: removeLoneMarkers ? true : undefined },
+    NoncurrentVersionExpiration: noncurrent && {
+      NoncurrentDays: noncurrent.days,
+      NewerNoncurrentVersions: noncurrent.keep,
+    },
+    AbortIncompleteMultipartUpload:
+      abortUploadsDays === undefined ? undefined : { DaysAfterInitiation: abortUploadsDays },
+  };
+}
+
+function optional<Name extends string, T>(option: Name, value: T | undefined): { readonly [K in Name]?: T } {
+  return value === undefined ? {} : ({ [option]: value } as { readonly [K in Name]?: T });
+}
+
+/** MalformedXML; InvalidArgument unless it is positive. */
+function countOf(parent: XmlElement | undefined, element: string): number | undefined {
+  const text = parent?.findText(element);
+  if (text === undefined) return undefined;
+  if (!/^-?[0-9]{1,9}$/.test(text)) throw malformed();
+  if (Number(text) <= 0) throw invalid(`'${element}' for lifecycle actions must be a positive integer`);
+  return Number(text);
+}

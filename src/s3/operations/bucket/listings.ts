@@ -1,0 +1,176 @@
+// Listings: objects in both versions of the operation, and versions.
+import type { ObjectVersion } from "../../../objects/index.ts";
+import { owner } from "../../access/access-list.ts";
+import { xmlAnswer } from "../../http/answer.ts";
+import { encodeUri } from "../../http/raw-target.ts";
+import { findCount, type S3Request } from "../../http/request.ts";
+import { S3Error } from "../../http/s3-error.ts";
+import type { XmlContent } from "../../http/xml-out.ts";
+import { quoted } from "../object/object-headers.ts";
+import { bucketOf, operation, type Operation } from "../operation.ts";
+
+const keysMax = 1000;
+
+export const listObjects: Operation = operation("ListObjects", "read", async (request, place) => {
+  const bucket = await bucketOf(request, place);
+  const { prefix, delimiter, limit, encode, encodingType } = listArguments(request);
+  const marker = request.query.get("marker") ?? "";
+  const page =
+    limit === 0 ? nothing : await bucket.list({ prefix, delimiter, after: marker === "" ? undefined : marker, limit });
+  const { objects, prefixes, next } = page;
+  const last = next ?? objects.at(-1)?.key;
+  return xmlAnswer("ListBucketResult", {
+    Name: bucket.name,
+    Prefix: encode(prefix ?? ""),
+    Marker: encode(marker),
+    NextMarker: next !== undefined && delimiter !== undefined && last !== undefined ? encode(last) : undefined,
+    MaxKeys: limit,
+    Delimiter: delimiter === undefined ? undefined : encode(delimiter),
+    EncodingType: encodingType,
+    IsTruncated: next !== undefined,
+    Contents: objects.map((object) => entryOf(object, encode, true)),
+    CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
+  });
+});
+
+export const listObjectsV2: Operation = operation("ListObjectsV2", "read", async (request, place) => {
+  const bucket = await bucketOf(request, place);
+  const { prefix, delimiter, limit, encode, encodingType } = listArguments(request);
+  const { query } = request;
+  const [token, startAfter] = [query.get("continuation-token"), query.get("start-after")];
+  // An empty token is none.
+  const after = token ? decodeToken(token) : startAfter;
+  const page =
+    limit === 0 ? nothing : await bucket.list({ prefix, delimiter, after: after === "" ? undefined : after, limit });
+  const { objects, prefixes, next } = page;
+  const hasOwner = query.get("fetch-owner") === "true";
+  return xmlAnswer("ListBucketResult", {
+    Name: bucket.name,
+    Prefix: encode(prefix ?? ""),
+    StartAfter: startAfter === undefined ? undefined : encode(startAfter),
+    ContinuationToken: token,
+    NextContinuationToken: next === undefined ? undefined : encodeToken(next),
+    KeyCount: objects.length + prefixes.length,
+    MaxKeys: limit,
+    Delimiter: delimiter === undefined ? undefined : encode(delimiter),
+    EncodingType: encodingType,
+    IsTruncated: next !== undefined,
+    Contents: objects.map((object) => entryOf(object, encode, hasOwner)),
+    CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
+  });
+});
+
+export const listObjectVersions: Operation = operation("ListObjectVersions", "read", async (request, place) => {
+  const bucket = await bucketOf(request, place);
+  const { prefix, delimiter, limit, encode, encodingType } = listArguments(request);
+  const { query } = request;
+  const [keyMarker, versionMarker] = [query.get("key-marker") ?? "", query.get("version-id-marker") ?? ""];
+  if (versionMarker !== "" && keyMarker === "")
+    throw new S3Error("InvalidArgument", {
+      message: "A version-id marker cannot be specified without a key marker.",
+      details: { ArgumentName: "version-id-marker", ArgumentValue: versionMarker },
+    });
+  const options = {
+    prefix,
+    delimiter,
+    limit,
+    keyMarker: keyMarker === "" ? undefined : keyMarker,
+    versionMarker: versionMarker === "" ? undefined : versionMarker,
+  };
+  const page = limit === 0 ? { versions: [], prefixes: [] } : await bucket.listVersions(options);
+  const { versions, prefixes, nextKeyMarker, nextVersionMarker } = page;
+  return xmlAnswer("ListVersionsResult", {
+    Name: bucket.name,
+    Prefix: encode(prefix ?? ""),
+    KeyMarker: encode(keyMarker),
+    VersionIdMarker: versionMarker,
+    NextKeyMarker: nextKeyMarker === undefined ? undefined : encode(nextKeyMarker),
+    NextVersionIdMarker: nextVersionMarker,
+    MaxKeys: limit,
+    Delimiter: delimiter === undefined ? undefined : encode(delimiter),
+    EncodingType: encodingType,
+    IsTruncated: nextKeyMarker !== undefined,
+    Version: versions.filter(({ deleteMarker }) => !deleteMarker).map((version) => versionOf(version, encode)),
+    DeleteMarker: versions.filter(({ deleteMarker }) => deleteMarker).map((version) => versionOf(version, encode)),
+    CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
+  });
+});
+
+const nothing: {
+  readonly objects: readonly ObjectVersion[];
+  readonly prefixes: readonly string[];
+  readonly next?: string;
+} = {
+  objects: [],
+  prefixes: [],
+};
+
+interface Encoding {
+  readonly encodingType: string | undefined;
+  readonly encode: (text: string) => string;
+}
+
+interface ListArguments extends Encoding {
+  readonly prefix: string | undefined;
+  readonly delimiter: string | undefined;
+  readonly limit: number;
+}
+
+function listArguments(request: S3Request): ListArguments {
+  const [prefix, delimiter] = ["prefix", "delimiter"].map((name) => request.query.get(name) || undefined);
+  return { prefix, delimiter, limit: findCount(request, "max-keys", keysMax) ?? keysMax, ...encodingOf(request) };
+}
+
+/** How keys are written in a listing. InvalidArgument. */
+export function encodingOf({ query }: S3Request): Encoding {
+  const encodingType = query.get("encoding-type");
+  if (encodingType === undefined) return { encodingType, encode: (text) => text };
+  if (encodingType !== "url")
+    throw new S3Error("InvalidArgument", {
+      message: "Invalid Encoding Method specified in Request",
+      details: { ArgumentName: "encoding-type", ArgumentValue: encodingType },
+    });
+  return { encodingType, encode: (text) => encodeUri(text).replaceAll("%2F", "/").replaceAll("%20", "+") };
+}
+
+function entryOf(object: ObjectVersion, encode: (text: string) => string, hasOwner: boolean): XmlContent {
+  const { key, lastModified, etag, size, checksum } = object;
+  return {
+    Key: encode(key),
+    LastModified: lastModified,
+    ETag: quoted(etag),
+    ChecksumAlgorithm: checksum?.algorithm,
+    ChecksumType: checksum && (checksum.type === "composite" ? "COMPOSITE" : "FULL_OBJECT"),
+    Size: size,
+    StorageClass: "STANDARD",
+    Owner: hasOwner ? owner : undefined,
+  };
+}
+
+function versionOf(version: ObjectVersion, encode: (text: string) => string): XmlContent {
+  const { key, versionId, isLatest, lastModified, deleteMarker } = version;
+  const common = {
+    Key: encode(key),
+    VersionId: versionId,
+    IsLatest: isLatest,
+    LastModified: lastModified,
+    Owner: owner,
+  };
+  if (deleteMarker) return common;
+  return { ...common, ETag: quoted(version.etag), Size: version.size, StorageClass: "STANDARD" };
+}
+
+/** Opaque to clients, and safe in a URL. */
+function encodeToken(after: string): string {
+  return Buffer.from(after).toString("base64url");
+}
+
+function decodeToken(token: string): string {
+  const after = Buffer.from(token, "base64url");
+  if (after.toString("base64url") !== token.replace(/=+$/, ""))
+    throw new S3Error("InvalidArgument", {
+      message: "The continuation token provided is incorrect",
+      details: { ArgumentName: "continuation-token" },
+    });
+  return after.toString("utf8");
+}

@@ -1,0 +1,59 @@
+// The attributes of an object: all that is known of it without its body.
+import type { ObjectVersion } from "../../../objects/index.ts";
+import { xmlAnswer } from "../../http/answer.ts";
+import { findHeader, type S3Request } from "../../http/request.ts";
+import { S3Error } from "../../http/s3-error.ts";
+import type { XmlContent } from "../../http/xml-out.ts";
+import { operation, type Operation } from "../operation.ts";
+import { checksumAsXml, versionHeader } from "./object-headers.ts";
+import { headOf } from "./object-reads.ts";
+
+const attributeNames = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"];
+
+export const getObjectAttributes: Operation = operation("GetObjectAttributes", "read", async (request, place) => {
+  const version = await headOf(request, place);
+  const asked = (findHeader(request, "x-amz-object-attributes") ?? "").split(",").map((name) => name.trim());
+  if (asked.some((name) => !attributeNames.includes(name)))
+    throw new S3Error("InvalidArgument", {
+      message: "Invalid attribute name specified.",
+      details: { ArgumentName: "x-amz-object-attributes", ArgumentValue: asked.join(",") },
+    });
+  const { checksum, etag, size } = version;
+  const all: Record<string, XmlContent> = {
+    ETag: etag,
+    Checksum: checksum && checksumAsXml(checksum),
+    ObjectParts: partsAsXml(request, version),
+    StorageClass: "STANDARD",
+    ObjectSize: size,
+  };
+  const content = Object.fromEntries(Object.entries(all).filter(([name]) => asked.includes(name)));
+  const headers = { "last-modified": version.lastModified.toUTCString(), ...versionHeader(version) };
+  return xmlAnswer("GetObjectAttributesResponse", content, headers);
+});
+
+function partsAsXml(request: S3Request, { partSizes }: ObjectVersion): XmlContent {
+  if (partSizes === undefined) return undefined;
+  const [max, marker] = [
+    countOf(request, "x-amz-max-parts") ?? 1000,
+    countOf(request, "x-amz-part-number-marker") ?? 0,
+  ];
+  const Part = partSizes
+    .map((Size, index) => ({ PartNumber: index + 1, Size }))
+    .slice(marker, marker + Math.min(max, 1000));
+  const last = Part.at(-1)?.PartNumber ?? marker;
+  return {
+    PartsCount: partSizes.length,
+    PartNumberMarker: marker,
+    NextPartNumberMarker: last,
+    MaxParts: max,
+    IsTruncated: last < partSizes.length,
+    Part,
+  };
+}
+
+function countOf(request: S3Request, name: string): number | undefined {
+  const text = findHeader(request, name);
+  if (text === undefined || /^[0-9]{1,9}$/.test(text)) return text === undefined ? undefined : Number(text);
+  const message = `Provided ${name} not an integer or within integer range`;
+  throw new S3Error("InvalidArgument", { message, details: { ArgumentName: name, ArgumentValue: text } });
+}

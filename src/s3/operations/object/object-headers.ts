@@ -1,0 +1,79 @@
+// The headers of S3 that describe an object, as an answer carries them.
+import type { Checksum, ContentHeaders, ObjectVersion } from "../../../objects/index.ts";
+import { checksumHeader } from "../../body/checksum.ts";
+import { S3Error } from "../../http/s3-error.ts";
+
+export const contentHeaders: Readonly<Record<keyof ContentHeaders, string>> = {
+  contentType: "content-type",
+  contentEncoding: "content-encoding",
+  contentDisposition: "content-disposition",
+  contentLanguage: "content-language",
+  cacheControl: "cache-control",
+  expires: "expires",
+};
+
+export const defaultContentType = "binary/octet-stream";
+
+export function unquoted(etag: string): string {
+  return etag
+    .trim()
+    .replace(/^W\//, "")
+    .replace(/^"(.*)"$/, "$1");
+}
+
+export function quoted(etag: string): string {
+  return `"${etag}"`;
+}
+
+export function notImplemented(what: string): Error {
+  return new S3Error("NotImplemented", { message: `${what} is not implemented.`, details: { Header: what } });
+}
+
+/** Of a version that is answered. */
+export function headersOf(
+  version: ObjectVersion,
+  { withChecksum = false }: { readonly withChecksum?: boolean } = {},
+): Record<string, string | undefined> {
+  const { etag, lastModified, metadata, headers, retention, legalHold, checksum, contentType, tagCount } = version;
+  const own: Record<string, string | undefined> = {
+    etag: quoted(etag),
+    "last-modified": lastModified.toUTCString(),
+    "accept-ranges": "bytes",
+    "content-type": contentType ?? defaultContentType,
+    ...versionHeader(version),
+  };
+  for (const [option, value] of Object.entries(headers) as [keyof ContentHeaders, string][])
+    own[contentHeaders[option]] = value;
+  if (tagCount !== undefined) own["x-amz-tagging-count"] = String(tagCount);
+  for (const [name, value] of Object.entries(metadata)) own[`x-amz-meta-${name}`] = headerValue(value);
+  if (retention !== undefined) {
+    own["x-amz-object-lock-mode"] = retention.mode.toUpperCase();
+    own["x-amz-object-lock-retain-until-date"] = retention.until.toISOString();
+  }
+  if (legalHold !== undefined) own["x-amz-object-lock-legal-hold"] = legalHold ? "ON" : "OFF";
+  return withChecksum && checksum !== undefined ? { ...own, ...checksumHeaders(checksum) } : own;
+}
+
+/** As Latin-1, which clients read headers as; what has more is sent as UTF-8. */
+export function headerValue(text: string): string {
+  return /^[\p{ASCII}\x80-\xff]*$/u.test(text) ? text : Buffer.from(text).toString("latin1");
+}
+
+/** A bucket that never had versioning shows no version ids. */
+export function versionHeader({ versionId }: Pick<ObjectVersion, "versionId">): Record<string, string> {
+  return versionId === "null" ? {} : { "x-amz-version-id": versionId };
+}
+
+export function checksumAsXml({ algorithm, value, type }: Checksum): Record<string, string> {
+  return {
+    [`Checksum${algorithm}`]: value,
+    ChecksumType: type === "composite" ? "COMPOSITE" : "FULL_OBJECT",
+  };
+}
+
+export function checksumHeaders({ algorithm, value, type }: Checksum): Record<string, string> {
+  return {
+    [checksumHeader(algorithm)]: value,
+    "x-amz-checksum-type": type === "composite" ? "COMPOSITE" : "FULL_OBJECT",
+  };
+}

@@ -1,0 +1,136 @@
+// Writing objects: put, delete one and delete many.
+import type { Bucket, Preconditions } from "../../../objects/index.ts";
+import { isHoldfastError } from "../../../index.ts";
+import { openBody } from "../../body/incoming-body.ts";
+import { asS3Error, emptyAnswer, xmlAnswer } from "../../http/answer.ts";
+import { findHeader, getKey, type S3Request } from "../../http/request.ts";
+import { S3Error } from "../../http/s3-error.ts";
+import { malformed } from "../../http/xml-in.ts";
+import type { XmlContent } from "../../http/xml-out.ts";
+import { covers, isOwner } from "../../access/principal.ts";
+import { checksumHeaders, notImplemented, quoted, unquoted, versionHeader } from "./object-headers.ts";
+import { attributesOf, preconditionsOf } from "./put-attributes.ts";
+import { bucketOf, findVersionId, operation, xmlBody, type Operation } from "../operation.ts";
+
+export const putObject: Operation = operation("PutObject", "write", async (request, place) => {
+  const bucket = await bucketOf(request, place);
+  const key = getKey(request);
+  const conditions = preconditionsOf(request);
+  const attributes = await attributesOf(request, bucket);
+  const { stream, size, checksum } = openBody(request);
+  await checkEarly(bucket, key, conditions);
+  const version = await bucket.put(key, stream, {
+    ...attributes,
+    ...conditions,
+    size,
+    checksum: { algorithm: checksum?.algorithm ?? "CRC64NVME" },
+    signal: request.signal,
+  });
+  return emptyAnswer(200, {
+    etag: quoted(version.etag),
+    ...versionHeader(version),
+    ...(version.checksum === undefined ? {} : checksumHeaders(version.checksum)),
+  });
+});
+
+/** Before the body is sent: a client that waits for it need not send it. The put decides. */
+async function checkEarly(bucket: Bucket, key: string, { ifMatch, ifNoneMatch }: Preconditions): Promise<void> {
+  if (ifMatch === undefined && ifNoneMatch === undefined) return;
+  const current = await bucket.head(key).catch((error: unknown) => {
+    if (ifMatch === undefined && isHoldfastError(error, "NO_SUCH_KEY")) return undefined;
+    throw error;
+  });
+  const holds = ifMatch === undefined ? current === undefined : ifMatch === "*" || ifMatch === current?.etag;
+  const Condition = ifMatch === undefined ? "If-None-Match" : "If-Match";
+  if (!holds) throw new S3Error("PreconditionFailed", { details: { Condition } });
+}
+
+export const deleteObject: Operation = operation("DeleteObject", "write", async (request, place) => {
+  const bucket = await bucketOf(request, place);
+  const key = getKey(request);
+  const ifMatch = findHeader(request, "if-match");
+  // Conditions of directory buckets: a deletion that ignores one would be wrong.
+  for (const name of ["x-amz-if-match-last-modified-time", "x-amz-if-match-size"])
+    if (findHeader(request, name) !== undefined) throw notImplemented(name);
+  if (ifMatch !== undefined && request.query.has("versionId")) throw notImplemented("If-Match with a versionId");
+  const options = {
+    versionId: findVersionId(request),
+    ifMatch: ifMatch === undefined ? undefined : unquoted(ifMatch),
+    bypassGovernance: bypasses(request),
+    signal: request.signal,
+  };
+  const deleted = await bucket.delete(key, options);
+  return emptyAnswer(204, {
+    ...(deleted.versionId === undefined ? {} : { "x-amz-version-id": deleted.versionId }),
+    ...(deleted.deleteMarker ? { "x-amz-delete-marker": "true" } : {}),
+  });
+});
+
+/** Only an owner may: others are answered as if they had not asked. */
+export function bypasses(request: S3Request): boolean {
+  return (
+    isOwner(request.principal) && findHeader(request, "x-amz-bypass-governance-retention")?.toLowerCase() === "true"
+  );
+}
+
+const deletesMax = 1000;
+const deletesAtOnce = 32;
+
+export const deleteObjects: Operation = operation("DeleteObjects", "write", async (request, place) => {
+  const bucket = await bucketOf(request, place);
+  const root = await xmlBody(request, "Delete");
+  const wanted = root.all("Object");
+  if (wanted.length === 0 || wanted.length > deletesMax) throw malformed();
+  const isQuiet = root.findText("Quiet")?.toLowerCase() === "true";
+  const items = wanted.map((item) => ({
+    Key: item.getText("Key"),
+    VersionId: item.findText("VersionId") || undefined,
+    etag: item.findText("ETag"),
+    hasOtherConditions: ["LastModifiedTime", "Size"].some((name) => item.find(name) !== undefined),
+  }));
+  const results: (XmlContent & object)[] = [];
+  for (let at = 0; at < items.length; at += deletesAtOnce)
+    results.push(
+      ...(await Promise.all(items.slice(at, at + deletesAtOnce).map((item) => deleteOne(request, bucket, item)))),
+    );
+  const Deleted = results.filter((result) => !("Code" in result));
+  const Errors = results.filter((result) => "Code" in result);
+  return xmlAnswer("DeleteResult", { Deleted: isQuiet ? [] : Deleted, Error: Errors });
+});
+
+interface DeleteItem {
+  readonly Key: string;
+  readonly VersionId: string | undefined;
+  readonly etag: string | undefined;
+  readonly hasOtherConditions: boolean;
+}
+
+/** One that fails is told among the others. */
+async function deleteOne(
+  request: S3Request,
+  bucket: Bucket,
+  { Key, VersionId, etag, hasOtherConditions }: DeleteItem,
+): Promise<XmlContent & object> {
+  try {
+    if (request.principal.kind === "key" && !covers(request.principal.credentials, bucket.name, Key))
+      throw new S3Error("AccessDenied");
+    if (hasOtherConditions || (etag !== undefined && VersionId !== undefined))
+      throw notImplemented("A condition other than the ETag of the current version");
+    const options = {
+      versionId: VersionId,
+      ifMatch: etag === undefined ? undefined : unquoted(etag),
+      bypassGovernance: bypasses(request),
+      signal: request.signal,
+    };
+    const deleted = await bucket.delete(Key, options);
+    return {
+      Key,
+      VersionId,
+      DeleteMarker: deleted.deleteMarker ? true : undefined,
+      DeleteMarkerVersionId: deleted.deleteMarker ? (deleted.versionId ?? VersionId) : undefined,
+    };
+  } catch (error) {
+    const { code: Code, message: Message } = asS3Error(error);
+    return { Key, VersionId, Code, Message };
+  }
+}

@@ -1,0 +1,167 @@
+// What a put says about its object, read from the headers of a request.
+import type { Bucket, ContentHeaders, Preconditions, PutOptions, Retention } from "../../../objects/index.ts";
+import { findGrants, formatGrants, isShared, type Grant } from "../../access/access-list.ts";
+import { isOwner, type Principal } from "../../access/principal.ts";
+import { isBlocked } from "../../access/public-access.ts";
+import { findHeader, type S3Request } from "../../http/request.ts";
+import { S3Error } from "../../http/s3-error.ts";
+import { contentHeaders, defaultContentType, notImplemented, unquoted } from "./object-headers.ts";
+import { parseTagHeader } from "./tag-set.ts";
+
+const metadataBytesMax = 2048;
+
+type Attributes = Omit<PutOptions, keyof Preconditions | "checksum" | "size" | "md5" | "signal">;
+
+/**
+ * Everything that a put says about its object but its body and its conditions. InvalidRequest for a
+ * retention in a bucket without object lock.
+ */
+export async function attributesOf(request: S3Request, bucket: Bucket): Promise<Attributes> {
+  refuseUnsupported(request);
+  const headers: ContentHeaders = {};
+  for (const [option, name] of Object.entries(contentHeaders) as [keyof ContentHeaders, string][]) {
+    const value = option === "contentEncoding" ? contentEncodingOf(request) : findHeader(request, name);
+    if (value !== undefined && value !== "") headers[option] = value;
+  }
+  const tagging = findHeader(request, "x-amz-tagging");
+  const retention = findRetention(request);
+  const hold = findHeader(request, "x-amz-object-lock-legal-hold");
+  const legalHold = hold === undefined ? undefined : isOn(hold);
+  if (retention !== undefined || legalHold !== undefined) await mustHaveLock(bucket);
+  const grants = findGrants(request);
+  if (grants !== undefined) await mustMayShare(request.principal, bucket, grants);
+  return {
+    ...headers,
+    contentType: headers.contentType ?? defaultContentType,
+    metadata: metadataOf(request),
+    ...(tagging === undefined ? {} : { tags: parseTagHeader(tagging) }),
+    ...(retention === undefined ? {} : { retention }),
+    ...(legalHold === undefined ? {} : { legalHold }),
+    ...(grants === undefined ? {} : { acl: formatGrants(grants) }),
+  };
+}
+
+/** InvalidRequest. */
+export async function mustHaveLock(bucket: Bucket): Promise<void> {
+  if ((await bucket.config()).objectLock) return;
+  throw new S3Error("InvalidRequest", { message: "Bucket is missing Object Lock Configuration" });
+}
+
+/**
+ * AccessDenied for a list that lets in more than the owner, where the key pair is not an owner's or the
+ * public-access block of the bucket forbids it. What everybody puts into an open bucket may be open.
+ */
+export async function mustMayShare(principal: Principal, bucket: Bucket, grants: readonly Grant[]): Promise<void> {
+  if (!isShared(grants)) return;
+  if (principal.kind === "key" && !isOwner(principal)) throw new S3Error("AccessDenied");
+  const { publicAccessBlock, ownershipControls } = (await bucket.config()).documents;
+  if (ownershipControls?.includes("BucketOwnerEnforced") === true) throw new S3Error("AccessControlListNotSupported");
+  if (isBlocked(publicAccessBlock, "BlockPublicAcls")) throw new S3Error("AccessDenied");
+}
+
+/** The framing of the body is not a property of the object. */
+function contentEncodingOf(request: S3Request): string | undefined {
+  const names = (findHeader(request, "content-encoding") ?? "").split(",").map((name) => name.trim());
+  const kept = names.filter((name) => name !== "" && name.toLowerCase() !== "aws-chunked");
+  return kept.length === 0 ? undefined : kept.join(",");
+}
+
+function metadataOf({ headers }: S3Request): Record<string, string> {
+  const metadata: Record<string, string> = {};
+  let bytes = 0;
+  for (const [name, value] of Object.entries(headers)) {
+    if (!name.startsWith("x-amz-meta-") || value === undefined) continue;
+    const text = headerText(String(value));
+    metadata[name.slice("x-amz-meta-".length)] = text;
+    bytes += name.length - "x-amz-meta-".length + Buffer.byteLength(text);
+  }
+  if (bytes > metadataBytesMax)
+    throw new S3Error("MetadataTooLarge", {
+      details: { Size: String(bytes), MaxSizeAllowed: String(metadataBytesMax) },
+    });
+  return metadata;
+}
+
+/** Node reads a header byte by byte. Clients send UTF-8, or what is in Latin-1. */
+function headerText(value: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(value, "latin1"));
+  } catch {
+    return value;
+  }
+}
+
+function findRetention(request: S3Request): Retention | undefined {
+  const [mode, until] = ["x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date"].map((name) =>
+    findHeader(request, name),
+  );
+  if (mode === undefined && until === undefined) return undefined;
+  if (mode === undefined || until === undefined)
+    throw new S3Error("InvalidArgument", {
+      message: "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied",
+    });
+  return { mode: retentionMode(mode), until: retentionDate(until) };
+}
+
+/** InvalidArgument, MalformedXML in a document. */
+export function retentionMode(text: string): Retention["mode"] {
+  const mode = text.toLowerCase();
+  if (text === text.toUpperCase() && (mode === "governance" || mode === "compliance")) return mode;
+  throw new S3Error("InvalidArgument", { message: "Unknown wormMode directive." });
+}
+
+export function retentionDate(text: string): Date {
+  const date = new Date(text);
+  if (Number.isNaN(date.getTime()))
+    throw new S3Error("InvalidArgument", { message: "The retain until date must be provided in ISO 8601 format" });
+  if (date.getTime() <= Date.now())
+    throw new S3Error("InvalidArgument", { message: "The retain until date must be in the future!" });
+  return date;
+}
+
+/** InvalidArgument. */
+export function isOn(status: string): boolean {
+  if (status === "ON" || status === "OFF") return status === "ON";
+  throw new S3Error("InvalidArgument", { message: "Legal Hold must be either of 'ON' or 'OFF'" });
+}
+
+/** If-Match and If-None-Match of a write: one at a time, and only `*` for the second. NotImplemented. */
+export function preconditionsOf(request: S3Request): Preconditions {
+  const [match, noneMatch] = ["if-match", "if-none-match"].map((name) => findHeader(request, name));
+  if (match === undefined && noneMatch === undefined) return {};
+  if (match !== undefined && noneMatch !== undefined) throw notImplemented("If-Match with If-None-Match");
+  if (noneMatch !== undefined && noneMatch !== "*") throw notImplemented("If-None-Match with a value other than *");
+  return match === undefined ? { ifNoneMatch: "*" } : { ifMatch: unquoted(match) };
+}
+
+/** A put that ignored one would overwrite an object, or not do what it was asked for. */
+const unsupportedHeaders = new Set([
+  "x-amz-rename-source",
+  "x-amz-website-redirect-location",
+  "x-amz-write-offset-bytes",
+]);
+
+/** What would change how the object is kept is refused by name instead of ignored. */
+function refuseUnsupported(request: S3Request): void {
+  const { headers } = request;
+  for (const name of Object.keys(headers)) {
+    if (name.startsWith("x-amz-server-side-encryption")) throw notImplemented(name);
+    if (unsupportedHeaders.has(name)) throw notImplemented(name);
+  }
+  const storageClass = findHeader(request, "x-amz-storage-class");
+  if (storageClass === undefined || readyClasses.includes(storageClass)) return;
+  if (slowClasses.includes(storageClass)) throw notImplemented(`x-amz-storage-class: ${storageClass}`);
+  throw new S3Error("InvalidStorageClass", { details: { StorageClassRequested: storageClass } });
+}
+
+/** Objects of these classes can be read at any time. All are kept as STANDARD, which is no less. */
+const readyClasses: readonly string[] = [
+  "STANDARD",
+  "REDUCED_REDUNDANCY",
+  "STANDARD_IA",
+  "ONEZONE_IA",
+  "INTELLIGENT_TIERING",
+  "GLACIER_IR",
+];
+/** Objects of these must be restored first, or lie elsewhere. */
+const slowClasses: readonly string[] = ["GLACIER", "DEEP_ARCHIVE", "OUTPOSTS", "SNOW", "EXPRESS_ONEZONE"];

@@ -1,0 +1,58 @@
+// The canonical form of a request, which its signature is computed from.
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { encodeUri, type RawTarget } from "../http/raw-target.ts";
+
+export interface SignedRequest {
+  readonly method: string;
+  readonly target: RawTarget;
+  /** Lower-case names; repeated ones joined with ", ", as Node does. */
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** Of headers that are not ASCII: as their bytes came, or as the UTF-8 of the Latin-1 text that they are. */
+export type HeaderBytes = "latin1" | "utf8";
+
+/** The hash of the canonical request. `payload` is the value of x-amz-content-sha256. */
+export function canonicalHash(
+  request: SignedRequest,
+  signedHeaders: readonly string[],
+  payload: string,
+  headerBytes: HeaderBytes = "latin1",
+): string {
+  const { method, target, headers } = request;
+  const lines = signedHeaders.map((name) => `${name}:${canonicalValue(headers[name])}\n`);
+  const text = [
+    method,
+    target.path.split("/").map(encodeUri).join("/"),
+    canonicalQuery(target.query),
+    lines.join(""),
+    signedHeaders.join(";"),
+    payload,
+  ].join("\n");
+  return sha256(Buffer.from(text, headerBytes));
+}
+
+/** The signature itself is not a part of what a presigned URL signs. */
+function canonicalQuery(query: RawTarget["query"]): string {
+  return query
+    .filter(([name]) => name !== "X-Amz-Signature")
+    .map(([name, value]) => [encodeUri(name), encodeUri(value)] as const)
+    .sort(([name, value], [otherName, otherValue]) => compare(name, otherName) || compare(value, otherValue))
+    .map(([name, value]) => `${name}=${value}`)
+    .join("&");
+}
+
+/** By code units, which are bytes here: encoded text is ASCII. */
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+function canonicalValue(value: string | readonly string[] | undefined): string {
+  const text = typeof value === "string" ? value : (value ?? []).join(",");
+  return text.trim().replace(/ +/g, " ");
+}
+
+export function sha256(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}

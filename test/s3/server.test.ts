@@ -1,0 +1,205 @@
+// The HTTP side by itself, over real sockets: slow clients, clients that are refused while they send, and the end.
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { S3AccessEntry } from "../../src/s3/http/access-entry.ts";
+import { emptyAnswer, type Answer } from "../../src/s3/http/answer.ts";
+import type { Answerer } from "../../src/s3/http/exchange.ts";
+import type { Pace } from "../../src/s3/http/pace.ts";
+import { S3Error } from "../../src/s3/http/s3-error.ts";
+import { HttpServer } from "../../src/s3/http/server.ts";
+
+interface Served {
+  readonly server: HttpServer;
+  readonly port: number;
+  readonly url: string;
+  readonly entries: S3AccessEntry[];
+}
+
+async function serve(answer: Answerer, pace?: Pace): Promise<Served> {
+  const entries: S3AccessEntry[] = [];
+  const server = new HttpServer({ answer, pace, onAnswered: (entry) => void entries.push(entry) });
+  const { port } = await server.listen(0, "127.0.0.1");
+  onTestFinished(() => server.close(0));
+  return { server, port, url: `http://127.0.0.1:${port}`, entries };
+}
+
+function dial(port: number): Socket {
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+/** All that comes until the other side ends. */
+async function hear(socket: Socket): Promise<string> {
+  let text = "";
+  socket.setEncoding("latin1").on("data", (piece: string) => (text += piece));
+  await once(socket, "close");
+  return text;
+}
+
+const readAll: Answerer = async ({ incoming }) => {
+  let length = 0;
+  for await (const piece of incoming) length += (piece as Uint8Array).length;
+  return { status: 200, headers: {}, body: String(length) };
+};
+
+const quick: Pace = { body: { windowMs: 150, bytesMin: 1000 }, answer: { windowMs: 150, bytesMin: 1000 } };
+const head = (length: number, more = ""): string =>
+  `PUT /b/k HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n${more}\r\n`;
+
+describe("a slow client", () => {
+  it("that trickles its body is told so and let go, and others are served meanwhile", async () => {
+    const { port, url, entries } = await serve(readAll, quick);
+    const slow = dial(port);
+    slow.write(head(1_000_000));
+    const trickle = setInterval(() => slow.write("x"), 20);
+    onTestFinished(() => clearInterval(trickle));
+    const heard = hear(slow);
+    expect(await (await fetch(url, { method: "PUT", body: "12345" })).text()).toBe("5");
+    const text = await heard;
+    expect(text).toMatch(/^HTTP\/1\.1 400 /);
+    expect(text).toContain("<Code>RequestTimeout</Code>");
+    // Which of the two ends first is a matter of the machine.
+    await expect.poll(() => new Set(entries.map(({ code }) => code))).toEqual(new Set([undefined, "RequestTimeout"]));
+  });
+
+  it("that does not take its answer is cut off, and what was open for it is closed", async () => {
+    let isClosed = false;
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) yield Buffer.alloc(100_000);
+      } finally {
+        isClosed = true;
+      }
+    }
+    const { port, entries } = await serve(async () => ({ status: 200, headers: {}, body: endless() }), quick);
+    const slow = dial(port);
+    slow.write("GET /b/k HTTP/1.1\r\nhost: x\r\n\r\n");
+    slow.pause();
+    await expect.poll(() => entries.length, { timeout: 10_000 }).toBe(1);
+    expect(isClosed).toBe(true);
+    expect(entries[0]).toMatchObject({ status: 200, isWhole: false });
+  });
+
+  it("is no client whose gateway is slow", async () => {
+    const { url } = await serve(async () => {
+      // Time passes: this is a gateway that is slower than its clients may be.
+      await new Promise((resolve) => setTimeout(resolve, 3 * quick.body.windowMs));
+      return emptyAnswer(200);
+    }, quick);
+    expect((await fetch(url)).status).toBe(200);
+  });
+
+  it("that waits for 100 Continue is not slow either", async () => {
+    const { port } = await serve(async (exchange) => {
+      // Time passes: this is a gateway that is slower than its clients may be.
+      await new Promise((resolve) => setTimeout(resolve, 3 * quick.body.windowMs));
+      exchange.continue();
+      return await readAll(exchange);
+    }, quick);
+    const client = dial(port);
+    client.write(head(5, "expect: 100-continue\r\nconnection: close\r\n"));
+    client.once("data", () => client.write("12345"));
+    const heard = hear(client);
+    expect(await heard).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/);
+  });
+});
+
+describe("an answer", () => {
+  const untouched = async (): Promise<void> => undefined;
+  const readALittle = async (incoming: AsyncIterable<unknown>): Promise<void> => {
+    for await (const _piece of incoming) return;
+  };
+  it.each([
+    ["at once", untouched],
+    ["in the middle", readALittle],
+  ])("reaches a client that is refused %s while it sends a large body", async (_when, read) => {
+    const { port } = await serve(async ({ incoming }) => {
+      await read(incoming);
+      throw new S3Error("AccessDenied");
+    });
+    const client = dial(port);
+    const heard = hear(client);
+    client.write(head(8_000_000));
+    for (let count = 0; count < 80; count++)
+      if (!client.write(Buffer.alloc(100_000))) await Promise.race([once(client, "drain"), once(client, "close")]);
+    const text = await heard;
+    expect(text).toMatch(/^HTTP\/1\.1 403 /);
+    expect(text).toMatch(/<Code>AccessDenied<\/Code>.*<\/Error>$/);
+    expect(text.toLowerCase()).toContain("connection: close");
+  });
+
+  it("whose stream fails is an error where it is small, and cut off where it has begun", async () => {
+    async function* failing(): AsyncGenerator<Uint8Array> {
+      yield Buffer.alloc(1000);
+      throw new Error("the disk is broken");
+    }
+    const answer = (length: number): Answer => ({
+      status: 200,
+      headers: { "content-length": String(length) },
+      body: failing(),
+    });
+    const { url, entries } = await serve(async ({ incoming }) => answer(incoming.url === "/small" ? 2000 : 2_000_000));
+    const small = await fetch(`${url}/small`);
+    expect(small.status).toBe(500);
+    expect(await small.text()).not.toContain("the disk is broken");
+    await expect(fetch(`${url}/large`).then((large) => large.arrayBuffer())).rejects.toThrow();
+    expect(entries.map(({ error }) => (error as Error).message)).toEqual(["the disk is broken", "the disk is broken"]);
+  });
+
+  it.each(["//", "/%", "*", "/b/k?x=%zz", "http://[", "/\u00ff"])("is given to the target %s", async (target) => {
+    const { port, entries } = await serve(async () => {
+      throw new S3Error("InvalidURI");
+    });
+    const client = dial(port);
+    client.end(Buffer.from(`OPTIONS ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`, "latin1"));
+    expect(await hear(client)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(entries.length).toBeLessThanOrEqual(1);
+  });
+
+  it("tells the log a presigned URL without its signature", async () => {
+    const { url, entries } = await serve(async () => emptyAnswer(200));
+    await fetch(`${url}/b/k?X-Amz-Expires=60&X-Amz-Signature=abc&x=1`);
+    expect(entries[0]?.target).toBe("/b/k?X-Amz-Expires=60&X-Amz-Signature=-&x=1");
+  });
+});
+
+describe("the end", () => {
+  it("waits for what is running, not for connections without a request, and says that it closes", async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const { server, port } = await serve(async () => {
+      await released;
+      return emptyAnswer(200);
+    });
+    const idle = dial(port);
+    const busy = dial(port);
+    await Promise.all([once(idle, "connect"), once(busy, "connect")]);
+    busy.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    await expect.poll(() => [server.connections, server.requestsUnderWay]).toEqual([2, 1]);
+    const heard = hear(busy);
+    const idleEnd = once(idle, "close");
+    let isClosed = false;
+    const closing = server.close(60_000).then(() => (isClosed = true));
+    await idleEnd;
+    expect(isClosed).toBe(false);
+    release();
+    await closing;
+    expect((await heard).toLowerCase()).toContain("connection: close");
+    expect(server.connections).toBe(0);
+  });
+
+  it("cuts off what runs for too long, and tells it by its signal", async () => {
+    const { server, port } = await serve(
+      ({ signal }) =>
+        new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+    );
+    const busy = dial(port);
+    busy.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    await expect.poll(() => server.requestsUnderWay).toBe(1);
+    await server.close(50);
+    await expect.poll(() => server.requestsUnderWay).toBe(0);
+  });
+});

@@ -59,6 +59,11 @@ export class PathHoldHandle implements PathHold {
     throw new TypeError("This hold was not given out by these locks.");
   }
 
+  /** The locks that gave out a hold; undefined for what is no hold of path locks. */
+  static contextOf(hold: PathHold): LocksContext | undefined {
+    return hold instanceof PathHoldHandle ? hold.#locks : undefined;
+  }
+
   get id(): string {
     return this.#grant.id;
   }

@@ -1,6 +1,7 @@
 // The monitor of the holds of this process: it checks them against the lock table, loses those that
 // others dropped, corrects the table where it says what is not so, and releases idle and forgotten
 // holds.
+import { onAbort } from "../../durable/wait/on-abort.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { coversAll, pathsOf, type Claim } from "../table/claim.ts";
 import type { LockTable } from "../table/lock-table.ts";
@@ -82,7 +83,10 @@ export class HoldMonitor {
     const loseAll = (): void => {
       for (const grant of this.#grants) if (grant.session === session) grant.loseWithSession();
     };
-    session.signal.addEventListener("abort", loseAll, { once: true });
+    if (session.signal.aborted || this.#options.closed.aborted) return;
+    // Taken back when the locks are closed: the session may go on for long.
+    const stop = onAbort(session.signal, loseAll);
+    onAbort(this.#options.closed, stop);
   }
 
   /** For owners that work and ask for nothing: their signal tells them. */

@@ -45,7 +45,10 @@ export interface PathHold extends Hold {
   release(): Promise<void>;
 }
 
-/** Works under a hold and releases it in every case. An error of the work arrives unchanged. */
+/**
+ * Works under a hold and releases it in every case. An error of the work arrives unchanged. LOCK_LOST
+ * when the hold was lost before the work ended: another process may have been inside, too.
+ */
 export async function workUnder<H extends Hold, T>(hold: H, work: (hold: H) => Promise<T>): Promise<T> {
   let result: T;
   try {
@@ -56,6 +59,8 @@ export async function workUnder<H extends Hold, T>(hold: H, work: (hold: H) => P
     await hold.release().catch(() => undefined);
     throw error;
   }
+  const { aborted: wasLost, reason } = hold.signal;
   await hold.release();
+  if (wasLost) throw reason;
   return result;
 }

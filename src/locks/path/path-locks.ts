@@ -69,7 +69,10 @@ export interface PathLocks extends AsyncDisposable {
   acquireAll(requests: readonly (string | LockRequest)[], options?: AcquireManyOptions): Promise<PathHold>;
   /** Both ends as trees, in one grant. Neither needs to exist. */
   acquireMove(from: string, to: string, options?: AcquireManyOptions): Promise<PathHold>;
-  /** Releases in every case; an error of `work` arrives unchanged. */
+  /**
+   * Releases in every case; an error of `work` arrives unchanged. LOCK_LOST when the lock was lost
+   * before the work ended.
+   */
   withLock<T>(
     what: string | LockRequest | readonly (string | LockRequest)[],
     work: (hold: PathHold) => Promise<T>,

@@ -45,6 +45,8 @@ export interface TablePathLocksOptions {
   readonly verbs?: Partial<HoldVerbs> | undefined;
 }
 
+const openedWith = new WeakMap<LocksContext, TablePathLocks>();
+
 export class TablePathLocks implements PathLocks {
   readonly root: string;
   readonly table: LockTable;
@@ -60,6 +62,15 @@ export class TablePathLocks implements PathLocks {
     this.#locks = locks;
     this.#closed = closed;
     this.#ownsGround = ownsGround;
+    openedWith.set(locks, this);
+  }
+
+  /** The locks that gave out `hold`. TypeError for what is no hold of path locks. */
+  static of(hold: PathHold): TablePathLocks {
+    const context = PathHoldHandle.contextOf(hold);
+    const locks = context && openedWith.get(context);
+    if (locks === undefined) throw new TypeError("This is not a hold of path locks.");
+    return locks;
   }
 
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {

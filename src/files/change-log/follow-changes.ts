@@ -1,0 +1,82 @@
+// Following the change log: each change when the hold that announced it is over, so that the follower finds the final
+// state, or nothing new.
+import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
+import { Deadline } from "../../durable/wait/deadline.ts";
+import { isHoldfastError } from "../../errors.ts";
+import { isWithin } from "../../format/path-key.ts";
+import type { Change } from "../model/file-tree.ts";
+import type { TreePlace } from "../tree/tree-place.ts";
+
+export interface FollowOptions {
+  readonly after: number;
+  /** Ends the iteration without an error. */
+  readonly signal?: AbortSignal | undefined;
+  /** Ends it with its reason. */
+  readonly closed: AbortSignal;
+}
+
+/** All changes after a number, in order, each once, and then those that come. Never skips one. */
+export async function* followChanges(
+  place: TreePlace,
+  { after, signal, closed }: FollowOptions,
+): AsyncGenerator<Change, void, undefined> {
+  const deadline = new Deadline(place.ground.ports.clock, { signal, closed, timedOut: () => undefined });
+  try {
+    for (let number = after; ;)
+      for (const change of await readOrWait(place, number, deadline)) {
+        await untilOver(place, change, deadline);
+        yield change;
+        deadline.throwIfOver();
+        number = change.number;
+      }
+  } catch (error) {
+    if (!signal?.aborted || error !== signal.reason) throw error;
+  } finally {
+    deadline.cancel();
+  }
+}
+
+/** Whether a change concerns what lies at `directory` or below it. */
+export function isUnder({ path, from }: Change, directory: string): boolean {
+  const concerns = (changed: string): boolean => isWithin(changed, directory) || isWithin(directory, changed);
+  return concerns(path) || (from !== undefined && concerns(from));
+}
+
+/**
+ * Waits until the process that announced the change holds its paths no more: by a shared lock, which also completes
+ * what a dead process has committed.
+ */
+export async function untilOver(
+  place: TreePlace,
+  { path, from }: Change,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<void> {
+  const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      const locks = await place.locks();
+      const hold = await locks.acquireAll(requests, { timeoutMs: Infinity, signal });
+      await hold.release();
+      return;
+    } catch (error) {
+      // The process slept while it waited, and waits again.
+      if (!isHoldfastError(error, "LOCK_LOST")) throw error;
+    }
+  }
+}
+
+async function readOrWait(
+  { changes, layout, ground }: TreePlace,
+  after: number,
+  deadline: Deadline,
+): Promise<Change[]> {
+  const waiter = new ChangeWaiter(ground.ports);
+  let found: Change[] = [];
+  const isOver = async (): Promise<boolean> => {
+    found = await changes.readAfter(after);
+    return found.length > 0;
+  };
+  while ((await waiter.wait(layout.changeBlock(after + 1), isOver, deadline)) === "poll");
+  return found;
+}

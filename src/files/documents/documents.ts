@@ -1,0 +1,134 @@
+// The documents of a tree: each published once, under the name of its path and its change. The highest change counts.
+import { isUnreadable } from "../../durable/publish/record-file.ts";
+import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { putStaged } from "../../durable/publish/publish.ts";
+import { SharedSync } from "../../durable/publish/shared-sync.ts";
+import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
+import { randomName } from "../../format/id.ts";
+import { decodeRecord, encodeRecord } from "../../format/record.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
+import { documentBytesMax, documentKind, type Document } from "./document.ts";
+import { findDocumentName, hashOf, type DocumentName, type DocumentsLayout } from "./layout.ts";
+
+export class Documents {
+  readonly layout: DocumentsLayout;
+  readonly #staging: Staging;
+  readonly #sync: SharedSync;
+
+  constructor(staging: Staging, layout: DocumentsLayout) {
+    this.#staging = staging;
+    this.layout = layout;
+    this.#sync = new SharedSync(staging.disk);
+  }
+
+  /** Durable when it resolves. If there is one for this path and change, that one stays. */
+  async publish(document: Document): Promise<void> {
+    const { disk, random } = this.#staging;
+    const target = this.layout.document(document.path, document.change);
+    const record = { id: randomName(random.bytes(16)), ...document };
+    const bytes = encodeRecord(documentKind, record, { isChecked: true, bytesMax: documentBytesMax });
+    const temp = await stage(this.#staging, bytes, { sync: true });
+    const sync = (directory: string): Promise<void> => this.#sync.sync(directory);
+    const put = (): Promise<boolean> => putStaged(disk, temp, target, bytes, { sync, isPermanent: false });
+    try {
+      await put().catch(async (error: unknown) => {
+        // The first one of its shard, or a person has deleted the index meanwhile.
+        if (!hasErrno(error, "ENOENT")) throw error;
+        await ensureDirectory(disk, this.layout.shardOf(document.path));
+        return await put();
+      });
+    } finally {
+      await discard(this.#staging, temp);
+    }
+  }
+
+  /** Undefined when there is none, and for one that cannot be read: it can be made again. */
+  async find(path: string, change: number): Promise<Document | undefined> {
+    const found = await this.#read(this.layout.document(path, change));
+    return found?.path === path ? found : undefined;
+  }
+
+  /** That of the highest change. */
+  async findNewest(path: string): Promise<Document | undefined> {
+    const hash = hashOf(path);
+    const names = (await this.#names(this.layout.shardOf(path))).filter((name) => name.hash === hash);
+    for (const { change } of names.sort((a, b) => b.change - a.change)) {
+      const found = await this.find(path, change);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** The newest of each path, in no order; with `change` only those of this change. */
+  async *all({ change }: { readonly change?: number } = {}): AsyncGenerator<Document> {
+    for (const shard of this.layout.shards) {
+      const names = await this.#names(`${this.layout.directory}/${shard}`);
+      for (const name of change === undefined ? newestOf(names) : names.filter((each) => each.change === change)) {
+        const found = await this.#read(this.#pathOf(name));
+        if (found !== undefined) yield found;
+      }
+    }
+  }
+
+  /** Removes those of `path` up to this change. */
+  async removeUpTo(path: string, change: number): Promise<void> {
+    const hash = hashOf(path);
+    for (const name of await this.#names(this.layout.shardOf(path)))
+      if (name.hash === hash && name.change <= change) await unlinkIfThere(this.#staging.disk, this.#pathOf(name));
+  }
+
+  /**
+   * Removes documents that a newer one has replaced, and those that are not wanted; none of a later change than `upTo`.
+   * `isKnown` saves reading them. How many.
+   */
+  async collect(
+    upTo: number,
+    isKnown: (hash: string) => boolean,
+    isWanted: (path: string) => Promise<boolean>,
+  ): Promise<number> {
+    let count = 0;
+    for (const shard of this.layout.shards) {
+      const names = await this.#names(`${this.layout.directory}/${shard}`);
+      const newest = new Set(newestOf(names));
+      for (const name of names) {
+        if (name.change > upTo || (newest.has(name) && isKnown(name.hash))) continue;
+        const document = newest.has(name) ? await this.#read(this.#pathOf(name)) : undefined;
+        if (document !== undefined && (await isWanted(document.path))) continue;
+        await unlinkIfThere(this.#staging.disk, this.#pathOf(name));
+        count++;
+      }
+    }
+    return count;
+  }
+
+  async #read(path: string): Promise<Document | undefined> {
+    try {
+      const bytes = await this.#staging.disk.readFile(path, documentBytesMax);
+      const { id: _id, ...document } = decodeRecord(documentKind, bytes, path);
+      return document;
+    } catch (error) {
+      if (hasErrno(error, "ENOENT", "ESTALE", "EFBIG") || isUnreadable(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #names(shard: string): Promise<DocumentName[]> {
+    try {
+      const names = await this.#staging.disk.list(shard);
+      return names.map(findDocumentName).filter((name) => name !== undefined);
+    } catch (error) {
+      if (hasErrno(error, "ENOENT")) return [];
+      throw error;
+    }
+  }
+
+  #pathOf({ hash, change }: DocumentName): string {
+    return `${this.layout.directory}/${hash.slice(0, 2)}/${hash}.${String(change).padStart(10, "0")}`;
+  }
+}
+
+function newestOf(names: readonly DocumentName[]): DocumentName[] {
+  const newest = new Map<string, DocumentName>();
+  for (const name of names) if (name.change >= (newest.get(name.hash)?.change ?? 0)) newest.set(name.hash, name);
+  return [...newest.values()];
+}

@@ -1,0 +1,98 @@
+// Waiting until the work on what has changed is done, whichever process does it.
+import { isHoldfastError } from "../../errors.ts";
+import { isWithin } from "../../format/path-key.ts";
+import type { Failure, Loops } from "../../part/loop.ts";
+import { Sleeper } from "../../ports/sleeper.ts";
+import type { ChangeLog } from "../change-log/change-log.ts";
+import type { Follower } from "../search/follower.ts";
+import type { QueuedTask, TaskQueue } from "./task-queue.ts";
+import type { Worker } from "./worker.ts";
+
+const firstPauseMs = 4;
+const pauseMsMax = 250;
+const growth = 1.4;
+
+export interface SettledParts {
+  /** False: this process knows of no index and no summaries, and waits for neither. */
+  readonly isOn: boolean;
+  readonly loops: Loops;
+  readonly changes: ChangeLog;
+  readonly follower: Follower;
+  readonly queue: TaskQueue;
+  readonly worker: Worker;
+  /** How the work has failed in this process, if it has. */
+  readonly findFailure: () => Failure | undefined;
+}
+
+export interface SettledOptions {
+  readonly under: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Rejects when the work of this process has failed: another one may do better, and only the caller knows of one. */
+export async function waitUntilSettled(parts: SettledParts, options: SettledOptions): Promise<void> {
+  // An index that a person has deleted begins anew with a change: before the last one is asked for.
+  if (parts.isOn) await parts.follower.refresh();
+  await waitForOutcomes(parts, await parts.changes.last(), options);
+  const rest = (await parts.queue.unfinished()).filter((each) => concerns(each, options.under));
+  for (const { id } of rest) await waitForTicket(parts.queue, id, options.signal);
+  // Summaries and memories are changes of the tree, too. They may have come while the first changes were waited for.
+  await waitForOutcomes(parts, await parts.changes.last(), options);
+}
+
+async function waitForOutcomes(parts: SettledParts, last: number, { under, signal }: SettledOptions): Promise<void> {
+  if (!parts.isOn) return;
+  const { loops, follower } = parts;
+  const sleeper = new Sleeper(loops.clock);
+  const stopListening = loops.onProgress(sleeper.wake);
+  try {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * growth)) {
+      signal?.throwIfAborted();
+      loops.mustBeOpen();
+      sleeper.forgetWakeUps();
+      const failure = parts.findFailure();
+      await follower.refresh();
+      const pending = await among(parts.changes, follower.pendingUpTo(last), under);
+      if (pending.length === 0) return;
+      if (failure !== undefined) throw failure.error;
+      // A worker may have died after a ticket was given up, and before it said so.
+      if (pauseMs === pauseMsMax) await buryDeadLetters(parts, pending);
+      await sleeper.sleep(pauseMs, signal);
+    }
+  } finally {
+    stopListening();
+  }
+}
+
+async function among(changes: ChangeLog, numbers: readonly number[], under: string): Promise<readonly number[]> {
+  if (under === "") return numbers;
+  const found: number[] = [];
+  for (const number of numbers) {
+    const change = await changes.find(number);
+    const paths = change === undefined ? [""] : [change.path, change.from ?? change.path];
+    if (paths.some((path) => isWithin(path, under) || isWithin(under, path))) found.push(number);
+  }
+  return found;
+}
+
+async function buryDeadLetters({ queue, worker }: SettledParts, pending: readonly number[]): Promise<void> {
+  for (const number of pending.slice(0, 10)) {
+    const ticket = await queue.findByChange(number);
+    if (ticket?.state === "error") await worker.giveUp(number, ticket.history.at(-1)?.reason ?? "");
+  }
+}
+
+/** Of the index the outcomes tell. */
+function concerns({ task }: QueuedTask, under: string): boolean {
+  if (task.task === "index") return false;
+  return under === "" || (task.task === "summary" && isWithin(task.directory, under));
+}
+
+async function waitForTicket(queue: TaskQueue, id: string, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await queue.waitFor(id, signal);
+  } catch (error) {
+    // Done, and collected since.
+    if (!isHoldfastError(error, "NO_SUCH_TICKET")) throw error;
+  }
+}

@@ -1,0 +1,138 @@
+// The functions that a user gives: each is called with a limit of time, and what it gives is checked.
+import type { Cancel, Content } from "../../common.ts";
+import { orAborted } from "../../part/body.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { textLengthMax } from "../documents/document.ts";
+import type { FilesOptions } from "../model/file-tree.ts";
+import type { Archive, Message } from "../model/session.ts";
+
+type Given = Pick<FilesOptions, "extract" | "embed" | "summarize" | "sessions" | "functionTimeoutMs">;
+
+/** A work of a queue that only a process with this function can do. */
+export type FunctionName = "extract" | "embed" | "summarize" | "sessions.extract";
+
+const timeoutMsDefault = 120_000;
+const vectorLengthMax = 65_536;
+
+export interface Summary {
+  readonly abstract: string;
+  readonly overview: string;
+}
+
+export interface Memory {
+  readonly path: string;
+  readonly text: string;
+}
+
+export class UserFunctions {
+  readonly #given: Given;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock, given: Given) {
+    this.#clock = clock;
+    this.#given = given;
+  }
+
+  /** Those that this process has. */
+  get names(): FunctionName[] {
+    const { extract, embed, summarize, sessions } = this.#given;
+    const all = { extract, embed, summarize, "sessions.extract": sessions?.extract };
+    return (Object.keys(all) as FunctionName[]).filter((name) => all[name] !== undefined);
+  }
+
+  has(name: FunctionName): boolean {
+    return this.names.includes(name);
+  }
+
+  /** The text of a file; undefined for one that is not indexed. Without a function, UTF-8 as it is. */
+  async extract(path: string, bytes: Uint8Array, signal: AbortSignal | undefined): Promise<string | undefined> {
+    const { extract } = this.#given;
+    if (extract === undefined) return findText(bytes)?.slice(0, textLengthMax);
+    const text = await this.#call(`extract of ${path}`, signal, (options) => extract(path, contentOf(bytes), options));
+    if (text !== undefined && typeof text !== "string") throw new TypeError(`extract of ${path} gave no text.`);
+    return text?.slice(0, textLengthMax);
+  }
+
+  /** Undefined without such a function. */
+  async embed(text: string, signal: AbortSignal | undefined): Promise<readonly number[] | undefined> {
+    const { embed } = this.#given;
+    if (embed === undefined) return undefined;
+    const vector = await this.#call("embed", signal, (options) => embed(text, options));
+    const isVector = Array.isArray(vector) && vector.length > 0 && vector.length <= vectorLengthMax;
+    if (!isVector || !vector.every((each) => typeof each === "number" && Number.isFinite(each)))
+      throw new TypeError(`embed must give 1 to ${vectorLengthMax} numbers.`);
+    return vector as readonly number[];
+  }
+
+  async summarize(directory: string, entries: readonly string[], signal: AbortSignal): Promise<Summary> {
+    const { summarize } = this.#given;
+    if (summarize === undefined) throw new TypeError("This process has no function `summarize`.");
+    const summary = await this.#call(`summarize of ${directory || "the root"}`, signal, (options) =>
+      summarize(directory, entries, options),
+    );
+    for (const name of ["abstract", "overview"] as const)
+      if (typeof summary?.[name] !== "string") throw new TypeError(`summarize gave no text as ${name}.`);
+    return summary;
+  }
+
+  /** Undefined without such a function. */
+  async archiveSummary(messages: readonly Message[], signal: AbortSignal | undefined): Promise<string | undefined> {
+    const archiveSummary = this.#given.sessions?.archiveSummary;
+    if (archiveSummary === undefined) return undefined;
+    const summary = await this.#call("archiveSummary", signal, (options) => archiveSummary(messages, options));
+    if (typeof summary !== "string") throw new TypeError("archiveSummary gave no text.");
+    return summary;
+  }
+
+  /** None without such a function. */
+  async memories(archive: Archive, signal: AbortSignal): Promise<readonly Memory[]> {
+    const extract = this.#given.sessions?.extract;
+    if (extract === undefined) return [];
+    const memories = await this.#call(`extract of session ${archive.session}`, signal, (options) =>
+      extract(archive, options),
+    );
+    for (const memory of memories)
+      if (typeof memory?.path !== "string" || typeof memory.text !== "string")
+        throw new TypeError("extract of a session must give { path, text } for each memory.");
+    return memories;
+  }
+
+  /** A function that takes too long is told so by its signal, and its caller does not wait for it any more. */
+  async #call<T>(what: string, signal: AbortSignal | undefined, call: (options: Cancel) => Promise<T>): Promise<T> {
+    const { functionTimeoutMs = timeoutMsDefault } = this.#given;
+    const over = new AbortController();
+    const stop = this.#clock.alarm(functionTimeoutMs, () =>
+      over.abort(new Error(`${what} took longer than ${functionTimeoutMs} ms.`)),
+    );
+    const either = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+    try {
+      // A function that throws at once is one that fails.
+      return await orAborted(
+        Promise.resolve().then(() => call({ signal: either })),
+        either,
+      );
+    } finally {
+      stop();
+    }
+  }
+}
+
+/** Undefined for what is no text. */
+function findText(bytes: Uint8Array): string | undefined {
+  if (bytes.includes(0)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function contentOf(bytes: Uint8Array): Content {
+  return {
+    bytes: async () => bytes,
+    text: async () => Buffer.from(bytes).toString("utf8"),
+    stream: async function* () {
+      yield bytes;
+    },
+  };
+}

@@ -1,0 +1,126 @@
+// A worker: does the tasks of a queue, one delivery at a time.
+import { isHoldfastError } from "../../errors.ts";
+import type { Delivery } from "../../handoff/consume/delivery.ts";
+import type { DeadLetter } from "../../handoff/model/handoff.ts";
+import type { PathHold } from "../../locks/path/path-hold.ts";
+import type { IndexRecord } from "../documents/index-record.ts";
+import type { Outcomes } from "../documents/outcomes.ts";
+import type { Change } from "../model/file-tree.ts";
+import type { SessionArchives } from "../sessions/session-archives.ts";
+import { isSidecar } from "../sidecars/sidecar-name.ts";
+import type { Sidecars } from "../sidecars/sidecars.ts";
+import type { TreePlace } from "../tree/tree-place.ts";
+import type { Indexer, IndexingOptions } from "./indexer.ts";
+import { taskOf, type IndexTask } from "./task.ts";
+import type { TaskQueue } from "./task-queue.ts";
+
+export interface WorkerParts {
+  readonly place: TreePlace;
+  readonly queue: TaskQueue;
+  readonly indexer: Indexer;
+  readonly outcomes: Outcomes;
+  readonly decideIndex: () => Promise<IndexRecord>;
+  readonly sidecars: Sidecars;
+  readonly archives: SessionArchives;
+  /** Announces a change of its own, and queues it. */
+  readonly announce: (change: Omit<Change, "number">) => Promise<void>;
+  /** Called with the number of documents that were made. */
+  readonly onProgress: (documents: number) => void;
+}
+
+export class Worker {
+  readonly #parts: WorkerParts;
+
+  constructor(parts: WorkerParts) {
+    this.#parts = parts;
+  }
+
+  readonly handle = async (delivery: Delivery): Promise<unknown> => {
+    const task = taskOf(delivery.meta);
+    if (task.task === "summary") return await this.#parts.sidecars.write(task, delivery.signal);
+    if (task.task === "session") return await this.#parts.archives.extract(task, delivery.signal);
+    return await this.#handleIndex(task, delivery.signal);
+  };
+
+  /** What is given up is done: callers that wait for it are told so by the outcome. */
+  async bury({ id, reason }: DeadLetter): Promise<void> {
+    const found = await this.#parts.queue.find(id);
+    const task = found?.meta === undefined ? undefined : taskOf(found.meta);
+    if (task?.task === "index") await this.giveUp(task.change, reason);
+  }
+
+  async giveUp(change: number, failed: string): Promise<void> {
+    // Files of the change that did not fail have documents.
+    await this.#parts.outcomes.publish({ change, paths: [], documents: "many", failed });
+    this.#parts.onProgress(0);
+  }
+
+  /**
+   * Makes documents, summary tasks and the outcome of a change. How many documents. `onIndexed` is waited for before
+   * the outcome: callers that wait for that find the locks of the change released.
+   */
+  async index(
+    change: Change,
+    { onIndexed, ...options }: IndexingOptions & { readonly onIndexed?: () => Promise<void> } = {},
+  ): Promise<number> {
+    const { indexer, outcomes, sidecars, onProgress } = this.#parts;
+    const { outcome, directories } = await indexer.index(change, options);
+    // Before the outcome: a process that finds that does nothing more. Sidecars ask for no sidecars.
+    if (!isSidecar(change.path)) await sidecars.request(directories);
+    await onIndexed?.();
+    await outcomes.publish(outcome);
+    onProgress(outcome.documents.length);
+    return outcome.documents.length;
+  }
+
+  async #handleIndex({ change: number, token }: IndexTask, signal: AbortSignal): Promise<string> {
+    const { place, outcomes } = this.#parts;
+    let hold = token === undefined ? undefined : await this.#findReceived(token, signal);
+    try {
+      if ((await outcomes.find(number)) !== undefined) return "done before";
+      const change = await place.changes.find(number);
+      if (change === undefined) throw new Error(`Change ${number} cannot be seen here yet.`);
+      if (number < (await this.#parts.decideIndex()).base) {
+        // The index was deleted since, and its processes look only at what came after that.
+        const { number: _number, ...again } = change;
+        await this.#parts.announce(again);
+        return "announced again";
+      }
+      if (token === undefined) await this.#waitForEnd(change, signal);
+      // What was added is locked until it is indexed. The hold that came with the ticket may have lapsed, a worker may
+      // have died with it, or the process that added may have died before it made the ticket.
+      if (token !== undefined || (await this.#isAdded(change)))
+        hold ??= await (await place.locks()).acquire(change.path, { mode: "tree", timeoutMs: Infinity, signal });
+      const either = hold === undefined ? signal : AbortSignal.any([signal, hold.signal]);
+      const count = await this.index(change, { signal: either, onIndexed: () => release(hold) });
+      return `${count} documents`;
+    } finally {
+      await release(hold);
+    }
+  }
+
+  async #isAdded({ kind, path }: Change): Promise<boolean> {
+    return kind === "written" && path !== "" && (await this.#parts.place.findLook(path))?.kind === "directory";
+  }
+
+  async #findReceived(token: string, signal: AbortSignal): Promise<PathHold | undefined> {
+    try {
+      return await (await this.#parts.place.locks()).receive(token, { signal });
+    } catch (error) {
+      if (isHoldfastError(error, "NO_SUCH_TRANSFER")) return undefined;
+      throw error;
+    }
+  }
+
+  /** A change is announced before it is committed. Its hold is over as soon as another one is granted. */
+  async #waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
+    const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
+    const locks = await this.#parts.place.locks();
+    await (await locks.acquireAll(requests, { timeoutMs: Infinity, signal })).release();
+  }
+}
+
+/** A hold that cannot be released now is released later, or ends with this process. */
+async function release(hold: PathHold | undefined): Promise<void> {
+  await hold?.release().catch(() => undefined);
+}

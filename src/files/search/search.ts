@@ -1,0 +1,77 @@
+// A search: asks the engine, and gives only what is in the tree at this moment with the indexed content.
+import { holdfastError } from "../../errors.ts";
+import { checkOptions } from "../../format/known-options.ts";
+import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
+import { inParallel } from "../queue/in-parallel.ts";
+
+const limitDefault = 20;
+const limitMax = 10_000;
+/** Hits that are looked at in the tree at the same time. */
+const parallel = 8;
+
+type IndexHit = SearchHit & { readonly stamp?: string };
+
+export interface SearchParts {
+  readonly search: DerivedIndex["search"];
+  readonly vector?: readonly number[] | undefined;
+  /** The stamp of the file now. */
+  readonly findStamp: (path: string) => Promise<string | undefined>;
+  /** Called for a hit whose file is gone (no stamp) or has another content. */
+  readonly onStale: (hit: IndexHit, stamp: string | undefined) => Promise<void>;
+}
+
+export function checkSearch(text: string, options: SearchOptions): void {
+  if (typeof text !== "string") throw new TypeError("search: what is searched for must be a text.");
+  checkOptions("search", options, { under: true, limit: true, signal: true });
+  const { limit = limitDefault, under = "" } = options;
+  if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= limitMax))
+    throw new RangeError(`search: limit must be a whole number from 1 to ${limitMax}, not ${limit}.`);
+  if (typeof under !== "string") throw new TypeError("search: under must be a path.");
+}
+
+export async function search(parts: SearchParts, text: string, options: SearchOptions): Promise<SearchHit[]> {
+  const { limit = limitDefault, under, signal } = options;
+  const verdicts = new Map<string, boolean>();
+  // Hits that are gone make room for others: then more are asked for.
+  for (let wanted = limit; ; wanted *= 2) {
+    signal?.throwIfAborted();
+    const found = await ask(parts, text, { under, limit: wanted, vector: parts.vector });
+    const unknown = found.filter(({ path, stamp }) => !verdicts.has(keyOf(path, stamp)));
+    await inParallel(unknown, parallel, async (hit) => {
+      signal?.throwIfAborted();
+      verdicts.set(keyOf(hit.path, hit.stamp), await isTrue(parts, hit));
+    });
+    const hits = found.filter(({ path, stamp }) => verdicts.get(keyOf(path, stamp)) === true);
+    if (hits.length < limit && found.length >= wanted && wanted < limitMax) continue;
+    return hits.slice(0, limit).map(({ path, score, excerpt }) => ({
+      path,
+      score,
+      ...(excerpt === undefined ? {} : { excerpt }),
+    }));
+  }
+}
+
+async function ask(
+  parts: SearchParts,
+  text: string,
+  options: Parameters<DerivedIndex["search"]>[1],
+): Promise<readonly IndexHit[]> {
+  try {
+    return await parts.search(text, options);
+  } catch (cause) {
+    const message = `The index could not be searched: ${cause instanceof Error ? cause.message : String(cause)}. Nothing was changed: try again, or rebuild it.`;
+    throw holdfastError("INDEX_FAILED", message, { path: options?.under ?? "" }, cause);
+  }
+}
+
+async function isTrue(parts: SearchParts, hit: IndexHit): Promise<boolean> {
+  const stamp = await parts.findStamp(hit.path);
+  // An index that gives no stamps cannot be held to them: that the file is there has to do.
+  if (stamp !== undefined && (hit.stamp === undefined || hit.stamp === stamp)) return true;
+  await parts.onStale(hit, stamp);
+  return false;
+}
+
+function keyOf(path: string, stamp: string | undefined): string {
+  return `${stamp ?? ""}/${path}`;
+}

@@ -1,0 +1,263 @@
+// Scenarios of the operations on a tree: two at a time on the same paths, processes that die or sleep in the middle, and
+// power cuts. No update is lost, nothing comes back that was removed, and no change is missing in the log.
+import type { Ports } from "../../../ports/ports.ts";
+import { mustHold, valuesOf, type Fact, type Scenario } from "../../explorer/scenario.ts";
+import {
+  audited,
+  fileScenario,
+  once,
+  patiently,
+  shortLeaseMs,
+  staged,
+  textsBelow,
+  worker,
+  type FileScenarioOptions,
+} from "./file-actors.ts";
+
+const incoming = { x: "new" };
+
+export function fileScenarios(options: FileScenarioOptions = {}): Scenario[] {
+  return [...dyingScenarios(options), ...racingScenarios(options), lateCommitter(options)];
+}
+
+function isDone(facts: readonly Fact[], what: string): boolean {
+  return valuesOf(facts, what).length > 0;
+}
+
+/** One process, which may die or lose its power at any moment. */
+function dyingScenarios(options: FileScenarioOptions): Scenario[] {
+  const trouble = { killsMax: 1 } as const;
+  return [
+    fileScenario(
+      {
+        name: "files: a writer that dies",
+        about:
+          "A writer is killed at any moment: what it changed is in the change log, and what it acknowledged is there.",
+        ...trouble,
+        actors: {
+          ada: worker(options, (context, { files }) => once(context, "wrote", () => files.write("a/x", "new"))),
+        },
+        audit: async (ports, facts) => {
+          const { texts, changes } = await audited(ports);
+          if (isDone(facts, "wrote")) mustHold(texts["a/x"] === "new", "an acknowledged write is lost");
+          if (texts["a/x"] === "new")
+            mustHold(
+              changes.some(({ path }) => path === "a/x"),
+              "a change is missing in the log",
+            );
+        },
+      },
+      { "a/x": "old" },
+    ),
+    fileScenario(
+      {
+        name: "files: a remover that dies",
+        about: "A remover is killed at any moment: the directory is there or gone, whole, and a removal is in the log.",
+        ...trouble,
+        actors: { ada: worker(options, (context, { files }) => once(context, "removed", () => files.remove("a"))) },
+        audit: async (ports, facts) => {
+          const { texts, changes } = await audited(ports);
+          const left = Object.keys(texts).length;
+          mustHold(left === 0 || left === 2, `${left} of two files are left`);
+          if (isDone(facts, "removed")) mustHold(left === 0, "an acknowledged removal came back");
+          if (left === 0)
+            mustHold(
+              changes.some(({ kind }) => kind === "removed"),
+              "a change is missing in the log",
+            );
+        },
+      },
+      { "a/x": "x", "a/y": "y" },
+    ),
+    fileScenario(
+      {
+        name: "files: a mover that dies",
+        about: "A mover is killed at any moment: the directory is in one of both places, whole.",
+        ...trouble,
+        actors: {
+          ada: worker(options, (context, { files }) => once(context, "moved", () => files.move("a", "new/a"))),
+        },
+        audit: async (ports, facts) => {
+          const { texts, changes } = await audited(ports);
+          const places = [texts["a/x"], texts["new/a/x"]].filter((text) => text === "x").length;
+          mustHold(places === 1, `the file is in ${places} places`);
+          if (isDone(facts, "moved")) mustHold(texts["new/a/x"] === "x", "an acknowledged move is lost");
+          if (texts["new/a/x"] === "x")
+            mustHold(
+              changes.some(({ kind }) => kind === "moved"),
+              "a change is missing in the log",
+            );
+        },
+      },
+      { "a/x": "x" },
+    ),
+    fileScenario(
+      {
+        name: "files: an adder that dies",
+        about: "An adder is killed at any moment: the tree has the old state or the new one, and no content is lost.",
+        ...trouble,
+        actors: { ada: worker(options, (context, { files }) => once(context, "added", () => files.add("a", staged))) },
+        audit: (ports, facts) => wholeAdd(ports, facts),
+      },
+      { "a/x": "old", "a/y": "old" },
+      incoming,
+    ),
+    fileScenario(
+      {
+        name: "files: an adder and power cuts",
+        about: "The power may be cut at any moment of an add: the old state or the new one, and no content is lost.",
+        powerCuts: true,
+        isPermanent: () => false,
+        actors: { ada: worker(options, (context, { files }) => once(context, "added", () => files.add("a", staged))) },
+        audit: (ports, facts) => wholeAdd(ports, facts),
+      },
+      { "a/x": "old", "a/y": "old" },
+      incoming,
+    ),
+  ];
+}
+
+async function wholeAdd(ports: Ports, facts: readonly Fact[]): Promise<void> {
+  const { texts, changes } = await audited(ports);
+  const left = await textsBelow(ports.disk, staged);
+  const isNew = texts["a/x"] === "new";
+  const seen = JSON.stringify(texts);
+  mustHold(seen === '{"a/x":"new"}' || seen === '{"a/x":"old","a/y":"old"}', `the tree has ${seen}`);
+  mustHold(isNew || left["x"] === "new", "the staged content is lost");
+  if (isDone(facts, "added")) mustHold(isNew, "an acknowledged add is lost");
+  if (isNew)
+    mustHold(
+      changes.some(({ path }) => path === "a"),
+      "a change is missing in the log",
+    );
+}
+
+/** Two processes on the same paths. */
+function racingScenarios(options: FileScenarioOptions): Scenario[] {
+  return [
+    fileScenario(
+      {
+        name: "files: a removal against an add",
+        size: "large",
+        about: "One removes a directory while another adds a new state of it: the order of the locks decides.",
+        actors: {
+          ada: worker(options, (context, { files }) => once(context, "removed", () => files.remove("a"))),
+          bob: worker(options, (context, { files }) => once(context, "added", () => files.add("a", staged))),
+        },
+        audit: async (ports, facts) => {
+          const { texts } = await audited(ports);
+          const seen = JSON.stringify(texts);
+          const [removed, added] = [isDone(facts, "removed"), isDone(facts, "added")];
+          mustHold(["{}", '{"a/x":"new"}', '{"a/y":"old"}'].includes(seen), `the tree has ${seen}`);
+          if (removed || added) mustHold(texts["a/y"] === undefined, "what was removed came back");
+          if (added && !removed) mustHold(texts["a/x"] === "new", "an acknowledged add is lost");
+        },
+      },
+      { "a/y": "old" },
+      incoming,
+    ),
+    fileScenario(
+      {
+        name: "files: a move against a write below it",
+        size: "large",
+        about: "One moves a directory while another writes into it: both happen, in one order.",
+        actors: {
+          ada: worker(options, (context, { files }) => once(context, "moved", () => files.move("a", "b"))),
+          bob: worker(options, (context, { files }) => once(context, "wrote", () => files.write("a/x", "new"))),
+        },
+        audit: async (ports, facts) => {
+          const { texts } = await audited(ports);
+          const found = Object.values(texts);
+          mustHold(found.filter((text) => text === "y").length === 1, "the other file is not in one place");
+          if (isDone(facts, "wrote")) mustHold(found.includes("new"), "an acknowledged write is lost");
+          if (isDone(facts, "moved")) mustHold(texts["b/y"] === "y", "an acknowledged move is lost");
+        },
+      },
+      { "a/y": "y" },
+    ),
+    fileScenario(
+      {
+        name: "files: a move against a move",
+        size: "large",
+        about: "Two move the same file to two places: it is in one of them, and the other is told.",
+        actors: {
+          ada: worker(options, (context, { files }) => once(context, "moved", () => files.move("a", "b"))),
+          bob: worker(options, (context, { files }) => once(context, "moved", () => files.move("a", "c"))),
+        },
+        check: (facts) => mustHold(valuesOf(facts, "moved").length <= 1, "both were told that they moved it"),
+        audit: async (ports, facts) => {
+          const { texts } = await audited(ports);
+          mustHold(Object.values(texts).join() === "x", `the tree has ${JSON.stringify(texts)}`);
+          if (isDone(facts, "moved")) mustHold(texts["a"] === undefined, "an acknowledged move is lost");
+        },
+      },
+      { a: "x" },
+    ),
+    fileScenario(
+      {
+        name: "files: a removal of a file that becomes a directory",
+        size: "large",
+        about: "Between the look and the lock another process puts a directory there: the lock is chosen anew.",
+        actors: {
+          ada: worker(options, (context, { files }) => once(context, "removed", () => files.remove("a"))),
+          bob: worker(options, async (context, { files }) => {
+            if (await once(context, "gone", () => files.remove("a")))
+              await once(context, "wrote", () => files.write("a/x", "new"));
+          }),
+        },
+        audit: async (ports, facts) => {
+          const { texts } = await audited(ports);
+          if (isDone(facts, "wrote") && !isDone(facts, "removed"))
+            mustHold(texts["a/x"] === "new", "an acknowledged write is lost");
+        },
+      },
+      { a: "file" },
+    ),
+    fileScenario({
+      name: "files: two writers below a directory that is missing",
+      size: "large",
+      about: "Both find that the directory is missing: one brings it in, the other writes into it.",
+      actors: {
+        ada: worker(options, (context, { files }) => once(context, "wrote", () => files.write("d/a", "a"))),
+        bob: worker(options, (context, { files }) => once(context, "wrote", () => files.write("d/b", "b"))),
+      },
+      audit: async (ports, facts) => {
+        const { texts } = await audited(ports);
+        const done = facts.filter(({ what }) => what === "wrote").map(({ actor }) => (actor === "ada" ? "d/a" : "d/b"));
+        for (const path of done) mustHold(texts[path] !== undefined, "an acknowledged write is lost");
+      },
+    }),
+  ];
+}
+
+/** Counts in a file; a process may sleep past its lease anywhere. */
+function lateCommitter(options: FileScenarioOptions): Scenario {
+  const increase = (current: Uint8Array | undefined): string =>
+    String(Number(Buffer.from(current ?? "0").toString()) + 1);
+  return fileScenario(
+    {
+      name: "files: the next holder against a late committer",
+      size: "large",
+      about: "One sleeps past its lease anywhere in an update; the other completes what it committed, and counts on.",
+      beatsMax: 4,
+      pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
+      actors: {
+        ada: worker({ ...options, leaseMs: shortLeaseMs }, (context, { files }) =>
+          once(context, "counted", () => files.update("count", increase)),
+        ),
+        bob: worker(options, (context, { files }) =>
+          patiently(context, "counted", () => files.update("count", increase)),
+        ),
+      },
+      audit: async (ports, facts) => {
+        const { texts } = await audited(ports);
+        const acknowledged = valuesOf(facts, "counted").length;
+        mustHold(
+          Number(texts["count"]) >= acknowledged,
+          `${acknowledged} were acknowledged, and it is ${texts["count"]}`,
+        );
+      },
+    },
+    { count: "0" },
+  );
+}

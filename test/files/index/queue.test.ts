@@ -1,0 +1,229 @@
+// The work on changes: done once for all processes, after every crash, and given up when it fails too often.
+import { describe, expect, it } from "vitest";
+import type { DerivedIndex } from "../../../src/files/model/derived-index.ts";
+import { ChangeLog } from "../../../src/files/change-log/change-log.ts";
+import { FolderFiles } from "../../../src/files/files.ts";
+import type { IndexedFiles } from "../../../src/files/indexed-files.ts";
+import { openBox } from "../../../src/handoff/box/open-box.ts";
+import { BoxHandoff } from "../../../src/handoff/handoff.ts";
+import { TextIndex } from "../../../src/files/engine/text-index.ts";
+import { FilesLayout } from "../../../src/files/tree/layout.ts";
+import { openTree } from "../../../src/files/tree/open-tree.ts";
+import { makeRealSite, sites } from "../../sites/sites.ts";
+import { until } from "../../waiting.ts";
+import { codeOf, QueueInHand } from "../file-sites.ts";
+import { found, indexedOn, locksOf, type IndexedSite } from "./indexed-sites.ts";
+
+/** The paths that locks are waited for on. */
+async function waitingIn(files: IndexedFiles): Promise<string[]> {
+  const held = await (await files.locks()).list();
+  return held.flatMap(({ waiting }) => waiting.map(({ path }) => path));
+}
+
+/** A process that changes the tree and dies before it makes a ticket. */
+async function dying(site: IndexedSite): Promise<{ readonly files: FolderFiles; readonly queue: QueueInHand }> {
+  const queue = new QueueInHand();
+  return { queue, files: new FolderFiles(await openTree(await site.openPorts(), site.root), { queue }) };
+}
+
+describe.each(sites)("the queue of a tree on %s", (_name, make) => {
+  it("works on a change whose process died before it made the ticket", async () => {
+    const site = await indexedOn(make);
+    const { files } = await dying(site);
+    await files.write("a.md", "a wolf");
+    await files.write("b.md", "a wolf");
+    await files.remove("b.md");
+    await files.close();
+    const ada = await site.open();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md"]);
+  });
+
+  it("meets a change that was announced and never committed with nothing new", async () => {
+    const site = await indexedOn(make);
+    const ada = await site.open();
+    await ada.write("a.md", "a wolf");
+    const ports = await site.openPorts();
+    const staging = { disk: ports.disk, random: ports.random, directory: async () => site.root };
+    const log = new ChangeLog(staging, new FilesLayout(`${site.root}/.holdfast`));
+    await log.append({ kind: "removed", path: "a.md" });
+    await log.append({ kind: "moved", path: "b.md", from: "a.md" });
+    await log.append({ kind: "written", path: "never.md" });
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md"]);
+  });
+});
+
+describe("the lock that comes with a ticket", () => {
+  it("is held by the worker until everything is indexed, and released then", async () => {
+    const site = await indexedOn(makeRealSite);
+    let release = (): void => undefined;
+    const asked = new Promise<void>((resolve) => (release = resolve));
+    let isExtracting = false;
+    const extract = async (): Promise<string> => {
+      isExtracting = true;
+      await asked;
+      return "wolf";
+    };
+    const ada = await site.open({ extract });
+    const bob = await site.open({ work: false });
+    await bob.add("guide", await site.stage("staged", { a: "1" }));
+    await until(() => isExtracting);
+    expect(await codeOf(bob.remove("guide", { timeoutMs: 0 }))).toBe("RESOURCE_BUSY");
+    release();
+    await ada.settled();
+    await bob.remove("guide", { timeoutMs: 0 });
+  });
+
+  it("is taken anew when it has lapsed before a worker came", async () => {
+    const site = await indexedOn(makeRealSite);
+    const { files, queue } = await dying(site);
+    await files.add("guide", await site.stage("staged", { a: "wolf" }));
+    const [{ change, token } = { change: undefined, token: "" }] = queue.queued;
+    await files.close();
+    // The ticket has a token that another process has received, which holds it for a while and dies with it.
+    const eve = await site.open({ work: false });
+    await (await eve.locks()).receive(token ?? "");
+    const box = await openBox(await site.openPorts(), `${site.state}/queue`);
+    const handoff = new BoxHandoff(box);
+    await handoff.publish(
+      { task: "index" },
+      { key: "index/1", meta: { task: "index", change: change?.number, token } },
+    );
+    await handoff.close();
+    const ada = await site.open();
+    await until(async () => (await waitingIn(ada)).includes("guide"));
+    await eve.close();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["guide/a"]);
+    expect(await locksOf(ada)).toEqual([]);
+  });
+});
+
+describe("functions of the user", () => {
+  it("retries one that fails or hangs, then gives up, and the rest goes on", async () => {
+    const site = await indexedOn(makeRealSite);
+    const calls = new Map<string, number>();
+    const ada = await site.open({
+      functionTimeoutMs: 30,
+      extract: async (path, content, { signal }) => {
+        const count = (calls.get(path) ?? 0) + 1;
+        calls.set(path, count);
+        if (path === "hangs.md")
+          await new Promise<void>((_, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted"))));
+        if (path === "deaf.md") await new Promise(() => undefined);
+        if (path === "all/broken.md" || (path === "fails.md" && count < 2)) throw new Error("not yet");
+        return await content.text();
+      },
+    });
+    for (const name of ["hangs", "deaf", "fails", "works"]) await ada.write(`${name}.md`, `a wolf ${name}`);
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["fails.md", "works.md"]);
+    expect(Object.fromEntries(calls)).toEqual({ "hangs.md": 3, "deaf.md": 3, "fails.md": 2, "works.md": 1 });
+    // In a directory that is added together, one file that fails keeps no other from being found.
+    await ada.add("all", await site.stage("staged", { "one.md": "a wolf", "broken.md": "a wolf", "two.md": "a wolf" }));
+    await ada.settled();
+    expect(await found(ada, "wolf", "all")).toEqual(["all/one.md", "all/two.md"]);
+  });
+
+  it("extracts a file that changes between extraction and publication again", async () => {
+    const site = await indexedOn(makeRealSite);
+    let hasChanged = false;
+    const ada = await site.open({
+      extract: async (path, content) => {
+        const text = await content.text();
+        if (path === "a.md" && !hasChanged) {
+          hasChanged = true;
+          await site.disk.unlink(`${site.root}/a.md`);
+          await site.disk.createFile(`${site.root}/a.md`, Buffer.from("a lynx"), { sync: true });
+        }
+        return text;
+      },
+    });
+    await ada.write("a.md", "a wolf");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual([]);
+    expect(await found(ada, "lynx")).toEqual(["a.md"]);
+  });
+
+  it("leaves the work to processes that have all functions of the tree", async () => {
+    const site = await indexedOn(makeRealSite);
+    const embed = async (text: string): Promise<number[]> => [text.includes("wolf") ? 1 : 0, 0.5];
+    const ada = await site.open({ embed });
+    await ada.write("a.md", "wolf");
+    await ada.settled();
+    await ada.close();
+    const warned: string[] = [];
+    const bob = await site.open({}, (ports) => ({
+      ...ports,
+      host: Object.create(ports.host, { warn: { value: (message: string) => warned.push(message) } }),
+    }));
+    await bob.write("b.md", "bear");
+    await until(() => warned.length > 0);
+    expect(warned[0]).toContain("embed");
+    const eve = await site.open({ embed });
+    await eve.settled();
+    expect((await eve.search("something wolf"))[0]?.path).toBe("a.md");
+    expect(await found(eve, "anything")).toEqual(["a.md", "b.md"]);
+  });
+});
+
+describe("an index that the user gives", () => {
+  /** The built-in one, seen only through the interface. */
+  async function givenIndex(isShared: boolean): Promise<DerivedIndex & { failure?: Error | undefined }> {
+    const index = await TextIndex.open();
+    const given = {
+      isShared,
+      failure: undefined as Error | undefined,
+      upsert: async (...args: Parameters<DerivedIndex["upsert"]>) => await index.upsert(...args),
+      remove: async (path: string) => {
+        if (given.failure !== undefined) throw given.failure;
+        await index.remove(path);
+      },
+      rename: async (from: string, to: string) => await index.rename(from, to),
+      search: async (...args: Parameters<DerivedIndex["search"]>) => {
+        if (given.failure !== undefined) throw given.failure;
+        return await index.search(...args);
+      },
+    };
+    return given;
+  }
+
+  it.each([true, false])("is told everything, whether it is one for all processes (%s) or not", async (isShared) => {
+    const site = await indexedOn(makeRealSite);
+    const one = await givenIndex(isShared);
+    const ada = await site.open({ index: one });
+    const bob = await site.open({ index: isShared ? one : await givenIndex(false), work: false });
+    await bob.write("a", "a wolf");
+    await ada.settled();
+    await bob.remove("a");
+    await bob.write("a/b", "a wolf below");
+    await bob.write("c", "a wolf");
+    await bob.move("c", "d");
+    await bob.settled();
+    for (const files of [ada, bob]) {
+      await files.settled();
+      expect(await found(files, "wolf")).toEqual(["a/b", "d"]);
+    }
+    await ada.rebuildIndex();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a/b", "d"]);
+  });
+
+  it("that throws stops a removal and a move before anything has happened, and fails a search", async () => {
+    const site = await indexedOn(makeRealSite);
+    const index = await givenIndex(true);
+    const ada = await site.open({ index });
+    await ada.write("a", "a wolf");
+    await ada.settled();
+    index.failure = new Error("the index is down");
+    expect(await codeOf(ada.remove("a"))).toBe("INDEX_FAILED");
+    expect(await codeOf(ada.move("a", "b"))).toBe("INDEX_FAILED");
+    expect(await codeOf(ada.search("wolf"))).toBe("INDEX_FAILED");
+    expect(await ada.readText("a")).toBe("a wolf");
+    index.failure = undefined;
+    await ada.remove("a");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual([]);
+  });
+});

@@ -1,0 +1,184 @@
+// Searching a tree that several processes change: what is found is there, with that content; and nothing is missing.
+import { describe, expect, it, vi } from "vitest";
+import { TextIndex } from "../../../src/files/engine/text-index.ts";
+import { sites } from "../../sites/sites.ts";
+import { makeRealSite } from "../../sites/sites.ts";
+import { codeOf } from "../file-sites.ts";
+import { found, indexedOn, locksOf } from "./indexed-sites.ts";
+
+describe.each(sites)("searching a tree on %s", (_name, make) => {
+  it("finds in each process what any process has written, moved and added, and no longer what was removed", async () => {
+    const site = await indexedOn(make);
+    const [ada, bob] = [await site.open(), await site.open({ work: false })];
+    await ada.write("notes/wolf.md", "The wolf lives in the north.");
+    await bob.write("notes/bear.md", "The bear sleeps.");
+    const { task } = await bob.add(
+      "guide",
+      await site.stage("staged", { "one.md": "wolf tracks", "sub/two.md": "bear" }),
+    );
+    expect(task).not.toBe("");
+    await bob.settled();
+    expect(await found(bob, "wolf")).toEqual(["guide/one.md", "notes/wolf.md"]);
+    expect(await found(bob, "bear", "guide")).toEqual(["guide/sub/two.md"]);
+    // The lock that went to the worker is released.
+    await bob.move("guide", "manual");
+    // Before any work on it: what is gone is not found.
+    expect(await found(ada, "wolf")).not.toContain("guide/one.md");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["manual/one.md", "notes/wolf.md"]);
+    await ada.remove("notes");
+    expect(await found(bob, "wolf")).toEqual(["manual/one.md"]);
+    await bob.write("manual/one.md", "a lynx now");
+    expect(await found(ada, "wolf")).toEqual([]);
+    await ada.settled();
+    expect(await found(ada, "lynx")).toEqual(["manual/one.md"]);
+    expect(await ada.stat("manual/one.md")).toMatchObject({ indexed: true });
+    expect(await locksOf(ada)).toEqual([]);
+  });
+
+  it("keeps of two contents that follow each other quickly the last one", async () => {
+    const site = await indexedOn(make);
+    const [ada, bob] = [await site.open(), await site.open()];
+    for (let round = 0; round < 5; round++) await (round % 2 === 0 ? ada : bob).write("a.md", `text number${round}`);
+    await bob.settled();
+    expect(await found(bob, "text")).toEqual(["a.md"]);
+    expect(await found(bob, "number4")).toEqual(["a.md"]);
+    expect(await found(bob, "number3")).toEqual([]);
+  });
+});
+
+describe("an index and its tree", () => {
+  it("indexes what was in the folder before it was a tree", async () => {
+    const site = await indexedOn(makeRealSite);
+    await site.stage("tree", { "old/wolf.md": "a wolf", binary: "\0\u0001" });
+    const ada = await site.open();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["old/wolf.md"]);
+    expect(await ada.stat("binary")).toMatchObject({ indexed: false });
+  });
+
+  it("can be deleted at any moment, and is built to the same answers", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    for (const name of ["wolf", "bear", "lynx"]) await ada.write(`${name}.md`, `a ${name} and a fox`);
+    await ada.settled();
+    const before = await ada.search("fox");
+    const { rm } = await import("node:fs/promises");
+    for (const part of ["documents", "index"]) await rm(`${site.state}/${part}`, { recursive: true, force: true });
+    // The process that has it open goes on, and a new one begins with nothing.
+    const bob = await site.open();
+    for (const files of [bob, ada]) {
+      await files.settled();
+      expect((await files.search("fox")).sort(byPath)).toEqual([...before].sort(byPath));
+    }
+    expect(await ada.rebuildIndex()).toBe(3);
+    expect((await ada.search("fox")).sort(byPath)).toEqual([...before].sort(byPath));
+  });
+
+  it("detects a file that another program has changed, reports it, and indexes it again", async () => {
+    const site = await indexedOn(makeRealSite);
+    const warned: string[] = [];
+    const ada = await site.open({}, (ports) => {
+      const host = Object.create(ports.host, { warn: { value: (message: string) => warned.push(message) } });
+      return { ...ports, host };
+    });
+    await ada.write("a.md", "a wolf");
+    await ada.write("b.md", "a bear");
+    await ada.settled();
+    const { writeFile } = await import("node:fs/promises");
+    await writeFile(`${site.root}/a.md`, "a wolf and a lynx");
+    await writeFile(`${site.root}/b.md`, "an otter");
+    expect(await found(ada, "wolf")).toEqual([]);
+    expect(warned.join()).toContain("a.md has another content");
+    await ada.settled();
+    expect(await found(ada, "lynx")).toEqual(["a.md"]);
+    // One that no search meets is found by verify.
+    expect((await ada.verify()).problems).toMatchObject([{ path: "b.md", severity: "note" }]);
+    await ada.verify({ repair: true });
+    await ada.settled();
+    expect(await found(ada, "otter")).toEqual(["b.md"]);
+    expect((await ada.verify()).problems).toEqual([]);
+  });
+
+  it("forgets a file that another program has removed as soon as it is met", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    await ada.write("a.md", "a wolf");
+    await ada.settled();
+    await site.disk.unlink(`${site.root}/a.md`);
+    expect(await found(ada, "wolf")).toEqual([]);
+    const shards = (await site.disk.list(`${site.state}/documents`)).filter((name) => /^[0-9a-f]{2}$/.test(name));
+    for (const shard of shards) expect(await site.disk.list(`${site.state}/documents/${shard}`)).toEqual([]);
+  });
+
+  it("asks for more when hits are gone, so that others take their place", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    for (let i = 0; i < 6; i++) await ada.write(`${i}.md`, "wolf ".repeat(i + 1));
+    await ada.settled();
+    const [first, second] = await ada.search("wolf");
+    for (const hit of [first, second]) await site.disk.unlink(`${site.root}/${hit?.path}`);
+    expect(await ada.search("wolf", { limit: 2 })).toHaveLength(2);
+  });
+
+  it("begins with a snapshot that another process has published, and goes on from there", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    const files = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`${i}.md`, `wolf number${i}`]));
+    await ada.add("many", await site.stage("staged", files));
+    await ada.settled();
+    await ada.rebuildIndex();
+    await ada.write("late.md", "a late wolf");
+    await ada.settled();
+    const opening = vi.spyOn(TextIndex, "open");
+    const bob = await site.open({ work: false });
+    expect(await found(bob, "wolf")).toHaveLength(31);
+    expect(opening.mock.calls[0]?.[0]?.length).toBeGreaterThan(1000);
+    // A snapshot that is damaged is none.
+    const [catalog] = (await site.disk.list(`${site.state}/index`)).filter((name) => /^[0-9]+$/.test(name));
+    const directory = `${site.state}/index/${catalog}`;
+    for (const name of await site.disk.list(directory))
+      if (name.endsWith(".sqlite")) {
+        await site.disk.unlink(`${directory}/${name}`);
+        await site.disk.createFile(`${directory}/${name}`, Buffer.from("nothing"), { sync: true });
+      }
+    opening.mockClear();
+    const eve = await site.open({ work: false });
+    expect(await found(eve, "wolf")).toHaveLength(31);
+    expect(opening.mock.calls[0]?.[0]).toBeUndefined();
+    opening.mockRestore();
+  });
+
+  it("shows the progress of a rebuild, and can be interrupted", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    for (let i = 0; i < 4; i++) await ada.write(`${i}.md`, "a wolf");
+    await ada.settled();
+    const steps: string[] = [];
+    expect(await ada.rebuildIndex({ onProgress: (done, total) => steps.push(`${done}/${total}`) })).toBe(4);
+    expect(steps).toEqual(["1/4", "2/4", "3/4", "4/4"]);
+    const over = new AbortController();
+    const rebuilding = ada.rebuildIndex({ signal: over.signal, onProgress: () => over.abort(new Error("enough")) });
+    await expect(rebuilding).rejects.toThrow("enough");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toHaveLength(4);
+  });
+
+  it("says what is wrong with a search", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    await expect(ada.search(7 as never)).rejects.toThrow(TypeError);
+    await expect(ada.search("a", { limit: 0 })).rejects.toThrow(RangeError);
+    await expect(ada.search("a", { depth: 1 } as never)).rejects.toThrow('no option "depth"');
+    expect(await codeOf(ada.search("a", { under: "../out" }))).toBe("INVALID_PATH");
+    const bob = await site.open({ index: false, work: false });
+    await expect(bob.search("a")).rejects.toThrow("without an index");
+    await bob.settled();
+    await ada.close();
+    expect(await codeOf(ada.search("a"))).toBe("CLOSED");
+  });
+});
+
+function byPath(one: { path: string }, other: { path: string }): number {
+  return one.path < other.path ? -1 : 1;
+}

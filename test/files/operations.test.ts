@@ -1,0 +1,166 @@
+// The operations on a tree, on every kind of disk: what a process writes, moves or removes is what all others find.
+import { describe, expect, it } from "vitest";
+import { FolderFiles } from "../../src/files/files.ts";
+import { openTree } from "../../src/files/tree/open-tree.ts";
+import { sites } from "../sites/sites.ts";
+import { World } from "../sites/world.ts";
+import { codeOf, filesOn, textsOf } from "./file-sites.ts";
+
+describe.each(sites)("a tree on %s", (_name, make) => {
+  it("gives every process what another one wrote, with its stamp", async () => {
+    const site = await filesOn(make);
+    const [ada, bob] = [await site.open(), await site.open()];
+    const info = await ada.write("notes/2026/plan.md", "first");
+    expect(info).toMatchObject({ path: "notes/2026/plan.md", directory: false, size: 5, indexed: false });
+    expect(info.stamp).toMatch(/^[0-9a-f]{32}$/);
+    expect(await bob.readText("notes/2026/plan.md")).toBe("first");
+    expect(await bob.stat("notes/2026/plan.md")).toMatchObject({ stamp: info.stamp });
+    expect(await bob.stat("notes")).toMatchObject({ path: "notes", directory: true });
+    await bob.write("notes/2026/plan.md", Buffer.from("second"));
+    expect(await ada.readText("notes/2026/plan.md")).toBe("second");
+    expect((await ada.stat("notes/2026/plan.md"))?.stamp).not.toBe(info.stamp);
+    expect(await site.onDisk(site.root)).toEqual({ "notes/2026/plan.md": "second" });
+  });
+
+  it("takes a body piece by piece", async () => {
+    const site = await filesOn(make);
+    const files = await site.open();
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from("one ");
+      yield Buffer.from("two");
+    }
+    expect(await files.write("deep/down/body", pieces())).toMatchObject({ size: 7 });
+    expect(await files.readText("deep/down/body")).toBe("one two");
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from("half");
+      throw new Error("the source broke");
+    }
+    await expect(files.write("deep/down/body", broken())).rejects.toThrow("the source broke");
+    expect(await textsOf(files)).toEqual({ "deep/down/body": "one two" });
+  });
+
+  it("loses no update of many callers in two processes", async () => {
+    const site = await filesOn(make);
+    const both = [await site.open({ timeoutMs: 60_000 }), await site.open({ timeoutMs: 60_000 })];
+    const increase = (current: Uint8Array | undefined): string =>
+      String(Number(Buffer.from(current ?? "0").toString()) + 1);
+    await Promise.all(Array.from({ length: 8 }, (_, index) => both[index % 2]!.update("counters/a", increase)));
+    expect(await both[0]!.readText("counters/a")).toBe("8");
+    await both[0]!.update("counters/a", () => undefined);
+    expect(await both[1]!.readText("counters/a")).toBe("8");
+  });
+
+  it("writes only if the file is as the caller has read it", async () => {
+    const site = await filesOn(make);
+    const files = await site.open();
+    const { stamp } = await files.write("a", "one", { ifStamp: null });
+    await expect(files.write("a", "other", { ifStamp: null })).rejects.toMatchObject({
+      code: "PRECONDITION_FAILED",
+      key: "a",
+      current: stamp,
+    });
+    const second = await files.write("a", "two", { ifStamp: stamp });
+    expect(await codeOf(files.write("a", "three", { ifStamp: stamp }))).toBe("PRECONDITION_FAILED");
+    expect(await codeOf(files.write("b", "three", { ifStamp: second.stamp }))).toBe("PRECONDITION_FAILED");
+    expect(await textsOf(files)).toEqual({ a: "two" });
+  });
+
+  it("removes a file, or a directory with all that is in it", async () => {
+    const site = await filesOn(make);
+    const [ada, bob] = [await site.open(), await site.open()];
+    for (const path of ["a/x", "a/b/y", "c"]) await ada.write(path, path);
+    await bob.remove("a");
+    expect(await textsOf(ada)).toEqual({ c: "c" });
+    expect(await ada.stat("a")).toBeUndefined();
+    await ada.remove("c");
+    expect(await site.onDisk(site.root)).toEqual({});
+    for (const path of ["a", "c", "a/x"]) expect(await codeOf(bob.remove(path))).toBe("NO_SUCH_FILE");
+    for (const call of [() => bob.read("c"), () => bob.readText("a/x"), () => bob.move("c", "d")])
+      expect(await codeOf(call())).toBe("NO_SUCH_FILE");
+  });
+
+  it("moves a file or a directory, also to where directories are missing", async () => {
+    const site = await filesOn(make);
+    const files = await site.open();
+    await files.write("a/x", "x");
+    await files.write("a/b/y", "y");
+    await files.write("c", "c");
+    await files.move("a", "deep/down/a");
+    await files.move("c", "new/c");
+    expect(await textsOf(files)).toEqual({ "deep/down/a/b/y": "y", "deep/down/a/x": "x", "new/c": "c" });
+    await files.move("new/c", "deep/down/a/x");
+    expect(await files.readText("deep/down/a/x")).toBe("c");
+    await files.move("deep/down/a/x", "deep/down/a/x");
+    expect(await codeOf(files.move("deep/down/a/x", "new"))).toBe("FILE_EXISTS");
+    expect(await codeOf(files.move("deep", "new"))).toBe("FILE_EXISTS");
+    expect(await codeOf(files.move("deep", "deep/down/a/z"))).toBe("INVALID_PATH");
+    expect(await site.onDisk(site.root)).toEqual({ "deep/down/a/b/y": "y", "deep/down/a/x": "c", "new/": "" });
+  });
+
+  it("lists what is directly below, or all of it, in order", async () => {
+    const site = await filesOn(make);
+    const files = await site.open();
+    for (const path of ["b/2", "b/1", "a", "b/c/3"]) await files.write(path, path);
+    const paths = async (under?: string, deep?: boolean): Promise<string[]> => {
+      const found: string[] = [];
+      for await (const { path } of files.list(under, { deep })) found.push(path);
+      return found;
+    };
+    expect(await paths()).toEqual(["a", "b"]);
+    expect(await paths("b")).toEqual(["b/1", "b/2", "b/c"]);
+    expect(await paths("", true)).toEqual(["a", "b", "b/1", "b/2", "b/c", "b/c/3"]);
+    expect(await codeOf(paths("nowhere"))).toBe("NO_SUCH_FILE");
+    expect(await codeOf(paths("a"))).toBe("NO_SUCH_FILE");
+  });
+
+  it("says who is in the way, with which lock and since when, and whether waiting helps", async () => {
+    const site = await filesOn(make);
+    const [ada, bob] = [await site.open(), await site.open()];
+    await ada.write("a/x", "x");
+    const hold = await (await ada.locks()).acquire("a", { mode: "tree", tag: "by hand" });
+    await expect(ada.write("a/x", "y", { timeoutMs: 0 })).rejects.toMatchObject({
+      code: "RESOURCE_BUSY",
+      worthWaiting: false,
+      message: expect.stringContaining("within"),
+    });
+    for (const call of [() => bob.remove("a", { timeoutMs: 0 }), () => bob.move("a/x", "b", { timeoutMs: 0 })])
+      await expect(call()).rejects.toMatchObject({
+        code: "RESOURCE_BUSY",
+        blockedBy: [{ path: "a", mode: "tree", shared: false, tag: "by hand", since: expect.any(Date) }],
+        message: expect.stringMatching(/process \d+ on .* has an exclusive tree lock on a \(by hand\) since/),
+      });
+    await ada.write("a/x", "y", { within: hold });
+    await hold.release();
+    expect(await bob.readText("a/x")).toBe("y");
+  });
+
+  it("works within a hold of the caller's, which other processes wait for", async () => {
+    const site = await filesOn(make);
+    const [ada, bob] = [await site.open(), await site.open({ timeoutMs: 60_000 })];
+    await ada.write("project/a", "1");
+    const hold = await (await ada.locks()).acquire("project", { mode: "tree" });
+    const late = bob.write("project/a", "late");
+    await ada.move("project/a", "project/b", { within: hold });
+    await ada.update("project/b", () => "2", { within: hold });
+    await ada.remove("project/b", { within: hold });
+    await ada.write("project/c", "3", { within: hold });
+    expect(await textsOf(bob)).toEqual({ "project/c": "3" });
+    await hold.release();
+    await late;
+    expect(await textsOf(ada)).toEqual({ "project/a": "late", "project/c": "3" });
+    await expect(ada.write("project/a", "4", { within: hold })).rejects.toMatchObject({ code: "LOCK_LOST" });
+  });
+});
+
+it("a small write costs nine syncs: two of them are those of the change log", async () => {
+  const world = new World();
+  const opening = openTree(world.ports("ada"), "/share/tree");
+  await world.advance(100);
+  const files = new FolderFiles(await opening);
+  await files.write("a", "1");
+  const before = world.calls.length;
+  await files.write("a", "2");
+  const syncs = world.calls.slice(before).filter(({ what }) => what.startsWith("sync"));
+  expect(syncs.map(({ what }) => what.replaceAll(/[0-9a-z]{10,}/g, "…"))).toHaveLength(9);
+  await files.close();
+});

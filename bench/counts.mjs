@@ -28,22 +28,33 @@ export function countingPorts(ports, counts) {
   const open = async (path) => countingCalls(await osLock.open(path), (name) => counts.add(name));
   return {
     ...ports,
-    disk: countingCalls(disk, (name, args) => addDiskCall(counts, name, args)),
+    disk: countingCalls(
+      disk,
+      (name, args) => addDiskCall(counts, name, args),
+      (name, result) => (name === "open" ? result.then((file) => countingSyncs(file, counts)) : result),
+    ),
     osLock: { open },
   };
 }
 
-/** `calls` with each of its functions counted. */
-export function countingCalls(calls, count) {
+/** `calls` with each of its functions counted; `wrap` may change what one gives. */
+export function countingCalls(calls, count, wrap = (_name, result) => result) {
   return new Proxy(calls, {
     get(target, name) {
       const value = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
       return (...args) => {
         count(String(name), args);
-        return value.apply(target, args);
+        return wrap(String(name), value.apply(target, args));
       };
     },
+  });
+}
+
+/** Of an open file what waits for the disk. */
+function countingSyncs(file, counts) {
+  return countingCalls(file, (name) => {
+    if (name === "sync") counts.add("sync");
   });
 }
 

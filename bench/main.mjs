@@ -21,6 +21,16 @@ const groups = {
   "events:crowd": async () => (await import("./events/crowd.mjs")).crowdGroup,
   "events:scale": async () => (await import("./events/scale.mjs")).scaleGroup,
   "events:rebuild": async () => (await import("./events/rebuild.mjs")).rebuildGroup,
+  "handoff:publish": async () => (await import("./handoff/publish.mjs")).publishGroup,
+  "handoff:consume": async () => (await import("./handoff/consume.mjs")).consumeGroup,
+  "handoff:crowd": async () => (await import("./handoff/crowd.mjs")).crowdGroup,
+  "handoff:ledger": async () => (await import("./handoff/ledger.mjs")).ledgerGroup,
+  "objects:put": async () => (await import("./objects/put.mjs")).putGroup,
+  "objects:crowd": async () => (await import("./objects/crowd.mjs")).crowdGroup,
+  "objects:scale": async () => (await import("./objects/scale.mjs")).scaleGroup,
+  "objects:large": async () => (await import("./objects/large.mjs")).largeGroup,
+  "s3:rates": async () => (await import("./s3/rates.mjs")).ratesGroup,
+  "s3:signature": async () => (await import("./s3/signature.mjs")).signatureGroup,
 };
 const names = Object.keys(groups);
 if (process.argv.includes("--help") || process.argv.includes("-h")) {
@@ -31,7 +41,11 @@ if (process.argv.includes("--help") || process.argv.includes("-h")) {
   npm run bench -- locks               all whose names begin with "locks:"
 
 Groups: ${names.join(", ")}.
-HOLDFAST_BENCH_EVENTS=10000000 makes the log of events:scale a large one; it takes some minutes and 3 GB.`);
+HOLDFAST_BENCH_EVENTS=10000000 makes the log of events:scale a large one; it takes some minutes and 3 GB.
+HOLDFAST_BENCH_TICKETS=1000000 makes the backlog of handoff:crowd a long one; it takes some minutes and 5 GB.
+HOLDFAST_BENCH_KEYS=1000000 makes the bucket of objects:scale a large one; it takes some minutes and 8 GB.
+HOLDFAST_BENCH_LEDGER=10000000 makes the ledger of handoff:ledger a long one; it takes some minutes and 2 GB.
+Peers of the hand-off: BullMQ where redis-server is installed, SKIP LOCKED where PostgreSQL is.`);
   process.exit(0);
 }
 const meant = (name, wish) => name === wish || name.startsWith(`${wish}:`);

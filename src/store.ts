@@ -11,7 +11,19 @@ import { holdfastError } from "./errors.ts";
 import { LogEventStore } from "./events/log-store.ts";
 import { createCodec } from "./events/erasure/erasure-codec.ts";
 import type { EventStore, EventStoreOptions } from "./events/model/event-store.ts";
+import { IndexedFiles } from "./files/indexed-files.ts";
+import { checkFilesOptions } from "./files/model/arguments.ts";
+import type { FilesOptions, FileTree } from "./files/model/file-tree.ts";
+import { TreePlace } from "./files/tree/tree-place.ts";
 import { checkOptions, type OptionNames } from "./format/known-options.ts";
+import { openBox } from "./handoff/box/open-box.ts";
+import { BoxHandoff } from "./handoff/handoff.ts";
+import type { Handoff, HandoffOptions } from "./handoff/model/handoff.ts";
+import { checkHandoffOptions } from "./handoff/model/handoff-options.ts";
+import { openPlace } from "./objects/bucket/open-objects.ts";
+import { checkStoreOptions as checkObjectOptions } from "./objects/model/arguments.ts";
+import type { ObjectStoreOptions } from "./objects/model/object-store.ts";
+import { DirectoryObjects } from "./objects/objects.ts";
 import { followLinks } from "./locks/naming/follow-path.ts";
 import { mustBeDirectory } from "./locks/naming/lock-root.ts";
 import type { PathLocks, PathLocksOptions } from "./locks/path/path-locks.ts";
@@ -23,7 +35,7 @@ import type { Disk } from "./ports/disk.ts";
 import { createMemoryHost } from "./ports/memory/host.ts";
 import { createMemoryPorts } from "./ports/memory/ports.ts";
 import { directoryOf } from "./ports/node/location.ts";
-import { nodeMemoryBase, openNodePorts } from "./ports/node/ports.ts";
+import { nodeMemoryBase, openNodeFolder, openNodePorts } from "./ports/node/ports.ts";
 import type { Ports } from "./ports/ports.ts";
 
 /** `id` is that of `holdfast.json`. */
@@ -39,6 +51,8 @@ export interface StoreOptions extends OpenOptions {
 }
 
 export type StoreLocksOptions = Omit<PathLocksOptions, "leaseMs" | "create" | "id">;
+export type StoreFilesOptions = Omit<FilesOptions, "locks" | "leaseMs">;
+export type StoreHandoffOptions = Omit<HandoffOptions, "leaseMs">;
 export type StoreEventsOptions<E extends NewEvent = NewEvent> = Omit<EventStoreOptions<E>, "leaseMs">;
 
 /**
@@ -52,8 +66,13 @@ export interface Store extends AsyncDisposable {
   readonly capabilities: Capabilities;
   /** On the paths below `files/`, whether anything is there or not. */
   locks(options?: StoreLocksOptions): Promise<PathLocks>;
+  /** The tree of plain files below `files/`. */
+  files(options?: StoreFilesOptions): Promise<FileTree>;
   /** Default "main". */
   events<E extends NewEvent = NewEvent>(log?: string, options?: StoreEventsOptions<E>): Promise<EventStore<E>>;
+  handoff(box: string, options?: StoreHandoffOptions): Promise<Handoff>;
+  /** Buckets of versioned objects. */
+  objects(options?: ObjectStoreOptions): Promise<DirectoryObjects>;
   /** The processes that have this store open, or one of its parts. */
   holders(): Promise<HolderInfo[]>;
   close(): Promise<void>;
@@ -142,6 +161,8 @@ async function mustBeFree(disk: Disk, path: string): Promise<void> {
   }
   for (const [trace, what] of [
     ["log.json", "an event log"],
+    ["box.json", "a hand-off box"],
+    ["objects.json", "an object store"],
     [".holdfast/names.json", "path locks"],
     ["files/.holdfast/names.json", "path locks on its folder files"],
   ] as const) {
@@ -183,6 +204,11 @@ class DirectoryStore implements Store {
     return await this.#parts.share("locks", options, async () => await this.#openLocks(options));
   }
 
+  async files(options: StoreFilesOptions = {}): Promise<FileTree> {
+    checkFilesOptions("files", options);
+    return await this.#parts.share("files", options, async () => await this.#openFiles(options));
+  }
+
   async events<E extends NewEvent = NewEvent>(
     log: string = "main",
     options: StoreEventsOptions<E> = {},
@@ -190,6 +216,17 @@ class DirectoryStore implements Store {
     checkOptions("events", options, eventsOptions);
     const path = this.#layout.part("events", log);
     return await this.#parts.share(path, options, async () => await this.#openEvents(path, options));
+  }
+
+  async handoff(box: string, options: StoreHandoffOptions = {}): Promise<Handoff> {
+    checkHandoffOptions("handoff", options, { isInStore: true });
+    const path = this.#layout.part("handoff", box);
+    return await this.#parts.share(path, options, async () => await this.#openHandoff(path, options));
+  }
+
+  async objects(options: ObjectStoreOptions = {}): Promise<DirectoryObjects> {
+    checkObjectOptions("objects", options);
+    return await this.#parts.share("objects", options, async () => await this.#openObjects(options));
   }
 
   async holders(): Promise<HolderInfo[]> {
@@ -221,6 +258,18 @@ class DirectoryStore implements Store {
     }
   }
 
+  async #openFiles({ timeoutMs = this.#options.lockTimeoutMs, ...given }: StoreFilesOptions): Promise<IndexedFiles> {
+    const locks = await this.#openLocks({});
+    try {
+      const options = { root: locks.root, ground: this.#ground, locks: async () => locks };
+      const opened = { place: await TreePlace.open(options), close: () => locks.close() };
+      return await IndexedFiles.open(opened, { ...given, timeoutMs, openFolder: openNodeFolder });
+    } catch (error) {
+      await locks.close();
+      throw error;
+    }
+  }
+
   async #openEvents<E extends NewEvent>(path: string, options: StoreEventsOptions<E>): Promise<LogEventStore<E>> {
     const { ports } = this.#ground;
     const { leaseMs, lockTimeoutMs, durability } = this.#options;
@@ -236,6 +285,26 @@ class DirectoryStore implements Store {
       },
     );
     return await log.open();
+  }
+
+  async #openHandoff(path: string, options: StoreHandoffOptions): Promise<BoxHandoff> {
+    const { ports } = this.#ground;
+    const { leaseMs, durability = "fsync" } = this.#options;
+    const { path: directory } = await followLinks(ports.disk, path);
+    const isSynced = (options.durability ?? durability) !== "none";
+    const { create, id } = options;
+    const opened = await openBox(ports, directory, { create, id, leaseMs, isSynced, ground: this.#ground });
+    return new BoxHandoff(opened, { ...options, leaseMs }, openNodeFolder);
+  }
+
+  async #openObjects(options: ObjectStoreOptions): Promise<DirectoryObjects> {
+    const { ports } = this.#ground;
+    const { leaseMs, durability = "fsync" } = this.#options;
+    const { path } = await followLinks(ports.disk, this.#layout.objects);
+    const isSynced = (options.durability ?? durability) !== "none";
+    const { create, id } = options;
+    const opened = await openPlace(ports, path, { create, id, leaseMs, isSynced, ground: this.#ground });
+    return new DirectoryObjects(opened, options);
   }
 }
 

@@ -14,6 +14,7 @@ const hintOf: Readonly<Record<ErrorAction, string>> = {
 
 /** Where the action says too much for the command line, which does one thing once. */
 const ownHintOf: Readonly<Partial<Record<ErrorCode, string>>> = {
+  CLAIM_LOST: "This claim does not come back: `show` tells what became of the ticket.",
   APPEND_CONDITION_FAILED:
     "Read what matches and decide again: unchanged it fails as long as that is there, with a higher --after it may not.",
 };
@@ -21,6 +22,9 @@ const ownHintOf: Readonly<Partial<Record<ErrorCode, string>>> = {
 /** The library names its options; a user of the command line has flags. */
 const flagOf: Readonly<Record<string, string>> = {
   "option timeoutMs": "--timeout",
+  "Make it with createBucket": "Make it with `holdfast objects mb`",
+  "Open it with bucket(), or choose": "Use it, or choose",
+  "set bypassGovernance": "give --bypass-governance",
   "options lockTimeoutMs of the store, timeoutMs of the call": "--timeout",
 };
 

@@ -4,7 +4,7 @@ import { styleText } from "node:util";
 
 /** A stream, as far as the command line needs one. */
 export interface Sink {
-  write(text: string, onWritten?: () => void): unknown;
+  write(text: string | Uint8Array, onWritten?: () => void): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
 }

@@ -22,6 +22,7 @@ export function ownWords(program: Command, words: readonly string[]): readonly s
   return words;
 }
 
+/** A required list of words is a command with its arguments; an optional one is a list of files. */
 function runsAnother({ registeredArguments }: Command): boolean {
-  return registeredArguments.some(({ variadic }) => variadic);
+  return registeredArguments.some(({ variadic, required }) => variadic && required);
 }

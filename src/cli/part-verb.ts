@@ -1,7 +1,7 @@
 // What the verbs of all parts have in common: which part is meant, and what is said when it is not
 // there.
 import { Option, type Command } from "commander";
-import type { VerifyOptions, VerifyReport } from "../index.ts";
+import type { Cancel, VerifyOptions, VerifyReport } from "../index.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { endHelp, type HelpEnd } from "./help.ts";
 import type { Run } from "./run.ts";
@@ -13,13 +13,27 @@ export interface PartNoun {
   readonly defaultName: string;
   /** What a report counts: "event(s)". */
   readonly unit: string;
+  /** What is said while it is verified. Default "verified bytes". */
+  readonly progress?: string;
   locate(directory: string, name: string | undefined): Promise<FoundPart>;
   /** The directories of all parts of this kind in a store; of a part's own directory, that one. */
   list(directory: string): Promise<readonly string[]>;
   verify(directory: string, options: VerifyOptions): Promise<VerifyReport>;
   /** A few numbers that people want to see. */
   stats(directory: string): Promise<Readonly<Record<string, number>>>;
+  /** Removes what the retention lets go; says what went. Absent: there is never anything to collect. */
+  collect?(directory: string, retention: Retention, options: Cancel): Promise<Readonly<Record<string, number>>>;
 }
+
+/** How long finished things stay. Undefined: for ever. */
+export interface Retention {
+  readonly archiveMs?: number | undefined;
+  readonly errorMs?: number | undefined;
+  readonly ledgerMs?: number | undefined;
+}
+
+/** What a verb needs of a noun. */
+export type NamedPart = Pick<PartNoun, "what" | "defaultName" | "locate" | "list">;
 
 export interface FoundPart {
   readonly directory: string;
@@ -41,7 +55,7 @@ export const wrongUsage = "wrong usage";
 
 export function partVerb(
   parent: Command,
-  { what, defaultName }: PartNoun,
+  { what, defaultName }: NamedPart,
   name: string,
   { summary, description, options = [], ...end }: Verb,
 ): Command {
@@ -60,7 +74,7 @@ export function partVerb(
  * would make one.
  */
 export async function findPartDirectory(
-  noun: PartNoun,
+  noun: NamedPart,
   directory: string,
   flags: PartFlags,
   command: Command,
@@ -70,11 +84,23 @@ export async function findPartDirectory(
   if (location.isThere) return location.directory;
   run.exitCode = exitCodes.nothingToDo;
   const { what } = noun;
-  const message = `there is no ${what} in ${location.directory}`;
+  const others = location.isInStore ? await namesIn(noun, directory) : "";
+  const message = `there is no ${what} in ${location.directory}${others}`;
   const name = `No${what[0]?.toUpperCase()}${what.slice(1)}`;
   const details = { name, code: `NO_${what.toUpperCase()}`, action: "fix-caller", message, path: location.directory };
   run.output.failure({ ...details, exitCode: run.exitCode }, message, "");
   return undefined;
+}
+
+/** Which parts of the kind a store has. */
+async function namesIn({ what, list }: NamedPart, store: string): Promise<string> {
+  const names = (await list(store)).map((path) => path.slice(path.lastIndexOf("/") + 1));
+  return names.length === 0 ? `; the store has no ${what}` : `; the store has ${names.join(", ")}`;
+}
+
+/** Of a verb that makes the part if there is none. */
+export function noCreateOption(what: string): Option {
+  return new Option("--no-create", `make no ${what} where there is none: DIR may be mistyped, or not mounted`);
 }
 
 /**
@@ -82,7 +108,7 @@ export async function findPartDirectory(
  * mistyped.
  */
 export async function partDirectoryOf(
-  noun: PartNoun,
+  noun: NamedPart,
   directory: string,
   flags: PartFlags,
   command: Command,
@@ -93,11 +119,13 @@ export async function partDirectoryOf(
   return location.directory;
 }
 
-async function locate(noun: PartNoun, directory: string, flags: PartFlags, command: Command): Promise<FoundPart> {
+async function locate(noun: NamedPart, directory: string, flags: PartFlags, command: Command): Promise<FoundPart> {
   const { what } = noun;
   const name = flags[what] as string | undefined;
   const location = await noun.locate(directory, name);
   if (name !== undefined && !location.isInStore)
-    command.error(`error: ${directory} is no store, so it has no ${what} named '${name}': leave out --${what}`);
+    command.error(
+      `error: ${directory} is no store, so it has no ${what} named '${name}'${location.isThere ? `: leave out --${what}` : ". Is the share mounted?"}`,
+    );
   return location;
 }

@@ -40,6 +40,26 @@ const commands: Readonly<Record<string, ListedCommand>> = {
     summary: "a log of events that many processes append to",
     load: async () => (await import("./commands/events/events.ts")).registerEvents,
   },
+  handoff: {
+    summary: "files passed between programs, claimed once, never lost",
+    load: async () => (await import("./commands/handoff/handoff.ts")).registerHandoff,
+  },
+  objects: {
+    summary: "buckets of objects, of which every version is kept",
+    load: async () => (await import("./commands/objects/objects.ts")).registerObjects,
+  },
+  s3: {
+    summary: "an S3 gateway on a folder",
+    load: async () => (await import("./commands/s3/s3.ts")).registerS3,
+  },
+  files: {
+    summary: "a tree of plain files that many processes change",
+    load: async () => (await import("./commands/files/files.ts")).registerFiles,
+  },
+  publish: {
+    summary: "a file from stdin, whole or not at all",
+    load: async () => (await import("./commands/publish.ts")).registerPublish,
+  },
   verify: {
     summary: "whether all parts of a store are whole",
     load: async () => (await import("./commands/store.ts")).registerVerify,
@@ -47,6 +67,10 @@ const commands: Readonly<Record<string, ListedCommand>> = {
   stats: {
     summary: "a few numbers about all parts of a store",
     load: async () => (await import("./commands/store.ts")).registerStats,
+  },
+  collect: {
+    summary: "remove from all parts of a store what was finished long ago",
+    load: async () => (await import("./commands/store.ts")).registerCollect,
   },
 };
 

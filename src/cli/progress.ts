@@ -18,12 +18,12 @@ export class Progress implements Disposable {
     this.#what = what;
   }
 
-  readonly tell = (done: number, total: number): void => {
+  /** Without a total, which a pipe does not tell, only how much there was so far. */
+  readonly tell = (done: number, total?: number): void => {
     const nowMs = Date.now();
-    if (!this.#isShown || (nowMs - this.#saidMs < everyMs && done < total)) return;
+    if (!this.#isShown || (nowMs - this.#saidMs < everyMs && done !== total)) return;
     this.#saidMs = nowMs;
-    const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
-    const text = `${this.#what}: ${percent} % (${done} of ${total})`;
+    const text = `${this.#what}: ${total === undefined ? done : shareOf(done, total)}`;
     if (text === this.#said) return;
     this.#said = text;
     this.#stderr.write(`\r${text.padEnd(this.#width)}`);
@@ -33,4 +33,9 @@ export class Progress implements Disposable {
   [Symbol.dispose](): void {
     if (this.#width > 0) this.#stderr.write(`\r${" ".repeat(this.#width)}\r`);
   }
+}
+
+function shareOf(done: number, total: number): string {
+  const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
+  return `${percent} % (${done} of ${total})`;
 }

@@ -33,7 +33,7 @@ export async function verifyPart(
   { repair }: { readonly repair?: boolean },
   run: Run,
 ): Promise<VerifyReport> {
-  using progress = new Progress(run, "verified bytes");
+  using progress = new Progress(run, noun.progress ?? "verified bytes");
   const report = await noun.verify(path, { repair, signal: run.signal, onProgress: progress.tell });
   if (!report.ok) run.exitCode = exitCodes.verificationFailed;
   return report;
@@ -42,7 +42,10 @@ export async function verifyPart(
 const styleOf: Readonly<Record<Problem["severity"], Style>> = { damage: "red", leftover: "yellow", note: "dim" };
 const indent = 10;
 
-export function formatReport({ unit }: PartNoun, { ok, checked, problems }: VerifyReport, page: Page): string {
+/** What a report is about. */
+export type ReportNoun = Pick<PartNoun, "what" | "unit">;
+
+export function formatReport({ unit }: ReportNoun, { ok, checked, problems }: VerifyReport, page: Page): string {
   const count = `${checked} ${unit} checked`;
   const last = ok ? page.style("green", `ok: ${count}.`) : page.style("red", `damaged: ${count}.`);
   return [...problems.map((problem) => formatProblem(problem, page)), last].join("\n");

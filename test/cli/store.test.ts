@@ -1,5 +1,5 @@
 // `holdfast verify` and `holdfast stats`: all parts of a store in one call.
-import { appendFileSync, readdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runCommandLine } from "../../src/cli/program.ts";
@@ -28,9 +28,11 @@ test("verify reports every log of a store, and of a log's own directory that one
   const logs = ["main", "orders"].map((name) => join(directory, "events", name));
   const { exitCode, stdout } = await run("verify", directory, "--json");
   expect(exitCode).toBe(0);
-  expect(JSON.parse(stdout)).toMatchObject({ parts: logs.map((path) => ({ part: "log", directory: path, ok: true })) });
+  const store = { part: "store", directory, ok: true };
+  const parts = logs.map((path) => ({ part: "log", directory: path, ok: true }));
+  expect(JSON.parse(stdout)).toMatchObject({ parts: [store, ...parts] });
   expect((await run("verify", directory)).stdout).toBe(
-    logs.map((path) => `${path}\nok: 1 event(s) checked.\n`).join(""),
+    [`${directory}\nok: 2 record(s) checked.\n`, ...logs.map((path) => `${path}\nok: 1 event(s) checked.\n`)].join(""),
   );
   expect((await run("verify", logs[1] ?? "")).stdout).toBe(`${logs[1]}\nok: 1 event(s) checked.\n`);
 });
@@ -46,6 +48,33 @@ test("verify ends with 5 when one of the parts is damaged, and checks the others
   await using store = await openStore(directory);
   expect(await (await store.events()).head()).toBe(1);
   expect(await store.holders()).toHaveLength(1);
+});
+
+test("verify finds a damaged or lost record of the store, and its repair makes it anew with the same id", async () => {
+  const directory = await newStore();
+  const { id } = await openStore(directory).then(async (store) => (await store.close(), store));
+  const record = join(directory, "holdfast.json");
+  for (const damage of [() => writeFileSync(record, "garbage"), () => rmSync(record)]) {
+    damage();
+    const { exitCode, stdout } = await run("verify", directory);
+    expect(exitCode).toBe(5);
+    expect(stdout).toContain("The record of this store");
+    expect(await run("verify", directory, "--repair")).toMatchObject({ exitCode: 0 });
+    await using store = await openStore(directory, { create: false });
+    expect(store.id).toBe(id);
+  }
+});
+
+test("verify finds a lock table that cannot be read, and a repair does not touch it", async () => {
+  const directory = await newStore();
+  {
+    await using store = await openStore(directory);
+    await (await (await store.locks()).acquire("x")).release();
+  }
+  const names = join(directory, "ground", "names.json");
+  writeFileSync(names, "garbage");
+  for (const args of [[], ["--repair"]]) expect(await run("verify", directory, ...args)).toMatchObject({ exitCode: 5 });
+  expect(readFileSync(names, "utf8")).toBe("garbage");
 });
 
 test("stats counts the events of every log", async () => {

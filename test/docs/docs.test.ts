@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import {
   createProgram,
   flattenDiagnosticMessageText,
@@ -49,7 +49,11 @@ function runAsUser(program: string, ...args: string[]): string {
 describe.each([
   ["docs/locks.md", 4],
   ["docs/events.md", 6],
-  ["docs/backup.md", 2],
+  ["docs/handoff.md", 11],
+  ["docs/objects.md", 4],
+  ["docs/s3.md", 1],
+  ["docs/files.md", 4],
+  ["docs/backup.md", 3],
   ["docs/testing.md", 1],
 ] as const)("the programs in %s", (page, count) => {
   const text = readFileSync(join(root, page), "utf8");
@@ -69,7 +73,7 @@ describe.each([
 });
 
 describe("the README", () => {
-  const [store = "", fiveMinutes = "", storeLock = "", ticket = ""] = blocksOf("README.md", "ts");
+  const [store = "", fiveMinutes = "", handoff = "", storeLock = "", ticket = ""] = blocksOf("README.md", "ts");
 
   it("has an example of a store with an event log and a lock", () => {
     expect(runAsUser(store, join(scratch, "shop"))).toMatch(
@@ -80,6 +84,12 @@ describe("the README", () => {
   it("has an example in which two tills sell the last lamp once", () => {
     expect(runAsUser(fiveMinutes, join(scratch, "events"))).toMatch(
       /^(fulfilled, rejected|rejected, fulfilled) of 2 events\n$/,
+    );
+  });
+
+  it("has an example of a hand-off in which an invoice that was published twice is booked once", () => {
+    expect(runAsUser(handoff, join(scratch, "invoices"))).toBe(
+      "booking invoice/R-7: <total>119.00</total>, published twice: true\n",
     );
   });
 
@@ -149,4 +159,36 @@ it("every sample in the README and the guides is TypeScript that compiles", () =
   expect(pages.flatMap((page) => [...blocksOf(page, "js"), ...blocksOf(page, "javascript")])).toEqual([]);
   expect(samples.length).toBeGreaterThan(10);
   expect(complaintsOf(Object.fromEntries(samples))).toEqual([]);
+});
+
+it("the guide of the hand-off says how long the programs in Python and shell are", () => {
+  const linesOf = (...names: string[]): number =>
+    names.flatMap((name) =>
+      readFileSync(join(root, "examples/handoff", name), "utf8")
+        .trimEnd()
+        .split("\n"),
+    ).length;
+  const told = /a producer has about (\d+) lines of Python or (\d+) of shell, a consumer about (\d+) or (\d+)/.exec(
+    readFileSync(join(root, "docs/handoff.md"), "utf8"),
+  );
+  const lengths = ["producer", "consumer"].flatMap((program) =>
+    ["py", "sh"].map((suffix) => linesOf(`box.${suffix}`, `${program}.${suffix}`)),
+  );
+  expect(told?.slice(1).map((number, index) => Math.abs(Number(number) - lengths[index]!) <= 5)).toEqual(
+    lengths.map(() => true),
+  );
+});
+
+it("no page that is shipped links to a file that is not", () => {
+  const shipped = /^(docs|examples|CHANGELOG\.md|CONTRIBUTING\.md|README\.md|LICENSE)(\/|$)/;
+  const pages = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`);
+  const broken = [...pages, "README.md", "CHANGELOG.md"].flatMap((page) =>
+    [...readFileSync(join(root, page), "utf8").matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)]
+      .map(([, link = ""]) => relative(root, resolve(root, dirname(page), link)))
+      .filter((target) => !shipped.test(target) || !existsSync(join(root, target)))
+      .map((target) => `${page}: ${target}`),
+  );
+  expect(broken).toEqual([]);
 });

@@ -17,7 +17,8 @@ it("passing a hold on admits one caller at a time, with fences that grow, and ot
   await Promise.all(
     all.flatMap((locks, who) =>
       Array.from({ length: 300 }, async () => {
-        const hold = await locks.acquire("x", { timeoutMs: 60_000 });
+        // On a slow share 600 turns, each with a question to its server, take minutes.
+        const hold = await locks.acquire("x", { timeoutMs: 200_000 });
         expect(++inside).toBe(1);
         entered.push({ who, fence: hold.fence });
         await hold.assertHeld();

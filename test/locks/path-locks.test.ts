@@ -170,6 +170,18 @@ describe("a hold", () => {
     await a.withLock({ path: "x", mode: "tree" }, async () => expect(await b.tryAcquire("x/y")).toBe(undefined));
   });
 
+  it("that is lost while the work goes on makes the call reject with LOCK_LOST, though the work succeeded", async () => {
+    const losing = async (lose: () => Promise<unknown>, path: string): Promise<void> =>
+      await a.withLock(path, async ({ signal }) => {
+        const lost = new Promise((resolve) => signal.addEventListener("abort", resolve));
+        void lose();
+        await lost;
+      });
+    await expect(losing(() => b.break("x"), "x")).rejects.toMatchObject({ code: "LOCK_LOST" });
+    const closed = losing(() => a.close(), "y");
+    await expect(closed).rejects.toMatchObject({ code: "LOCK_LOST" });
+  });
+
   it("that the program does not refer to any more is released with a warning", async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage = runInNewContext("gc") as () => void;
@@ -432,11 +444,11 @@ describe("a lost hold", () => {
   });
 
   it("is what a hold becomes under which nothing is done for idleMs", async () => {
-    const [idle, busy] = [await a.acquire("x", { idleMs: 300 }), await a.acquire("y", { idleMs: 300 })];
+    const [idle, busy] = [await a.acquire("x", { idleMs: 300 }), await a.acquire("y", { idleMs: 1000 })];
     const lost = new Promise((resolve) => idle.signal.addEventListener("abort", resolve));
-    for (let round = 0; round < 6; round++) {
-      // Time passes: more than idleMs in all, less than that each time.
-      await sleep(100);
+    for (let round = 0; round < 8; round++) {
+      // Time passes: more than idleMs in all, much less than that each time.
+      await sleep(150);
       await busy.refresh();
     }
     await lost;

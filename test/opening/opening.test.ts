@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openGround } from "../../src/durable/index.ts";
 import { memoryEvents, openEvents } from "../../src/events/index.ts";
+import { openHandoff } from "../../src/handoff/index.ts";
 import { openStore, type OpenOptions } from "../../src/index.ts";
 import { openPathLocks, openStoreLock, Semaphore } from "../../src/locks/index.ts";
 import { makeScratch } from "../sites/scratch.ts";
@@ -13,6 +14,7 @@ type Opening = (directory: string, options?: OpenOptions) => Promise<{ close(): 
 
 const openings: readonly (readonly [name: string, open: Opening, record: string])[] = [
   ["openEvents", openEvents, "log.json"],
+  ["openHandoff", openHandoff, "box.json"],
   ["openPathLocks", openPathLocks, ".holdfast/ground.json"],
   ["openStoreLock", openStoreLock, "gate.json"],
   ["openGround", openGround, "ground.json"],

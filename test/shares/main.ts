@@ -10,11 +10,15 @@ import { Report, type Scenario } from "./scenario.ts";
 import { contracts } from "./scenarios/contracts.ts";
 import { cost } from "./scenarios/cost.ts";
 import { diskTruths } from "./scenarios/disk-truths.ts";
+import { hotKeyScenarios } from "./scenarios/hot-key.ts";
 import { mountAndDoctor } from "./scenarios/mount-and-doctor.ts";
 import { workScenarios } from "./scenarios/work.ts";
 
 /** In this order: what is learned of the mount comes before what stands on it. */
-const scenarios: readonly Scenario[] = [mountAndDoctor, ...diskTruths, cost, ...contracts, ...workScenarios];
+const scenarios: readonly Scenario[] = [
+  ...[mountAndDoctor, ...diskTruths, cost, ...contracts],
+  ...[...hotKeyScenarios, ...workScenarios],
+];
 
 interface Result {
   readonly server: ServerKind;

@@ -42,6 +42,16 @@ export const suites: readonly Suite[] = [
     except: ["taken over", "takes over", "is cleaned", "free or stale", "goes as a whole", "noticed at once"],
   },
   { name: "events", files: testsOf("events", ["contract"]), only: realDiskForShares },
+  { name: "handoff", files: testsOf("handoff", ["contract"]), only: realDisk },
+  {
+    name: "objects",
+    files: testsOf("objects", [
+      ...["versions", "preconditions", "bodies", "attributes", "buckets", "multipart"],
+      ...["listing", "collect", "key-chain", "linearizable"],
+    ]),
+    only: `on ${realDisk}`,
+  },
+  { name: "files", files: testsOf("files", ["operations", "add", "changes"]), only: `on ${realDisk}` },
 ];
 
 /**

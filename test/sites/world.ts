@@ -106,12 +106,16 @@ export class World {
     this.server.closeHandlesOf(process);
   }
 
-  /** Lets `action` run until `process` makes its call number `at`, which it does not survive. */
-  async killAtCall(process: string, at: number, action: () => Promise<unknown>): Promise<void> {
+  /**
+   * Lets `action` run until `process` makes its call number `at`, which it does not survive. So much time passes
+   * meanwhile.
+   */
+  async killAtCall(process: string, at: number, action: () => Promise<unknown>, ms = 0): Promise<void> {
     this.#doom = { process, left: at };
     // It never comes back when the kill does, and its result does not matter.
     action().catch(() => undefined);
     await this.settle();
+    if (ms > 0) await this.advance(ms);
     this.#doom = undefined;
   }
 

@@ -21,6 +21,11 @@ const ground = [...base, "ports", "format"];
 const belowParts = [...ground, "durable", "locks"];
 const belowCapabilities = [...belowParts, "part"];
 const capabilities = ["events", "handoff", "objects", "files"];
+/** Modules of other authors that one capability has for itself. */
+const ownModules: Readonly<Record<string, readonly string[]>> = {
+  handoff: ["picomatch"],
+  files: ["@sqlite.org/sqlite-wasm"],
+};
 const binding = ["ports/node/ports.ts", "ports/node/location.ts", "ports/memory"];
 const subpaths = ["durable", "locks", ...capabilities, "s3", "console"].map((room) => `${room}/index.ts`);
 
@@ -40,18 +45,32 @@ export const layers: readonly Layer[] = [
   { room: "part", knows: belowParts, modules: streams },
   ...capabilities.flatMap((room) => {
     const knows = room === "files" ? [...belowCapabilities, "handoff"] : belowCapabilities;
+    const modules = [...streams, ...(ownModules[room] ?? [])];
     return [
-      { room, knows, modules: streams },
-      { room: `${room}/index.ts`, knows: [...knows, room, ...binding], modules: streams },
+      { room, knows, modules },
+      { room: `${room}/index.ts`, knows: [...knows, room, ...binding], modules },
     ];
   }),
-  ...["store.ts", "index.ts"].map((room) => ({
+  ...["store.ts", "verify-store.ts", "index.ts"].map((room) => ({
     room,
-    knows: [...belowCapabilities, "doctor", "doctor/index.ts", ...capabilities, ...subpaths, "store.ts", ...binding],
+    knows: [
+      ...belowCapabilities,
+      "doctor",
+      "doctor/index.ts",
+      ...capabilities,
+      ...subpaths,
+      "store.ts",
+      "verify-store.ts",
+      ...binding,
+    ],
     modules: ["node:path", "node:util"],
   })),
   // A front imports only what a user can import, and touches a store through the library only.
-  ...["cli", "console", "s3"].map((room) => ({ room, knows: ["index.ts", ...subpaths], modules: ["*"] })),
+  ...["cli", "console", "s3"].map((room) => ({
+    room,
+    knows: ["index.ts", ...subpaths, "format/known-options.ts", "format/prometheus-text.ts"],
+    modules: ["*"],
+  })),
   {
     room: "testing",
     knows: [...belowCapabilities, "doctor", ...capabilities, ...subpaths, "store.ts", "ports/node", "ports/memory"],

@@ -1,18 +1,24 @@
-// The commands `holdfast verify` and `holdfast stats`: all parts of a store, one after the other.
-import type { Command } from "commander";
-import type { VerifyReport } from "../../index.ts";
+// The commands `holdfast verify`, `stats` and `collect`: all parts of a store, one after the other.
+import { Option, type Command } from "commander";
+import { verifyStore, type VerifyReport } from "../../index.ts";
+import { parseDuration } from "../duration.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { endHelp } from "../help.ts";
 import { failed, wrongUsage, type PartNoun } from "../part-verb.ts";
 import type { Run } from "../run.ts";
-import { formatReport, repairOption, verifyPart } from "../verify-report.ts";
+import { formatReport, repairOption, verifyPart, type ReportNoun } from "../verify-report.ts";
 import { logNoun } from "./events/log.ts";
+import { boxNoun } from "./handoff/box.ts";
+import { objectsNoun } from "./objects/place.ts";
 
 /** Every kind of part. A new one is a line here. */
-const nouns: readonly PartNoun[] = [logNoun];
+const nouns: readonly PartNoun[] = [logNoun, boxNoun, objectsNoun];
 
-interface FoundPart {
-  readonly noun: PartNoun;
+/** What a store has beside its parts, as a report names it. */
+const storeNoun = { what: "store", unit: "record(s)" };
+
+interface FoundPart<Noun = PartNoun> {
+  readonly noun: Noun;
   readonly directory: string;
 }
 
@@ -24,9 +30,12 @@ export function registerVerify(command: Command, run: Run): void {
     .argument("<DIR>", "the store, or the directory of one part")
     .addOption(repairOption("keep all that is whole, and move aside what is damaged; nothing is ever deleted"))
     .action(async (directory: string, flags: { readonly repair?: boolean }) => {
-      const found = await findParts(directory, run);
-      const parts: (FoundPart & { readonly report: VerifyReport })[] = [];
-      for (const part of found)
+      const parts: (FoundPart<ReportNoun> & { readonly report: VerifyReport })[] = [];
+      // First: without its record, the parts of a store are not found under their names.
+      const store = await verifyStore(directory, { ...flags, signal: run.signal });
+      if (store !== undefined) parts.push({ noun: storeNoun, directory, report: store });
+      if (store?.ok === false) run.exitCode = exitCodes.verificationFailed;
+      for (const part of await findParts(directory, run, { mayBeEmpty: store !== undefined }))
         parts.push({ ...part, report: await verifyPart(part.noun, part.directory, flags, run) });
       const results = parts.map(({ noun, directory: path, report }) => ({
         part: noun.what,
@@ -67,13 +76,54 @@ export function registerStats(command: Command, run: Run): void {
   });
 }
 
+interface RetentionFlags {
+  readonly archive?: number;
+  readonly error?: number;
+  readonly ledger?: number;
+}
+
+const retentionOption = (name: string, what: string): Option =>
+  new Option(`--${name} <duration>`, `remove ${what}: 30d, 12h (default: for ever)`).argParser(parseDuration);
+
+export function registerCollect(command: Command, run: Run): void {
+  command
+    .description(
+      "Removes from every part of a store what was finished long ago, and what crashes have left. Without a duration only the latter. Any number of processes may do it at once, while others go on.",
+    )
+    .argument("<DIR>", "the store, or the directory of one part")
+    .addOption(retentionOption("archive", "tickets that were done longer ago than this, with their files"))
+    .addOption(retentionOption("error", "dead letters that failed longer ago than this, with their files"))
+    .addOption(retentionOption("ledger", "results that are older than this: their keys can be published again"))
+    .action(async (directory: string, { archive, error, ledger }: RetentionFlags) => {
+      const retention = { archiveMs: archive, errorMs: error, ledgerMs: ledger };
+      const parts: { part: string; directory: string; collected: Readonly<Record<string, number>> }[] = [];
+      const found = await findParts(directory, run);
+      if (found.length === 0) return;
+      for (const { noun, directory: path } of found) {
+        const collected = await noun.collect?.(path, retention, { signal: run.signal });
+        if (collected !== undefined) parts.push({ part: noun.what, directory: path, collected });
+      }
+      run.output.result({ directory, parts }, () =>
+        parts.length === 0
+          ? "There is nothing to collect in parts of this kind."
+          : parts.map(({ part, directory: path, collected }) => `${path}: ${part}, ${inWords(collected)}`).join("\n"),
+      );
+    });
+  endHelp(command, {
+    examples: ["holdfast collect /mnt/shop", "holdfast collect /mnt/shop --archive 30d --error 90d"],
+    exits: { done: "collected, also when there was nothing", failed, wrongUsage, nothingToDo },
+  });
+}
+
 /** With the exit code for it where there is none. */
-async function findParts(directory: string, run: Run): Promise<FoundPart[]> {
+async function findParts(directory: string, run: Run, { mayBeEmpty = false } = {}): Promise<FoundPart[]> {
   const found: FoundPart[] = [];
   for (const noun of nouns) for (const path of await noun.list(directory)) found.push({ noun, directory: path });
-  if (found.length > 0) return found;
+  if (found.length > 0 || mayBeEmpty) return found;
   run.exitCode = exitCodes.nothingToDo;
-  run.output.note(`holdfast: there is no part of a store in ${directory}`);
+  const message = `there is no part of a store in ${directory}. Is it the right directory, and is the share mounted?`;
+  const details = { name: "NoPart", code: "NO_PART", action: "fix-caller", message, path: directory };
+  run.output.failure({ ...details, exitCode: run.exitCode }, message, "");
   return found;
 }
 

@@ -23,7 +23,7 @@ export function formatSecond({ seconds, pieces, piecesPerSecond, kills, pauses }
     `${kills} killed`,
     `${pauses} paused`,
   ];
-  return cells.map((cell, index) => cell.padStart([5, 31, 8, 11, 11][index] ?? 0)).join("");
+  return cells.map((cell, index) => cell.padStart([5, 60, 8, 11, 11][index] ?? 0)).join("");
 }
 
 export function formatResult(result: DemoResult, page: Page): string {

@@ -2,7 +2,7 @@
 // that took no part.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError } from "../../index.ts";
-import { openPlace, type Findings, type Place, type Receipt } from "./station.ts";
+import { openPlace, type Findings, type Place, type Receipt } from "./stations/station.ts";
 import { stationKinds } from "./workstation.ts";
 import { TemporaryFolder } from "./temporary-folder.ts";
 import { Trouble } from "./trouble.ts";

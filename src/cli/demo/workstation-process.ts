@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { Receipt } from "./station.ts";
+import type { Receipt } from "./stations/station.ts";
 
 const main = fileURLToPath(new URL("../main.js", import.meta.url));
 const endMsMax = 5000;

@@ -2,7 +2,10 @@
 // for each.
 import { randomBytes } from "node:crypto";
 import { isHoldfastError } from "../../index.ts";
-import { shelfWork } from "./shelf-work.ts";
+import { documentFlow } from "./stations/document-flow.ts";
+import { priceLabels } from "./stations/price-labels.ts";
+import { noteKeeping } from "./stations/note-keeping.ts";
+import { shelfWork } from "./stations/shelf-work.ts";
 import {
   openPlace,
   type Clerk,
@@ -11,15 +14,22 @@ import {
   type Station,
   type StationKind,
   type WorkOptions,
-} from "./station.ts";
-import { stockSales } from "./stock-sales.ts";
-import { ticketSales } from "./ticket-sales.ts";
+} from "./stations/station.ts";
+import { stockSales } from "./stations/stock-sales.ts";
+import { ticketSales } from "./stations/ticket-sales.ts";
 
 /**
  * The kinds of work that the demo shows. A new one is a file and a line here; each workstation does
  * them in turn.
  */
-export const stationKinds: readonly StationKind[] = [ticketSales, stockSales, shelfWork];
+export const stationKinds: readonly StationKind[] = [
+  ticketSales,
+  stockSales,
+  shelfWork,
+  documentFlow,
+  priceLabels,
+  noteKeeping,
+];
 
 export interface WorkstationOptions {
   readonly directory: string;

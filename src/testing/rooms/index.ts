@@ -6,11 +6,22 @@ import type { Scenario, ScenarioSize } from "../explorer/scenario.ts";
 import type { Mutant } from "../mutants/mutant.ts";
 import { durableRoom } from "./durable.ts";
 import { eventsRoom } from "./events.ts";
+import { filesRoom } from "./files.ts";
+import { handoffRoom } from "./handoff.ts";
 import { locksRoom } from "./locks.ts";
+import { objectsRoom } from "./objects.ts";
 import type { ExploredRoom } from "./room.ts";
 import { storeRoom } from "./store.ts";
 
-const rooms: readonly ExploredRoom[] = [durableRoom, locksRoom, eventsRoom, storeRoom];
+const rooms: readonly ExploredRoom[] = [
+  durableRoom,
+  locksRoom,
+  eventsRoom,
+  handoffRoom,
+  objectsRoom,
+  filesRoom,
+  storeRoom,
+];
 
 export interface ListedScenario {
   readonly scenario: Scenario;

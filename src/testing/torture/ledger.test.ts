@@ -33,6 +33,7 @@ describe("the ledger of a torture", () => {
 
   test.each([
     ["a number that two have won", [ada(1, 1), bob(1, 1), ada(2, 3)], {}, /number 1 was won twice/],
+    ["a key that two have won", [...sound, { ...ada(3, 4), key: "k" }, { ...bob(2, 5), key: "k" }], { state: { ada: 3, bob: 2 } }, /k was won twice: by ada and by bob/], // prettier-ignore
     ["an append that was acknowledged twice", [ada(1, 1), bob(1, 2), ada(1, 3)], {}, /append 1 of ada .* twice/],
     ["a number that is smaller than the one before", [ada(1, 3), bob(1, 2), ada(2, 1)], {}, /won number 1 after/],
     ["an append that is not there", sound, { state: { ada: 1, bob: 1 } }, /append 2 of ada .* is lost/],

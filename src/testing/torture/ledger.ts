@@ -6,17 +6,21 @@ import type { AuditorReport } from "./report.ts";
 export interface Won {
   readonly name: string;
   readonly count: number;
-  readonly number: number;
+  /** Undefined where appends have no number. */
+  readonly number?: number | undefined;
   /** Which of several counters was counted. */
   readonly of?: string | undefined;
+  /** What all children together win once. */
+  readonly key?: string | undefined;
 }
 
 export class Ledger {
   readonly #violations: string[] = [];
   readonly #byNumber = new Map<number, Won>();
+  readonly #byKey = new Map<string, Won>();
   readonly #byCount = new Map<string, Won>();
-  /** The last one of each child. */
-  readonly #last = new Map<string, Won>();
+  /** The last number of each child. */
+  readonly #last = new Map<string, number>();
   /** The last count of each child, of each counter. */
   readonly #highest = new Map<string, Counter>();
   readonly #acknowledged = new Map<string, number>();
@@ -33,22 +37,15 @@ export class Ledger {
 
   /** One acknowledgement, in the order in which its child gave them. */
   note(won: Won): void {
-    const { name, count, number, of = "" } = won;
-    const [sameNumber, before] = [this.#byNumber.get(number), this.#last.get(name)];
+    const { name, count, number, key, of = "" } = won;
+    if (number !== undefined) this.#noteNumber(won, number);
+    if (key !== undefined) this.#noteKey(won, key);
     const sameCount = this.#byCount.get(`${name}:${of}:${count}`);
-    if (sameNumber !== undefined)
-      this.violate(
-        `number ${number} was won twice: by append ${sameNumber.count} of ${sameNumber.name} and ${count} of ${name}`,
-      );
     if (sameCount !== undefined)
       this.violate(
         `append ${count} of ${name} was acknowledged twice, as ${sameCount.number} and ${number}: the first is lost`,
       );
-    if (before !== undefined && number <= before.number)
-      this.violate(`${name} won number ${number} after number ${before.number}`);
-    this.#byNumber.set(number, won);
     this.#byCount.set(`${name}:${of}:${count}`, won);
-    this.#last.set(name, won);
     this.#highest.set(name, { ...this.#highest.get(name), [of]: count });
     this.#acknowledged.set(name, this.acknowledgedOf(name) + 1);
   }
@@ -66,6 +63,21 @@ export class Ledger {
     }
     for (const what of wrong) this.violate(what);
     for (const id of unswept) this.violate(`the temp directory of the dead holder ${id} was not swept`);
+  }
+
+  #noteNumber({ name, count }: Won, number: number): void {
+    const [same, before] = [this.#byNumber.get(number), this.#last.get(name)];
+    if (same !== undefined)
+      this.violate(`number ${number} was won twice: by append ${same.count} of ${same.name} and ${count} of ${name}`);
+    if (before !== undefined && number <= before) this.violate(`${name} won number ${number} after number ${before}`);
+    this.#byNumber.set(number, { name, count });
+    this.#last.set(name, number);
+  }
+
+  #noteKey(won: Won, key: string): void {
+    const same = this.#byKey.get(key);
+    if (same !== undefined) this.violate(`${key} was won twice: by ${same.name} and by ${won.name}`);
+    this.#byKey.set(key, won);
   }
 
   violate(what: string): void {

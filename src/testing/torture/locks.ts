@@ -21,7 +21,7 @@ const slotsPerEpoch = 64;
 /** One file, under one lock: what is lost when check and write are two steps. */
 export const redoTask: TortureTask = {
   promise: "loses no acknowledged update, though living holders lose their lease all the time",
-  longRuns: [{ seed: 6, seconds: 20, atLeast: { appends: 20, livesOver: 10 } }],
+  longRuns: [{ seed: 6, seconds: 12, atLeast: { appends: 20, livesOver: 10 } }],
   sabotage: { about: "checks its hold and then renames", seed: 7, needsStops: true },
   leaseMs: 200,
   ...countersTask(["count"]),

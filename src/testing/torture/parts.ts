@@ -4,8 +4,11 @@
 // the share bed find it here.
 import { chainTask } from "./chain.ts";
 import { eventsTask } from "./events.ts";
+import { filesTask } from "./tasks/files.ts";
 import { gateTask } from "./gate.ts";
+import { handoffTask } from "./handoff.ts";
 import { locksTask, redoTask } from "./locks.ts";
+import { objectsTask } from "./tasks/objects.ts";
 import { semaphoreTask } from "./semaphore.ts";
 import type { TortureTask } from "./task.ts";
 
@@ -16,6 +19,9 @@ const tasks: Readonly<Record<string, TortureTask>> = {
   locks: locksTask,
   redo: redoTask,
   events: eventsTask,
+  handoff: handoffTask,
+  objects: objectsTask,
+  files: filesTask,
 };
 
 export const tortureParts: readonly string[] = Object.keys(tasks);

@@ -21,12 +21,15 @@ export interface WorkerOrders {
 }
 
 export type WorkerReport =
-  /** Acknowledged: append `count` of this child, which won `number` among all. */
+  /** Acknowledged: append `count` of this child, which won `number` among all where there are numbers. */
   | {
       readonly kind: "won";
       readonly count: number;
-      readonly number: number;
-      /** Which of several counters. */ readonly of?: string;
+      readonly number?: number;
+      /** Which of several counters. */
+      readonly of?: string;
+      /** What all children together win once. */
+      readonly key?: string;
     }
   /** It is in the middle of a change that no other process may see half done. */
   | { readonly kind: "entered" }

@@ -32,7 +32,7 @@ export class LineWriter implements Disposable {
   /**
    * Resolves when there is room for more. IO_ERROR when something before it could not be written.
    */
-  async write(text: string): Promise<void> {
+  async write(text: string | Uint8Array): Promise<void> {
     this.#mustWork();
     if (this.isUnread) return;
     const hasRoom = this.#stdout.write(text) !== false;

@@ -1,8 +1,8 @@
 // Ticket sales: the next number comes from a plain file that only the store lock protects, and the
 // sale goes into a chain that never forgets.
-import { Chain, ensureDirectory, replace, type RecordKind } from "../../durable/index.ts";
-import { isHoldfastError } from "../../index.ts";
-import { openStoreLock, type StoreLock } from "../../locks/index.ts";
+import { Chain, ensureDirectory, replace, type RecordKind } from "../../../durable/index.ts";
+import { isHoldfastError } from "../../../index.ts";
+import { openStoreLock, type StoreLock } from "../../../locks/index.ts";
 import {
   readNoted,
   type Clerk,

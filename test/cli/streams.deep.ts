@@ -1,9 +1,10 @@
 // What stands behind stdin and stdout: a full disk, a directory, a reader who goes away. What was
 // not printed must not look printed.
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { describe, expect, test } from "vitest";
-import { makeScratch } from "../sites/scratch.ts";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { main } from "./holdfast-process.ts";
 
 interface Told {
@@ -11,10 +12,15 @@ interface Told {
   readonly stderr: string;
 }
 
-/** By a shell, which is what redirects. LOG is a log with one event. */
-function inShell(script: string): Told {
-  const log = makeScratch();
+let log = "";
+beforeAll(() => {
+  log = mkdtempSync(join(tmpdir(), "holdfast-streams-"));
   execFileSync(process.execPath, [main, "events", "append", log, "--type", "Sold"]);
+});
+afterAll(() => rmSync(log, { recursive: true, force: true }));
+
+/** By a shell, which is what redirects. LOG is a log with an event or more: one for all, as each start takes a while. */
+function inShell(script: string): Told {
   const command = script.replace("holdfast", `"${process.execPath}" "${main}"`).replace("LOG", `"${log}"`);
   const { status, stderr } = spawnSync("bash", ["-c", command], { encoding: "utf8" });
   return { status, stderr };

@@ -1,7 +1,7 @@
 // What a workstation of the demo does: a kind of work whose every acknowledged piece can be looked
 // for afterwards.
-import { directoryOf, openGround, type Disk, type Ground } from "../../durable/index.ts";
-import { isHoldfastError } from "../../index.ts";
+import { directoryOf, openGround, type Disk, type Ground } from "../../../durable/index.ts";
+import { isHoldfastError } from "../../../index.ts";
 
 /** The shared folder, as one process sees it. */
 export interface Place {

@@ -8,8 +8,8 @@ import {
   type EventStore,
   type NewEvent,
   type SequencedEvent,
-} from "../../events/index.ts";
-import { isHoldfastError } from "../../index.ts";
+} from "../../../events/index.ts";
+import { isHoldfastError } from "../../../index.ts";
 import {
   readNoted,
   type Clerk,

@@ -1,8 +1,8 @@
 // Shelf work: a path lock on a shelf, on a room with all its shelves, or on two shelves at once,
 // and a journal that shows afterwards whether two were inside.
-import { ensureDirectory, replace, type DiskFile } from "../../durable/index.ts";
-import { isHoldfastError } from "../../index.ts";
-import { openPathLocks, type PathHold, type PathLocks } from "../../locks/index.ts";
+import { ensureDirectory, replace, type DiskFile } from "../../../durable/index.ts";
+import { isHoldfastError } from "../../../index.ts";
+import { openPathLocks, type PathHold, type PathLocks } from "../../../locks/index.ts";
 import { auditShelves, readShelf, type JournalLine } from "./shelf-audit.ts";
 import type { Clerk, Place, Receipt, Station, StationKind, WorkOptions } from "./station.ts";
 

@@ -1,0 +1,128 @@
+// Note keeping: workstations write, move and remove notes in one tree of files, and search it meanwhile. What is found
+// must be there, and every note must be found.
+import { openFiles, type FileTree } from "../../../files/index.ts";
+import { isHoldfastError } from "../../../index.ts";
+import {
+  readNoted,
+  type Clerk,
+  type Findings,
+  type Place,
+  type Receipt,
+  type Station,
+  type StationKind,
+  type WorkOptions,
+} from "./station.ts";
+
+const station = "notes";
+/** For the work that workstations which were killed have left. */
+const settleMs = 60_000;
+
+export const noteKeeping: StationKind = {
+  name: station,
+  about:
+    "Now and then each writes a note, edits it, moves or removes it, and searches: what is found must be there, whichever of them is killed.",
+  pieces: "notes",
+  every: 8,
+  open: async (place, clerk) => new NoteStation(await openNotes(place), clerk),
+  audit: auditNotes,
+};
+
+type Note = Pick<Receipt, "session" | "sequence">;
+
+class NoteStation implements Station {
+  readonly #notes: FileTree;
+  readonly #clerk: Clerk;
+  #last: Note | undefined;
+
+  constructor(notes: FileTree, clerk: Clerk) {
+    this.#notes = notes;
+    this.#clerk = clerk;
+  }
+
+  async work(sequence: number, { signal, forgets }: WorkOptions): Promise<Receipt> {
+    const receipt = { station, ...this.#clerk, sequence, what: `note ${sequence}` };
+    if (forgets) return receipt;
+    const path = firstPathOf(receipt);
+    await this.#notes.write(path, `a draft of ${wordOf(receipt)}`, { signal, timeoutMs: Infinity });
+    await this.#notes.update(path, () => textOf(receipt), { signal, timeoutMs: Infinity });
+    const waiting = { signal, timeoutMs: Infinity };
+    const kept = findPath(receipt);
+    if (kept === undefined) await this.#notes.remove(path, waiting);
+    else if (kept !== path) await this.#notes.move(path, kept, waiting);
+    if (this.#last !== undefined) await this.#search(this.#last);
+    this.#last = receipt;
+    return receipt;
+  }
+
+  async close(): Promise<void> {
+    await this.#notes.close();
+  }
+
+  /** Only this workstation touches the note: what is found of it must be where it is. */
+  async #search(note: Note): Promise<void> {
+    for (const { path } of await this.#notes.search(wordOf(note)))
+      if (path !== findPath(note)) throw new Error(`a search for ${wordOf(note)} found ${path}, where it is not`);
+  }
+}
+
+async function openNotes({ directory }: Place): Promise<FileTree> {
+  return await openFiles(`${directory}/notes`);
+}
+
+/** No other note has this word. */
+function wordOf({ session, sequence }: Note): string {
+  return `note${session}n${sequence}`;
+}
+
+function textOf(note: Note): string {
+  return `This is ${wordOf(note)}.`;
+}
+
+function firstPathOf(note: Note): string {
+  return `desk/${wordOf(note)}.md`;
+}
+
+/** Where a note is when its receipt is given; undefined for one that was removed. */
+function findPath(note: Note): string | undefined {
+  const kind = Math.floor(note.sequence / noteKeeping.every) % 3;
+  if (kind === 0) return firstPathOf(note);
+  return kind === 1 ? `shelf/${note.session}/${wordOf(note)}.md` : undefined;
+}
+
+/** Works off what is left, as any workstation would, and then searches for each note. */
+async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<Findings> {
+  const [lost, disorder]: [string[], string[]] = [[], []];
+  let count = 0;
+  await readNoted(disorder, async () => {
+    await using notes = await openNotes(place);
+    await notes.settled({ signal: AbortSignal.timeout(settleMs) });
+    for (const receipt of receipts) lost.push(...(await findFaults(notes, receipt)));
+    for await (const { directory } of notes.list("", { deep: true })) if (!directory) count++;
+    for (const { path, holder } of await (await notes.locks()).list())
+      if (!path.startsWith("/")) disorder.push(`${path} is locked by ${holder.name ?? holder.id}`);
+  });
+  const removed = receipts.filter((receipt) => findPath(receipt) === undefined).length;
+  return {
+    acknowledged: receipts.length,
+    found: count + removed,
+    lost,
+    doubled: [],
+    disorder,
+    shown: "each note is where it was left, is found by its text there and nowhere else, and no lock is left",
+  };
+}
+
+async function findFaults(notes: FileTree, receipt: Receipt): Promise<string[]> {
+  const expected = findPath(receipt);
+  const what = `${receipt.what} of ${receipt.workstation}`;
+  const found = (await notes.search(wordOf(receipt))).map(({ path }) => path);
+  if (found.join() !== (expected ?? "")) return [`${what}: found at ${found.join() || "no path"}, not at ${expected}`];
+  if (expected === undefined) return [];
+  try {
+    const text = await notes.readText(expected);
+    return text === textOf(receipt) ? [] : [`${what}: ${expected} has another text`];
+  } catch (error) {
+    if (!isHoldfastError(error, "NO_SUCH_FILE")) throw error;
+    return [`${what}: ${expected} is not there`];
+  }
+}

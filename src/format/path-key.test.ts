@@ -167,6 +167,11 @@ describe("a path key", () => {
     }
   });
 
+  it("is refused on a disk without case for what becomes a drive there, though `..` takes it back", () => {
+    expect(pathKey("ı:/..", sensitive)).toBe("");
+    expect(() => pathKey("ı:/..", insensitive)).toThrow("relative");
+  });
+
   it("takes names as long as a file system does", () => {
     expect(pathKey("x".repeat(255), sensitive)).toHaveLength(255);
     expect(pathKey(`${"a/".repeat(2047)}a`, sensitive)).toHaveLength(4095);

@@ -17,8 +17,10 @@ export interface PathKeyOptions {
  */
 export function pathKey(path: string, options: PathKeyOptions): string {
   const key = normalise(cleanPath(path), options);
-  // Again, because a fold may have made one.
-  if (absolute.test(key)) throw invalid(path, "it must be relative to the root");
+  // Again, because a fold may have made one; of the path itself too, whose beginning `..` may have
+  // taken away.
+  if (absolute.test(key) || absolute.test(normalise(path, options)))
+    throw invalid(path, "it must be relative to the root");
   return key;
 }
 

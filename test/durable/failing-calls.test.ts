@@ -1,6 +1,6 @@
 // The same on the real disk: every system call of the port fails once with every errno.
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Chain } from "../../src/durable/chain/chain.ts";
 import { Ground } from "../../src/durable/liveness/ground.ts";
@@ -11,7 +11,7 @@ import { slotName } from "../../src/format/name.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { blockingCalls, pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
-import { makeScratch } from "../sites/scratch.ts";
+import { makeScratch, openFilesBelow } from "../sites/scratch.ts";
 import { makeRealPlace, noteKind } from "../sites/disks.ts";
 import { errnos, local } from "../sites/world.ts";
 
@@ -41,22 +41,19 @@ class FailingCalls {
   }
 }
 
-const openDescriptors = (): number => readdirSync("/proc/self/fd").length;
-const isLinux = process.platform === "linux";
-
 /**
  * Fails call 1, 2, 3 … of `action` until it is done before; each time it must end well, or in an
  * error of ours. Then `check`.
  */
 async function tryAllCalls(
   errno: string,
-  failing: FailingCalls,
+  { failing, root }: { readonly failing: FailingCalls; readonly root: string },
   action: () => Promise<unknown>,
   check: (isDone: boolean, code: string | undefined) => Promise<void>,
 ): Promise<void> {
   for (let at = 1; ; at++) {
     Object.assign(failing, { at, errno, count: 0, failed: "" });
-    const before = isLinux ? openDescriptors() : 0;
+    const before = openFilesBelow(root);
     let code: string | undefined;
     try {
       await action();
@@ -65,7 +62,7 @@ async function tryAllCalls(
       ({ code } = error);
     }
     failing.at = Infinity;
-    if (isLinux) expect(openDescriptors(), `descriptors after ${errno} at call ${at} (${failing.failed})`).toBe(before);
+    expect(openFilesBelow(root), `open after ${errno} at call ${at} (${failing.failed})`).toEqual(before);
     await check(code === undefined, code);
     if (failing.failed === "") return;
   }
@@ -80,6 +77,7 @@ describe.each(tables)("on the real disk with %s calls", (_, calls) => {
   interface Site {
     readonly failing: FailingCalls;
     readonly staging: Staging;
+    readonly root: string;
     readonly directory: string;
     readonly temps: () => string[];
   }
@@ -93,17 +91,17 @@ describe.each(tables)("on the real disk with %s calls", (_, calls) => {
       for (const name of names) rmSync(join(place.temp, name));
       return names;
     };
-    return { failing, staging, directory: place.directory, temps };
+    return { failing, staging, root: dirname(place.directory), directory: place.directory, temps };
   }
   const isRefusal = (code: string | undefined): boolean => code === "DISK_FULL" || code === "NO_PERMISSION";
 
   describe.each(errnos)("%s at every call", (errno) => {
     it("leaves put if absent whole or undone, with no temp file and no open descriptor", async () => {
-      const { failing, staging, directory, temps } = await makeSite();
+      const { failing, staging, root, directory, temps } = await makeSite();
       const target = join(directory, "name");
       await tryAllCalls(
         errno,
-        failing,
+        { failing, root },
         () => putIfAbsent(staging, target, Buffer.from("mine")),
         async (isDone, code) => {
           if (failing.failed !== "unlink") expect(temps()).toEqual([]);
@@ -117,12 +115,12 @@ describe.each(tables)("on the real disk with %s calls", (_, calls) => {
     });
 
     it("leaves a replaced file old or new, with no temp file and no open descriptor", async () => {
-      const { failing, staging, directory, temps } = await makeSite();
+      const { failing, staging, root, directory, temps } = await makeSite();
       const target = join(directory, "name");
       await replace(staging, target, Buffer.from("old"));
       await tryAllCalls(
         errno,
-        failing,
+        { failing, root },
         () => replace(staging, target, Buffer.from("new")),
         async (isDone, code) => {
           if (failing.failed !== "unlink") expect(temps()).toEqual([]);
@@ -135,13 +133,13 @@ describe.each(tables)("on the real disk with %s calls", (_, calls) => {
     });
 
     it("loses no number and no entry of a chain", async () => {
-      const { failing, staging, directory } = await makeSite();
+      const { failing, staging, root, directory } = await makeSite();
       const acknowledged: [number, string][] = [];
       let round = 0;
       const chain = new Chain(staging, directory, noteKind);
       await tryAllCalls(
         errno,
-        failing,
+        { failing, root },
         async () => {
           const id = `id-${++round}`;
           const entry = await chain.append(id, () => ({ text: id }));
@@ -164,7 +162,7 @@ describe.each(tables)("on the real disk with %s calls", (_, calls) => {
       const ids = new Set<string>();
       await tryAllCalls(
         errno,
-        failing,
+        { failing, root: directory },
         async () => {
           const ground = await Ground.open(ports, directory);
           ids.add(ground.id);

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -16,7 +16,7 @@ import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { createNodeWatch } from "../../src/ports/node/watch.ts";
 import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
 import { describeOsLockContract } from "../sites/contracts.ts";
-import { makeScratch } from "../sites/scratch.ts";
+import { makeScratch, openFilesBelow } from "../sites/scratch.ts";
 
 const note = new TextEncoder().encode("held");
 const volumeOf = (kind: Volume["kind"]): Volume => ({ kind, type: "test", mountOptions: [] });
@@ -27,18 +27,6 @@ async function open(path: string, kind: Volume["kind"] = "local"): Promise<OsLoc
   const file = await lockOf(kind).open(path);
   onTestFinished(() => file.close());
   return file;
-}
-
-/** How many descriptors of this process are open on `path`. */
-function descriptorsOn(path: string): number {
-  return readdirSync("/proc/self/fd").filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`) === path;
-    } catch {
-      // The descriptor with which the directory itself was read.
-      return false;
-    }
-  }).length;
 }
 
 /** How many threads this process has. */
@@ -94,13 +82,13 @@ describe.each(["local", "network", "unknown"] as const)("the OS lock on a %s vol
       const before = threads();
       for (let i = 0; i < 10; i++) {
         await expect(waiter.lock({ signal: AbortSignal.timeout(1) })).rejects.toMatchObject({ name: "TimeoutError" });
-        expect(descriptorsOn(path)).toBe(1);
+        expect(openFilesBelow(path)).toHaveLength(1);
       }
       expect(threads() - before).toBeLessThan(5);
       await waiter.close();
-      expect(descriptorsOn(path)).toBe(1);
+      expect(openFilesBelow(path)).toHaveLength(1);
       await holder.close();
-      expect(descriptorsOn(path)).toBe(0);
+      expect(openFilesBelow(path)).toHaveLength(0);
     },
   );
 
@@ -123,11 +111,11 @@ describe("the OS lock on a share", () => {
   it.runIf(process.platform === "linux")("keeps no descriptor between acquisitions", async () => {
     const path = join(makeScratch(), "lock");
     const file = await open(path, "network");
-    expect(descriptorsOn(path)).toBe(0);
+    expect(openFilesBelow(path)).toHaveLength(0);
     await file.lock();
-    expect(descriptorsOn(path)).toBe(1);
+    expect(openFilesBelow(path)).toHaveLength(1);
     await file.unlock();
-    expect(descriptorsOn(path)).toBe(0);
+    expect(openFilesBelow(path)).toHaveLength(0);
   });
 });
 

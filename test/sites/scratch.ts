@@ -1,5 +1,5 @@
-// Temporary directories for tests, and a way to lose root's permissions in them.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+// Temporary directories for tests, what is open in them, and a way to lose root's permissions.
+import { chmodSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -10,6 +10,23 @@ export function makeScratch(): string {
   chmodSync(directory, 0o755);
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
+}
+
+/**
+ * What this process has open at and below a path. Linux only: empty elsewhere. Descriptors of other
+ * places are left out: test files share a process, and what one of them has begun may end later.
+ */
+export function openFilesBelow(path: string): string[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc/self/fd").flatMap((descriptor) => {
+    try {
+      const file = readlinkSync(`/proc/self/fd/${descriptor}`);
+      return file === path || file.startsWith(`${path}/`) ? [file] : [];
+    } catch {
+      // It was the descriptor of this very listing.
+      return [];
+    }
+  });
 }
 
 /**

@@ -73,7 +73,10 @@ describe.each([
 });
 
 describe("the README", () => {
-  const [store = "", fiveMinutes = "", handoff = "", storeLock = "", ticket = ""] = blocksOf("README.md", "ts");
+  const [store = "", fiveMinutes = "", handoff = "", objects = "", files = "", storeLock = "", ticket = ""] = blocksOf(
+    "README.md",
+    "ts",
+  );
 
   it("has an example of a store with an event log and a lock", () => {
     expect(runAsUser(store, join(scratch, "shop"))).toMatch(
@@ -91,6 +94,14 @@ describe("the README", () => {
     expect(runAsUser(handoff, join(scratch, "invoices"))).toBe(
       "booking invoice/R-7: <total>119.00</total>, published twice: true\n",
     );
+  });
+
+  it("has an example of an object store in which every put is a version and a condition has one winner", () => {
+    expect(runAsUser(objects, join(scratch, "objects"))).toBe("3 versions; one winner\n");
+  });
+
+  it("has an example of a tree of files that is moved and searched", () => {
+    expect(runAsUser(files, join(scratch, "team"))).toBe("archive/notes/plan.md\n");
   });
 
   it("has an example of a store lock", () => {

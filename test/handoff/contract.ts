@@ -248,6 +248,22 @@ function describeTaking(make: BoxSiteMaker): void {
       expect(order).toEqual([0, 1, 5, 7, 9]);
     });
 
+    it("gives the most urgent first also where other processes take most of what it has listed", async () => {
+      const site = await make();
+      const [box, rival] = [await site.open(), await site.open()];
+      const items = Array.from({ length: 60 }, (_, index) => ({ files: { a: "" }, priority: index < 12 ? 0 : 5 }));
+      for await (const _ of box.publishMany(items));
+      const order: number[] = [];
+      const takeOne = async (from: BoxHandoff): Promise<void> => {
+        await using delivery = await from.take();
+        order.push(delivery?.priority ?? -1);
+        await delivery?.ack();
+      };
+      for (const from of [box, rival, rival, rival, rival, box, rival, rival, rival, box, rival, box])
+        await takeOne(from);
+      expect(order).toEqual(Array.from({ length: 12 }, () => 0));
+    });
+
     it("ends with the reason of its signal", async () => {
       const box = await (await make()).open();
       const stop = new AbortController();

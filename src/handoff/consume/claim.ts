@@ -16,6 +16,8 @@ const namesPerLook = 256;
 const listingMs = 100;
 /** After so many lost races other processes work on the same names: this one goes elsewhere in them. */
 const lossesMax = 2;
+/** For so many listings after a lost race this process does not begin where the others begin. */
+const crowdedLooks = 8;
 /** More than there are minutes in a year. */
 const minutesMax = 1_000_000;
 /** A directory that is empty for so long after its minute is removed. */
@@ -95,6 +97,7 @@ export async function takeInHand(
 }
 
 interface Waiting {
+  readonly priority: number;
   readonly name: TicketName;
   readonly path: string;
 }
@@ -111,6 +114,7 @@ export class Incoming {
   #isAll = false;
   #listing: Promise<void> | undefined;
   #losses = 0;
+  #crowdedLooks = 0;
 
   constructor(box: Box) {
     this.#box = box;
@@ -128,6 +132,7 @@ export class Incoming {
           return claim;
         }
         this.#losses++;
+        this.#crowdedLooks = crowdedLooks;
       }
       if (looks > 0 && this.#isAll) return undefined;
       await this.#list();
@@ -147,13 +152,18 @@ export class Incoming {
   }
 
   #next(): Waiting | undefined {
-    if (this.#losses >= lossesMax && this.#waiting.length > 1) {
-      this.#losses = 0;
-      const { random } = this.#box.ground.ports;
-      const skipped = this.#waiting.splice(0, 1 + Math.floor(random.fraction() * (this.#waiting.length - 1)));
-      this.#waiting.push(...skipped);
-    }
+    if (this.#losses >= lossesMax) this.#goElsewhere();
     return this.#waiting.shift();
+  }
+
+  /** On at random, among tickets that are as urgent as the next one. */
+  #goElsewhere(): void {
+    this.#losses = 0;
+    const [next] = this.#waiting;
+    const lessUrgent = this.#waiting.findIndex(({ priority }) => priority !== next?.priority);
+    const count = lessUrgent === -1 ? this.#waiting.length : lessUrgent;
+    const skipped = this.#waiting.splice(0, Math.floor(this.#box.ground.ports.random.fraction() * count));
+    this.#waiting.splice(count - skipped.length, 0, ...skipped);
   }
 
   /** One listing for all callers of this moment. */
@@ -172,22 +182,25 @@ export class Incoming {
       const minutes = (await this.#box.names(parent, minutesMax)).filter((name) => findMinuteMs(name) !== undefined);
       for (const minute of minutes.sort()) {
         if (found.length >= namesPerLook) break;
-        found.push(...(await this.#ticketsIn(`${parent}/${minute}`, minute)));
+        found.push(...(await this.#ticketsIn(priority, `${parent}/${minute}`, minute)));
       }
     }
     if (found.length >= namesPerLook) this.#isAll = false;
     this.#waiting = found;
     this.#listedAtMs = listedAtMs;
+    if (this.#crowdedLooks === 0) return;
+    this.#crowdedLooks--;
+    this.#goElsewhere();
   }
 
   /** Some of them. Foreign files are left alone, however many there are. */
-  async #ticketsIn(directory: string, minute: string): Promise<Waiting[]> {
+  async #ticketsIn(priority: number, directory: string, minute: string): Promise<Waiting[]> {
     for (let count = namesPerLook; ; count *= 16) {
       const names = await this.#box.names(directory, count);
       const tickets: Waiting[] = [];
       for (const text of names) {
         const name = findTicketName(text);
-        if (name !== undefined) tickets.push({ name, path: `${directory}/${text}` });
+        if (name !== undefined) tickets.push({ priority, name, path: `${directory}/${text}` });
       }
       if (names.length === 0) await removeIfPast(this.#box, directory, minute);
       if (names.length === count && tickets.length > 0) this.#isAll = false;

@@ -40,6 +40,10 @@ function rememberingCalls(
       mustNotRemember(path);
       return await pooledCalls.openBulk(path);
     },
+    listSome: async (path, count) => {
+      mustNotRemember(path);
+      return await pooledCalls.listSome(path, count);
+    },
     hasName: async (path, isWanted) => {
       asked.push("list");
       mustNotRemember(path);
@@ -132,6 +136,15 @@ describe.each([
     for (const path of [at("a"), at("a", "b"), at("a", "b", "made")]) absent.add(path);
     await calls.close(await calls.open(at("a", "b", "made"), "r"));
     expect(absent).toEqual(new Set());
+  });
+
+  it("when a directory is listed that another machine has made", async () => {
+    const { at, absent, calls } = world();
+    mkdirSync(at("a", "made"), { recursive: true });
+    writeFileSync(at("a", "made", "x"), "");
+    for (const path of [at("a"), at("a", "made")]) absent.add(path);
+    expect(await new NodeDisk(share("test"), calls).list(at("a", "made"))).toEqual(["x"]);
+    await expect(calls.listSome(at("never made"), 10)).rejects.toMatchObject({ code: "ENOENT" });
   });
 
   it("and is believed when it is true", async () => {

@@ -30,7 +30,7 @@ export const objectsTruths: readonly Scenario[] = [
         answers.set(loser, (answers.get(loser) ?? 0) + 1);
         report.must(winner >= 0 && taken.includes(loser), `two renames to one name: ${errnos.join(" and ")}`);
         for (const hand of hands) {
-          const names = await hand.do<string[]>("readdir", key);
+          const names = await hand.do<string[]>("listByDisk", key, 100);
           report.must(
             names.length === 1 && names[0] === `first-${winner}`,
             `the winner is ${winner}, and in its place are ${names.join(", ")}`,

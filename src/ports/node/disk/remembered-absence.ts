@@ -34,6 +34,15 @@ export function believingNoAbsence(calls: FileCalls, renew: Renewal): FileCalls 
         return await calls.openBulk(path);
       }
     },
+    // A directory is such a name, too: a key or a box that another machine has made since.
+    listSome: async (path, count) => {
+      try {
+        return await calls.listSome(path, count);
+      } catch (error) {
+        if (!isAbsence(error) || !(await renew(path, wary))) throw error;
+        return await calls.listSome(path, count);
+      }
+    },
     look: (path) => lookAnew(wary, path),
   };
   return wary;

@@ -1,5 +1,6 @@
 // Compaction: many small files of old entries become few. A block has up to 64 entries; each of their names
-// becomes a link to it by one rename, so no name is ever vacant, and a reader finds its entry before and after.
+// becomes a link to it by one rename, so no name is ever vacant, and a reader finds its entry before and after. On a
+// share a rename may vacate the name that it replaces (decision 112), so entries stay in files of their own there.
 import type { Cancel } from "../../common.ts";
 import type { HolderSession } from "../../durable/liveness/holder-session.ts";
 import { discard, newTemp, stage } from "../../durable/publish/staging.ts";
@@ -30,13 +31,14 @@ export interface CompactOptions extends Cancel {
 }
 
 /**
- * Puts old entries together; returns how many. Undefined when another process is at it. A crash at any point
- * leaves every entry in its file or in its block.
+ * Puts old entries together; returns how many, on a share none. Undefined when another process is at it. A crash at any
+ * point leaves every entry in its file or in its block.
  */
 export async function compactLedger(
   box: Box,
   { olderThanMs = olderThanMsDefault, signal }: CompactOptions = {},
 ): Promise<number | undefined> {
+  if (box.disk.volume.kind !== "local") return 0;
   return await withLedgerLease(box, async (session) => {
     const beforeMs = (await box.nowMs()) - olderThanMs;
     let compacted = 0;

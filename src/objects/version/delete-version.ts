@@ -111,7 +111,8 @@ async function removeVersion(
 /**
  * Takes the bytes of a version that was removed. The slot keeps its name, under a stub. The first
  * slot of a block stays as it is: a stub that comes late would bring a name back that must never be
- * made again.
+ * made again. So does every slot on a share, whose client may take the name away before it gives it
+ * to the stub (decision 112).
  */
 export async function eraseBody(
   bucket: OpenBucket,
@@ -122,7 +123,7 @@ export async function eraseBody(
   if (entry.kind !== "put") return;
   const { staging } = bucket.place;
   await discardBody(bucket, entry);
-  if (hasBodyFiles(entry) || chain.names.isFirst(slot)) return;
+  if (hasBodyFiles(entry) || chain.names.isFirst(slot) || staging.disk.volume.kind !== "local") return;
   const { id, key, config, atMs, isNull } = entry;
   const stub: StubEntry = { kind: "stub", id, key, config, atMs, isNull };
   // Its content is durable before it has the name of the slot, and the name is not: a power cut leaves
@@ -133,8 +134,8 @@ export async function eraseBody(
     await renameOnce(staging.disk, temp, chain.names.slotPath(head.incarnation, slot));
   } catch (error) {
     if (temp !== undefined) await discard(staging, temp);
-    // Open on another machine, gone with its key, or no room for a stub. The version is removed in
-    // any case: only its bytes stay until the key goes.
+    // Open in another process on Windows, gone with its key, or no room for a stub. The version is
+    // removed in any case: only its bytes stay until the key goes.
     if (!isHoldfastError(error)) throw error;
   }
 }

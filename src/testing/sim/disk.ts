@@ -175,7 +175,14 @@ export class SimDisk implements Disk {
         if (this.#server.find(to) !== undefined) this.#mustNotBePermanent(to);
         this.#server.rename(at.place(from), at.place(to));
       },
+      half: this.#server.quirks.renameVacates ? () => this.#vacate(from, to) : undefined,
     });
+  }
+
+  #vacate(from: string, to: string): void {
+    const [source, target] = [this.#server.find(from), this.#server.find(to)];
+    if (source?.kind === "file" && target?.kind === "file" && source !== target)
+      this.#server.unlink(this.#server.place(to, "rename"));
   }
 
   async unlink(path: string): Promise<void> {

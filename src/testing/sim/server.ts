@@ -59,6 +59,11 @@ export interface Quirks {
   /** Renaming over an existing file fails, as on some Windows servers. */
   readonly renameRefusesToReplace?: boolean;
   /**
+   * A rename over an existing file takes that name away first: a machine that dies in between leaves
+   * neither the old file nor the new one there. So do clients of SMB and NFS where the file is open.
+   */
+  readonly renameVacates?: boolean;
+  /**
    * A file that anybody has open cannot be renamed or removed, nor can a directory above it be
    * renamed, as on Windows.
    */

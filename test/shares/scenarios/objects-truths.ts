@@ -83,6 +83,28 @@ export const objectsTruths: readonly Scenario[] = [
   ),
 
   truth(
+    "objects-replace-while-open",
+    "what a rename over a file leaves that a process has open; nothing that counts is replaced so on a share",
+    async ({ here, there, directory }, report) => {
+      for (const opener of [here, there]) {
+        const answers = new Map<string, number>();
+        for (let round = 0; round < rounds; round++) {
+          const place = `${directory}/${opener === here ? "here" : "there"}-${round}`;
+          await here.do("make", place, "old");
+          await here.do("make", `${place}-new`, "new");
+          const handle = await opener.do<number>("open", place, "r");
+          const { errno = "done" } = await here.try("rename", `${place}-new`, place);
+          await opener.do("close", handle);
+          const { value, errno: failure = "" } = await there.try("readByDisk", place);
+          const answer = `${errno}, then ${JSON.stringify(value ?? failure)}`;
+          answers.set(answer, (answers.get(answer) ?? 0) + 1);
+        }
+        report.note(`open on the ${opener === here ? "same" : "other"} machine: ${textOf(answers)}`);
+      }
+    },
+  ),
+
+  truth(
     "objects-get-while-deleted",
     "an object that is read while another machine deletes or replaces it is read whole, or its reader is told",
     async ({ here, there, directory }, report) => {

@@ -288,6 +288,17 @@ export function versionScenarios(ways: VersionWays = {}): Scenario[] {
       },
       { versioning: "off", before: ["one"] },
     ),
+    versionScenario(
+      {
+        name: "version: a removal on a share, and its machine dies",
+        about: "Where a rename takes the name away first that it replaces, no slot of the key is missing afterwards.",
+        ...onShare,
+        quirks: { renameVacates: true },
+        killsMax: 1,
+        actors: { del: remover(ways) },
+      },
+      { versioning: "enabled", before: old, isInline: true },
+    ),
     ...(["weak", "ext4-ordered"] as const).map((profile) =>
       versionScenario(
         {

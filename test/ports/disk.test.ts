@@ -50,6 +50,19 @@ describe.each([
   ["blocking calls", blockingCalls],
   ["the pool", pooledCalls],
 ])("the real disk by %s", (_, calls) => {
+  it("lets timers run however long a program awaits one call after the other", async () => {
+    const root = makeScratch();
+    const disk = new NodeDisk(local, calls);
+    await disk.createFile(join(root, "a"), new Uint8Array(1), { sync: false });
+    const file = await disk.open(join(root, "a"), "read");
+    for (const call of [() => disk.stat(root), () => file.read(0, 1)]) {
+      const stop = AbortSignal.timeout(30);
+      for (const untilMs = performance.now() + 20_000; !stop.aborted; await call())
+        expect(performance.now()).toBeLessThan(untilMs);
+    }
+    await file.close();
+  });
+
   it("reports a directory that this user may not write to as NO_PERMISSION", async () => {
     const root = makeScratch();
     const disk = new NodeDisk(local, calls);

@@ -7,6 +7,7 @@ import { fitDirectory } from "../directory-rights.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
+import { findDueTurn } from "./loop-turn.ts";
 import { callsFor } from "./share-calls.ts";
 import { withSharingRetry } from "./sharing-violation.ts";
 import { findVolume } from "./volume.ts";
@@ -213,5 +214,8 @@ async function attempt<T>(operation: string, path: string, action: () => Promise
     return await action();
   } catch (error) {
     throw toDiskError(error, operation, path);
+  } finally {
+    const turn = findDueTurn();
+    if (turn !== undefined) await turn;
   }
 }

@@ -5,6 +5,7 @@ import type { DiskFile, FileStat, SyncOptions } from "../../disk.ts";
 import { toDiskError } from "./errno.ts";
 import type { FileCalls } from "./file-calls.ts";
 import { FileSync } from "./file-sync.ts";
+import { findDueTurn } from "./loop-turn.ts";
 
 export class NodeFile implements DiskFile {
   readonly path: string;
@@ -76,6 +77,8 @@ export class NodeFile implements DiskFile {
       throw toDiskError(error, operation, this.path);
     } finally {
       this.#underWay.delete(result);
+      const turn = findDueTurn();
+      if (turn !== undefined) await turn;
     }
   }
 }

@@ -332,6 +332,10 @@ export class ObjectBucket {
     });
   }
 
+  knownConfig(): Readonly<BucketConfig> | undefined {
+    return this.#use.buckets.findKnown(this.name)?.settings;
+  }
+
   async setConfig(change: Partial<BucketConfig>): Promise<void> {
     await this.#on((bucket) => changeSettings(bucket, change));
   }

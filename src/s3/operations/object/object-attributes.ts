@@ -4,20 +4,16 @@ import { xmlAnswer } from "../../http/answer.ts";
 import { findHeader, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import type { XmlContent } from "../../http/xml-out.ts";
-import { operation, type Operation } from "../operation.ts";
+import { bucketOf, operation, type Operation } from "../operation.ts";
 import { checksumAsXml, versionHeader } from "./object-headers.ts";
 import { headOf } from "./object-reads.ts";
 
 const attributeNames = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"];
 
 export const getObjectAttributes: Operation = operation("GetObjectAttributes", "read", async (request, place) => {
-  const version = await headOf(request, place);
-  const asked = (findHeader(request, "x-amz-object-attributes") ?? "").split(",").map((name) => name.trim());
-  if (asked.some((name) => !attributeNames.includes(name)))
-    throw new S3Error("InvalidArgument", {
-      message: "Invalid attribute name specified.",
-      details: { ArgumentName: "x-amz-object-attributes", ArgumentValue: asked.join(",") },
-    });
+  const bucket = await bucketOf(request, place);
+  const asked = attributesAsked(request);
+  const version = await headOf(request, place, bucket);
   const { checksum, etag, size } = version;
   const all: Record<string, XmlContent> = {
     ETag: etag,
@@ -30,6 +26,23 @@ export const getObjectAttributes: Operation = operation("GetObjectAttributes", "
   const headers = { "last-modified": version.lastModified.toUTCString(), ...versionHeader(version) };
   return xmlAnswer("GetObjectAttributesResponse", content, headers);
 });
+
+/** InvalidRequest, InvalidArgument. */
+function attributesAsked(request: S3Request): readonly string[] {
+  const header = findHeader(request, "x-amz-object-attributes") ?? "";
+  if (header.trim() === "")
+    throw new S3Error("InvalidRequest", {
+      message:
+        "The x-amz-object-attributes header specifying the attributes to be retrieved is either missing or empty",
+    });
+  const asked = header.split(",").map((name) => name.trim());
+  const unknown = asked.find((name) => !attributeNames.includes(name));
+  if (unknown === undefined) return asked;
+  throw new S3Error("InvalidArgument", {
+    message: "Invalid attribute name specified.",
+    details: { ArgumentName: "x-amz-object-attributes", ArgumentValue: unknown },
+  });
+}
 
 function partsAsXml(request: S3Request, { partSizes }: ObjectVersion): XmlContent {
   if (partSizes === undefined) return undefined;

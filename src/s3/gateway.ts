@@ -225,7 +225,7 @@ async function mustAllow(operation: Operation, request: S3Request, { objects }: 
   if (name === "DeleteObjects" && expected === undefined) return;
   // As on AWS it may be known that a bucket is not there. What is in one that is may not.
   const found = await objects.bucket(checkBucketName(bucket));
-  await mustBeGranted(principal, found, { operation: name, key, versionId: query.get("versionId") });
+  await mustBeGranted(request, found, { operation: name, key, versionId: query.get("versionId") });
   // A number is an account of AWS, which clients cannot do without.
   if (expected !== undefined && !/^[0-9]{12}$/.test(expected) && expected !== (await ownerOf(found)))
     throw new S3Error("AccessDenied");

@@ -25,7 +25,7 @@ const denied = ["AccessDenied", 403];
 const isDenied = async (call: Promise<unknown>): Promise<boolean> =>
   await call.then(
     () => false,
-    (error: s3.S3ServiceException) => error.$metadata.httpStatusCode === 403,
+    (error: unknown) => (error as s3.S3ServiceException).$metadata.httpStatusCode === 403,
   );
 
 describe("an account", () => {
@@ -150,6 +150,36 @@ describe("an account", () => {
     );
     expect(await failureOf(get(site.bank, Bucket, "k"))).toEqual(denied);
     await list(site.bank, Bucket);
+  });
+
+  it("has what a policy allows it under conditions that hold: tags, headers and prefixes", async () => {
+    const Bucket = await bucketOf(site.shop);
+    await put(site.shop, Bucket, "open", { Tagging: "security=public" });
+    await put(site.shop, Bucket, "closed", { Tagging: "security=private" });
+    const Resource = [`arn:aws:s3:::${Bucket}`, `arn:aws:s3:::${Bucket}/*`];
+    const policy = (...statements: object[]): Promise<unknown> => {
+      const Statement = statements.map((each) => ({ Effect: "Allow", Principal: "*", Resource, ...each }));
+      return site.shop.send(new s3.PutBucketPolicyCommand({ Bucket, Policy: JSON.stringify({ Statement }) }));
+    };
+    const tagged = { StringEquals: { "s3:ExistingObjectTag/security": "public" } };
+    await policy({ Action: "s3:GetObject", Condition: tagged });
+    await get(site.bank, Bucket, "open");
+    for (const key of ["closed", "none"]) expect(await failureOf(get(site.bank, Bucket, key))).toEqual(denied);
+    await policy({ Action: "s3:ListBucket", Condition: { StringLike: { "s3:prefix": "a/*" } } });
+    const listing = (Prefix?: string): Promise<unknown> =>
+      site.bank.send(new s3.ListObjectsV2Command({ Bucket, Prefix }));
+    await listing("a/b");
+    expect(await failureOf(listing())).toEqual(denied);
+    const isPublic = { StringLike: { "s3:x-amz-acl": "public*" } };
+    await policy({ Action: "s3:PutObject" }, { Effect: "Deny", Action: "s3:PutObject", Condition: isPublic });
+    await put(site.bank, Bucket, "new");
+    expect(await failureOf(put(site.bank, Bucket, "new", { ACL: "public-read" }))).toEqual(denied);
+    const from = { StringLike: { "s3:x-amz-copy-source": `${Bucket}/open*` } };
+    await policy({ Action: "s3:GetObject" }, { Action: "s3:PutObject", Condition: from });
+    const copy = (key: string): Promise<unknown> =>
+      site.bank.send(new s3.CopyObjectCommand({ Bucket, Key: "copy", CopySource: `${Bucket}/${key}` }));
+    await copy("open");
+    expect(await failureOf(copy("closed"))).toEqual(denied);
   });
 
   it("cannot lift the governance of another one's bucket, even where it may delete", async () => {

@@ -201,7 +201,7 @@ describe("access", () => {
     expect(await failureOf(share("open-house" as never))).toEqual(["InvalidArgument", 400]);
   });
 
-  it("by a policy needs an allowance without a condition, and no refusal", async () => {
+  it("by a policy needs an allowance whose condition holds, and no refusal", async () => {
     const Bucket = await site.newBucket();
     await put(Bucket, "k");
     const policy = (...statements: object[]): Promise<unknown> => {

@@ -1,7 +1,8 @@
 // What a bucket policy may say: checked when it is put, so that one which is kept can be judged.
 import type { Bucket } from "../../objects/index.ts";
 import { S3Error } from "../http/s3-error.ts";
-import { isBlocked, isPublicPolicy, matches } from "./public-access.ts";
+import { matches } from "./policy-condition.ts";
+import { isBlocked, isPublicPolicy } from "./public-access.ts";
 
 const policyBytesMax = 20 * 1024;
 

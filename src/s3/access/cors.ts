@@ -4,7 +4,7 @@ import { emptyAnswer, type Answer } from "../http/answer.ts";
 import { findHeader, type S3Request } from "../http/request.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { malformed, parseXml, type XmlElement } from "../http/xml-in.ts";
-import { matches } from "./public-access.ts";
+import { matches } from "./policy-condition.ts";
 
 interface Wanted {
   readonly origin: string;

@@ -5,6 +5,7 @@ import type { Bucket } from "../../objects/index.ts";
 import { malformed, parseXml, type XmlElement } from "../http/xml-in.ts";
 import { formatXml } from "../http/xml-out.ts";
 import { isListed, type Permission } from "./access-list.ts";
+import { judgeCondition, matches, type FindFact } from "./policy-condition.ts";
 
 interface Grantable {
   /** As a policy calls it. */
@@ -58,6 +59,8 @@ export interface GrantedRequest {
   readonly versionId: string | undefined;
   /** Who asks; undefined for a request that is not signed. */
   readonly account: string | undefined;
+  /** For conditions. */
+  readonly find: FindFact;
 }
 
 /** Whether there are buckets in which a request without a signature may do this. */
@@ -67,15 +70,16 @@ export function mayBePublic(operation: string): boolean {
 
 export async function isGranted(
   bucket: Bucket,
-  { operation, key, versionId, account }: GrantedRequest,
+  { operation, key, versionId, account, find }: GrantedRequest,
 ): Promise<boolean> {
   const table = account === undefined ? publicOperations : accountOperations;
   const found = Object.hasOwn(table, operation) ? table[operation] : undefined;
   if (found === undefined && account === undefined) return false;
-  const { action, permission, isOfObject } = found ?? ({ action: `s3:${operation}` } as Grantable);
+  const { action, permission, isOfObject }: Grantable = found ?? { action: `s3:${operation}` };
   const { policy, publicAccessBlock, acl } = (bucket.knownConfig() ?? (await bucket.config())).documents;
   const resource = `arn:aws:s3:::${bucket.name}${key ? `/${key}` : ""}`;
-  const judgement = policy === undefined ? undefined : judge(policy, action, resource, account);
+  const judgement =
+    policy === undefined ? undefined : await judge(statementsOf(policy), { action, resource, account, find });
   if (judgement === "refused") return false;
   if (judgement === "allowed" && !isBlocked(publicAccessBlock, "RestrictPublicBuckets")) return true;
   // The right to write into a bucket is no right to remove a version.
@@ -112,26 +116,32 @@ interface Statement {
   readonly NotResource?: unknown;
 }
 
+interface Judged {
+  readonly action: string;
+  readonly resource: string;
+  readonly account: string | undefined;
+  readonly find: FindFact;
+}
+
 /**
- * A condition cannot be judged here, and neither can an exception: an allowance with one does not
- * count, a refusal with one does.
+ * What cannot be judged, such as an exception or a condition that is not known here, is never an
+ * allowance, and always a refusal.
  */
-function judge(
-  policy: string,
-  action: string,
-  resource: string,
-  account: string | undefined,
-): "allowed" | "refused" | undefined {
-  const statements = statementsOf(policy).filter((statement) => applies(statement, action, resource, account));
-  if (statements.some(({ Effect }) => Effect === "Deny")) return "refused";
-  return statements.some((statement) => statement.Effect === "Allow" && isPlain(statement)) ? "allowed" : undefined;
+async function judge(statements: readonly Statement[], judged: Judged): Promise<"allowed" | "refused" | undefined> {
+  let isAllowed = false;
+  for (const statement of statements.filter((each) => applies(each, judged))) {
+    const holds = await judgeCondition(statement.Condition, judged.find);
+    if (statement.Effect === "Deny" && holds !== false) return "refused";
+    if (statement.Effect === "Allow" && holds === true && isPlain(statement)) isAllowed = true;
+  }
+  return isAllowed ? "allowed" : undefined;
 }
 
-function isPlain({ Condition, NotPrincipal, NotAction, NotResource }: Statement): boolean {
-  return [Condition, NotPrincipal, NotAction, NotResource].every((each) => each === undefined);
+function isPlain({ NotPrincipal, NotAction, NotResource }: Statement): boolean {
+  return [NotPrincipal, NotAction, NotResource].every((each) => each === undefined);
 }
 
-function applies(statement: Statement, action: string, resource: string, account: string | undefined): boolean {
+function applies(statement: Statement, { action, resource, account }: Judged): boolean {
   const { Principal, NotPrincipal, Action, NotAction, Resource, NotResource } = statement;
   return (
     (NotPrincipal !== undefined || isEverybody(Principal) || names(Principal, account)) &&
@@ -173,20 +183,6 @@ function names(principal: unknown, account: string | undefined): boolean {
 function matchesAny(patterns: unknown, text: string): boolean {
   const list = Array.isArray(patterns) ? patterns : [patterns];
   return list.some((pattern) => typeof pattern === "string" && matches(pattern, text));
-}
-
-/** `*` for any characters, `?` for one; in time that grows with both lengths only. */
-export function matches(pattern: string, text: string): boolean {
-  let [at, star, mark] = [0, -1, 0];
-  for (let index = 0; index < text.length;) {
-    if (pattern[at] === "*") [star, mark, at] = [at, index, at + 1];
-    else if (at < pattern.length && (pattern[at] === "?" || pattern[at] === text[index]))
-      [at, index] = [at + 1, index + 1];
-    else if (star >= 0) [at, mark, index] = [star + 1, mark + 1, mark + 1];
-    else return false;
-  }
-  while (pattern[at] === "*") at++;
-  return at === pattern.length;
 }
 
 const blockNames = ["BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"] as const;

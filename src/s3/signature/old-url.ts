@@ -17,7 +17,7 @@ export interface OldUrlVerifier {
   readonly nowMs: number;
   /** As it is signed: with the bucket, also where that is in the name of the host. */
   readonly path: string;
-  findSecret(accessKeyId: string): string | undefined;
+  readonly findSecret: (accessKeyId: string) => string | undefined;
 }
 
 const expiresMaxMs = 7 * 86_400_000;

@@ -67,7 +67,11 @@ export function verifySignature(request: SignedRequest, verifier: Verifier): Ver
 }
 
 function fromOldUrl(request: SignedRequest, verifier: Verifier): Verified {
-  const { accessKeyId, headers } = verifyOldUrl(request, { ...verifier, path: verifier.path ?? request.target.path });
+  const { accessKeyId, headers } = verifyOldUrl(request, {
+    nowMs: verifier.nowMs,
+    path: verifier.path ?? request.target.path,
+    findSecret: (id) => verifier.findSecret(id),
+  });
   return { accessKeyId, headers, payload: laterPayload(request, "UNSIGNED-PAYLOAD") };
 }
 

@@ -92,7 +92,7 @@ export async function findSource(request: S3Request, place: Place): Promise<Copy
   if (request.principal.kind === "key" && !covers(request.principal.credentials, name.bucket, name.key))
     throw new S3Error("AccessDenied");
   const bucket = await place.objects.bucket(name.bucket);
-  await mustBeGranted(request.principal, bucket, { operation: "GetObject", ...name });
+  await mustBeGranted(request, bucket, { operation: "GetObject", ...name });
   const version = await headSource(bucket, name);
   checkSourceConditions(request, version);
   return { bucket, name, version };

@@ -139,7 +139,7 @@ async function deleteOne(
   try {
     if (request.principal.kind === "key" && !covers(request.principal.credentials, bucket.name, Key))
       throw new S3Error("AccessDenied");
-    await mustBeGranted(request.principal, bucket, { operation: "DeleteObject", key: Key, versionId: VersionId });
+    await mustBeGranted(request, bucket, { operation: "DeleteObject", key: Key, versionId: VersionId });
     const options = {
       ...deleteConditions({ ...conditions, versionId: VersionId }),
       versionId: VersionId,

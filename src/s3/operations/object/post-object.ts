@@ -53,7 +53,7 @@ async function allowedBy(
     ? { kind: "key", credentials: signerOf(fields, place.region, findCredentials) }
     : { kind: "anonymous" };
   if (principal.kind === "key") mustHaveRight(principal.credentials, "write", { bucket: request.bucket, prefix: key });
-  await mustBeGranted(principal, await bucketOf(request, place), { operation: "PutObject", key });
+  await mustBeGranted({ ...request, principal }, await bucketOf(request, place), { operation: "PutObject", key });
   return { principal, limits: isSigned ? judgeForm(fields, request.bucket ?? "", key) : anySize };
 }
 

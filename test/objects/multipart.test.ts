@@ -116,6 +116,17 @@ describe.each(sites)("uploads on %s", (_name, make) => {
     await store.deleteBucket("photos");
   });
 
+  it("tell their parts, with the checksums that they were sent with", async () => {
+    const bucket = await newBucket(make);
+    const upload = await bucket.createUpload("film", { checksum: { algorithm: "SHA256", type: "composite" } });
+    const parts = [await upload.put(1, one), await upload.put(2, two)];
+    await upload.complete(parts);
+    const told = parts.map(({ size, checksum }) => ({ size, checksum: checksum?.value }));
+    expect(await bucket.parts("film")).toEqual(told);
+    await bucket.put("cat", one);
+    expect(await bucket.parts("cat")).toEqual([]);
+  });
+
   it("that are under way keep their bucket, unless it is deleted with them", async () => {
     const store = await (await objectsOn(make)).open();
     const bucket = await store.createBucket("photos");

@@ -53,6 +53,9 @@ describe("an upload with checksums", () => {
   it("is completed with what is right", async () => {
     await complete([part], { ChecksumType: "COMPOSITE", MpuObjectSize: 3 });
     expect((await site.client.send(new s3.HeadObjectCommand({ Bucket, Key }))).ContentLength).toBe(3);
+    const asked = new s3.GetObjectAttributesCommand({ Bucket, Key, ObjectAttributes: ["ObjectParts"] });
+    const { ObjectParts } = await site.client.send(asked);
+    expect(ObjectParts?.Parts).toEqual([{ PartNumber: 1, Size: 3, ChecksumSHA256: sumOf("one") }]);
   });
 
   it("begins with a type only where it has an algorithm, in any case of letters", async () => {

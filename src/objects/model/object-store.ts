@@ -233,6 +233,11 @@ export interface Bucket {
   objects(options?: Pick<ListOptions, "prefix" | "after"> & Cancel): AsyncIterable<ObjectVersion>;
   versions(options?: { key?: string | undefined; prefix?: string | undefined } & Cancel): AsyncIterable<ObjectVersion>;
   tags(key: string, options?: { versionId?: string | undefined }): Promise<Readonly<Record<string, string>>>;
+  /** Of a version that was uploaded in parts, in their order; none of another one. `checksum` is in Base64, where the upload had one. */
+  parts(
+    key: string,
+    options?: { versionId?: string | undefined },
+  ): Promise<readonly { readonly size: number; readonly checksum?: string }[]>;
   setTags(
     key: string,
     tags: Readonly<Record<string, string>>,

@@ -1,5 +1,5 @@
 // The attributes of an object: all that is known of it without its body.
-import type { ObjectVersion } from "../../../objects/index.ts";
+import type { Bucket, ObjectVersion } from "../../../objects/index.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { findHeader, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
@@ -18,7 +18,7 @@ export const getObjectAttributes: Operation = operation("GetObjectAttributes", "
   const all: Record<string, XmlContent> = {
     ETag: etag,
     Checksum: checksum && checksumAsXml(checksum),
-    ObjectParts: partsAsXml(request, version),
+    ObjectParts: asked.includes("ObjectParts") ? await partsAsXml(request, version, bucket) : undefined,
     StorageClass: "STANDARD",
     ObjectSize: size,
   };
@@ -44,14 +44,18 @@ function attributesAsked(request: S3Request): readonly string[] {
   });
 }
 
-function partsAsXml(request: S3Request, { partSizes }: ObjectVersion): XmlContent {
+async function partsAsXml(request: S3Request, version: ObjectVersion, bucket: Bucket): Promise<XmlContent> {
+  const { key, versionId, partSizes, checksum } = version;
   if (partSizes === undefined) return undefined;
+  const parts = checksum === undefined ? [] : await bucket.parts(key, { versionId });
+  const sumOf = (index: number): object =>
+    checksum === undefined ? {} : { [`Checksum${checksum.algorithm}`]: parts[index]?.checksum };
   const [max, marker] = [
     countOf(request, "x-amz-max-parts") ?? 1000,
     countOf(request, "x-amz-part-number-marker") ?? 0,
   ];
   const Part = partSizes
-    .map((Size, index) => ({ PartNumber: index + 1, Size }))
+    .map((Size, index) => ({ PartNumber: index + 1, Size, ...sumOf(index) }))
     .slice(marker, marker + Math.min(max, 1000));
   const last = Part.at(-1)?.PartNumber ?? marker;
   return {

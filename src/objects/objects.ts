@@ -88,8 +88,10 @@ export class DirectoryObjects implements AsyncDisposable {
   }
 
   /** NO_SUCH_BUCKET, BUCKET_NOT_EMPTY. */
-  async deleteBucket(name: string): Promise<void> {
-    await this.#run(() => this.#buckets.delete(name));
+  async deleteBucket(name: string, options: { abortUploads?: boolean | undefined } = {}): Promise<void> {
+    checkOptions("deleteBucket", options, { abortUploads: true });
+    const { abortUploads = false } = options;
+    await this.#run(() => this.#buckets.delete(name, abortUploads));
   }
 
   /** Removes what is not needed any more: one process at a time, whichever asks. */

@@ -2,13 +2,15 @@
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
 import type { Bucket, ObjectStore } from "../objects/index.ts";
 import { corsHeaders, preflight } from "./access/cors.ts";
-import { mustBeAllowed, type Principal, type S3Credentials } from "./access/principal.ts";
-import { isPublic } from "./access/public-access.ts";
+import { operator, ownerOf } from "./access/account.ts";
+import { mustBeGranted } from "./access/grant.ts";
+import { accountOf, mustHaveRight, type Principal, type S3Credentials } from "./access/principal.ts";
+import { mayBePublic } from "./access/public-access.ts";
 import type { S3AccessEntry } from "./http/access-entry.ts";
 import { asS3Error, type Answer } from "./http/answer.ts";
 import type { Exchange } from "./http/exchange.ts";
 import { parseTarget } from "./http/raw-target.ts";
-import { addressOf, findHeader, type S3Request } from "./http/request.ts";
+import { addressOf, bucketOfHost, findHeader, type S3Request } from "./http/request.ts";
 import { S3Error } from "./http/s3-error.ts";
 import { HttpServer } from "./http/server.ts";
 import { checkBucketName, type Operation, type Place } from "./operations/operation.ts";
@@ -57,7 +59,8 @@ export async function startS3Gateway(objects: ObjectStore, options: S3GatewayOpt
   checkOptions("startS3Gateway", options, optionNames);
   const { port = 9000, host = "127.0.0.1", region = "us-east-1", tls } = options;
   const secrets = checkCredentials(options.credentials);
-  const place: Place = { objects, region };
+  const accounts = new Set([operator, ...options.credentials.flatMap(({ account }) => account ?? [])]);
+  const place: Place = { objects, region, accounts };
   const status = new StatusPages(objects, { hasMetrics: options.metrics === true });
   const server: HttpServer = new HttpServer({
     tls,
@@ -91,6 +94,7 @@ const credentialNames: OptionNames<S3Credentials> = {
   secretAccessKey: true,
   rights: true,
   only: true,
+  account: true,
 };
 const rightsNames = ["owner", "read-write", "read-only"];
 
@@ -98,7 +102,7 @@ function checkCredentials(credentials: readonly S3Credentials[]): ReadonlyMap<st
   const byId = new Map<string, S3Credentials>();
   for (const pair of credentials) {
     checkOptions("a key pair", pair, credentialNames);
-    const { accessKeyId, secretAccessKey, rights = "owner", only = [] } = pair;
+    const { accessKeyId, secretAccessKey, rights = "owner", only = [], account } = pair;
     if (typeof accessKeyId !== "string" || typeof secretAccessKey !== "string" || secretAccessKey === "")
       throw new TypeError("A key pair needs an accessKeyId and a secretAccessKey.");
     // A signature names it between slashes and commas.
@@ -110,6 +114,10 @@ function checkCredentials(credentials: readonly S3Credentials[]): ReadonlyMap<st
       throw new TypeError(`rights is one of ${rightsNames.join(", ")}, not ${rights}.`);
     if (!Array.isArray(only) || only.some((place) => typeof place !== "string" || place === ""))
       throw new TypeError('only is a list of buckets, or of prefixes as "bucket/prefix".');
+    if (account !== undefined && !/^[\w.@-]{1,64}$/.test(account))
+      throw new TypeError(
+        `The account ${JSON.stringify(account)} must have 1 to 64 letters, digits and . _ @ - characters.`,
+      );
     if (byId.has(accessKeyId)) throw new TypeError(`There are two key pairs with the accessKeyId ${accessKeyId}.`);
     byId.set(accessKeyId, pair);
   }
@@ -133,9 +141,15 @@ async function answerTo(
   const address = addressOf(target, headers.host, domain);
   const status = address.bucket === statusBucket ? await findStatus(address.key ?? "") : undefined;
   if (status !== undefined) return status;
+  const hostBucket = bucketOfHost(headers.host ?? "", domain);
   const verified = verifySignature(
     { method, target, headers },
-    { region: place.region, nowMs: Date.now(), findSecret: (accessKeyId) => secrets.get(accessKeyId)?.secretAccessKey },
+    {
+      region: place.region,
+      nowMs: Date.now(),
+      path: hostBucket === undefined ? target.path : `/${hostBucket}${target.path}`,
+      findSecret: (accessKeyId) => secrets.get(accessKeyId)?.secretAccessKey,
+    },
   );
   const credentials = verified === undefined ? undefined : secrets.get(verified.accessKeyId);
   if (credentials !== undefined) note({ accessKeyId: credentials.accessKeyId });
@@ -150,7 +164,7 @@ async function answerTo(
     method,
     ...address,
     query: new Map(target.query),
-    headers,
+    headers: { ...verified?.headers, ...headers },
     principal,
     verified,
     trailerNames,
@@ -188,7 +202,7 @@ async function perform(
   return await operation.run(request, place);
 }
 
-/** Before anything is looked up: a request that is refused learns nothing about what exists. */
+/** What the key pair may do, and then what the bucket grants. AccessDenied, NoSuchBucket. */
 async function mustAllow(operation: Operation, request: S3Request, { objects }: Place): Promise<void> {
   const { principal, bucket, key, query } = request;
   const { name, need } = operation;
@@ -197,22 +211,24 @@ async function mustAllow(operation: Operation, request: S3Request, { objects }: 
     if (principal.kind === "anonymous") throw new S3Error("AccessDenied");
     return;
   }
-  const prefix = key ?? (need === "read" ? (query.get("prefix") ?? "") : "");
-  // Each of its keys is decided by the operation, or it tells no more than that the bucket is there.
-  if (["DeleteObjects", "HeadBucket", "GetBucketLocation"].includes(name) && principal.kind === "key")
-    return await mustBeAllowed(
-      principal,
-      need,
-      { bucket, prefix: firstPrefix(principal.credentials, bucket) },
-      async () => false,
-    );
-  await mustBeAllowed(principal, need, { bucket, prefix }, async () => {
-    const found = await objects.findBucket(checkBucketName(bucket));
-    const versionId = query.get("versionId");
-    return found !== undefined && (await isPublic(found, { operation: name, key, versionId }));
-  });
-  const owner = findHeader(request, "x-amz-expected-bucket-owner");
-  if (owner !== undefined && owner !== "holdfast" && !/^[0-9]{12}$/.test(owner)) throw new S3Error("AccessDenied");
+  if (principal.kind === "key") {
+    // Each of its keys is decided by the operation, or it tells no more than that the bucket is there.
+    const isOfAny = ["DeleteObjects", "HeadBucket", "GetBucketLocation"].includes(name);
+    const prefix = key ?? (need === "read" ? (query.get("prefix") ?? "") : "");
+    const first = isOfAny ? firstPrefix(principal.credentials, bucket) : prefix;
+    mustHaveRight(principal.credentials, need, { bucket, prefix: first });
+  } else if (!mayBePublic(name)) throw new S3Error("AccessDenied");
+  const expected = findHeader(request, "x-amz-expected-bucket-owner");
+  const isOperator = principal.kind === "key" && accountOf(principal) === undefined;
+  if (name === "CreateBucket" || (isOperator && expected === undefined)) return;
+  // Each of the keys is decided by the operation.
+  if (name === "DeleteObjects" && expected === undefined) return;
+  // As on AWS it may be known that a bucket is not there. What is in one that is may not.
+  const found = await objects.bucket(checkBucketName(bucket));
+  await mustBeGranted(request, found, { operation: name, key, versionId: query.get("versionId") });
+  // A number is an account of AWS, which clients cannot do without.
+  if (expected !== undefined && !/^[0-9]{12}$/.test(expected) && expected !== (await ownerOf(found)))
+    throw new S3Error("AccessDenied");
 }
 
 function firstPrefix({ only = [] }: S3Credentials, bucket: string): string {

@@ -66,7 +66,7 @@ describe.each(sites)("lifecycle rules on %s", (_name, make) => {
     }
     await collectAfter(site, 29);
     for (const bucket of [kept, plain]) expect(await keysOf(bucket)).toEqual(["logs/1", "notes/1"]);
-    await collectAfter(site, 30.01);
+    await collectAfter(site, 31);
     for (const bucket of [kept, plain]) expect(await keysOf(bucket)).toEqual(["notes/1"]);
     expect(await versionsOf(kept, "logs/1")).toEqual(["(marker)", long("logs/1")]);
     expect(await versionsOf(plain, "logs/1")).toEqual([]);
@@ -181,6 +181,7 @@ describe("what is due in a key", () => {
   const at = (days: number, facts: Partial<AgingVersion> = {}): AgingVersion => ({
     atMs: days * dayMs,
     isMarker: false,
+    bytes: 100,
     tags: {},
     ...facts,
   });
@@ -194,6 +195,21 @@ describe("what is due in a key", () => {
     expect(due({ noncurrent: { keep: 1 } }, versions, 20)).toEqual({ isExpired: false, removals: [0] });
     expect(due({ expireDays: 5 }, versions, 24.9)).toEqual({ isExpired: false, removals: [] });
     expect(due({ expireDays: 5 }, versions, 25)).toEqual({ isExpired: true, removals: [] });
+  });
+
+  it("lets an object expire at the beginning of a day, or from one moment on", () => {
+    expect(due({ expireDays: 1 }, [at(0.5)], 1.9)).toMatchObject({ isExpired: false });
+    expect(due({ expireDays: 1 }, [at(0.5)], 2)).toMatchObject({ isExpired: true });
+    expect(due({ expireAtMs: 3 * dayMs }, [at(2.5)], 2.9)).toMatchObject({ isExpired: false });
+    expect(due({ expireAtMs: 3 * dayMs }, [at(2.5)], 3)).toMatchObject({ isExpired: true });
+  });
+
+  it("goes by size, which delete markers do not have", () => {
+    const sizes = [at(0, { bytes: 10 }), at(1, { bytes: 11 }), at(2, { isMarker: true, bytes: 0 })];
+    const noncurrent = { days: 1 };
+    expect(due({ bytesAbove: 10, noncurrent }, sizes, 9)).toMatchObject({ removals: [1] });
+    expect(due({ bytesBelow: 11, noncurrent }, sizes, 9)).toMatchObject({ removals: [0] });
+    expect(due({ bytesBelow: 11, expireDays: 1 }, sizes.slice(2), 9)).toEqual({ isExpired: false, removals: [] });
   });
 
   it("goes by prefix and tags, of which delete markers have none", () => {
@@ -222,6 +238,8 @@ describe("what is due in a key", () => {
     [{ noncurrent: {} }, /how many/],
     [{ expiredays: 1 }, /expiredays/],
     [{ tags: { a: "1" }, abortUploadsDays: 1 }, /no tags/],
+    [{ bytesAbove: 1, removeLoneMarkers: true }, /no size/],
+    [{ bytesAbove: -1, expireDays: 1 }, /whole number/],
   ])("a rule that says %j is refused", (rule, what) => {
     expect(() => checkLifecycle([rule as LifecycleRule])).toThrow(what);
   });

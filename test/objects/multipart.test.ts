@@ -116,6 +116,33 @@ describe.each(sites)("uploads on %s", (_name, make) => {
     await store.deleteBucket("photos");
   });
 
+  it("tell their parts, with the checksums that they were sent with", async () => {
+    const bucket = await newBucket(make);
+    const upload = await bucket.createUpload("film", { checksum: { algorithm: "SHA256", type: "composite" } });
+    const parts = [await upload.put(1, one), await upload.put(2, two)];
+    await upload.complete(parts);
+    const told = parts.map(({ size, checksum }) => ({ size, checksum: checksum?.value }));
+    expect(await bucket.parts("film")).toEqual(told);
+    await bucket.put("cat", one);
+    expect(await bucket.parts("cat")).toEqual([]);
+  });
+
+  it("that are under way keep their bucket, unless it is deleted with them", async () => {
+    const store = await (await objectsOn(make)).open();
+    const bucket = await store.createBucket("photos");
+    const upload = await bucket.createUpload("film");
+    const parts = await putParts(upload, one, two);
+    await bucket.put("cat", "1");
+    expect(await codeOf(store.deleteBucket("photos", { abortUploads: true }))).toBe("BUCKET_NOT_EMPTY");
+    await bucket.delete("cat");
+    expect(await codeOf(store.deleteBucket("photos"))).toBe("BUCKET_NOT_EMPTY");
+    await store.deleteBucket("photos", { abortUploads: true });
+    expect(await codeOf(upload.complete(parts))).toBe("NO_SUCH_BUCKET");
+    const again = await store.createBucket("photos");
+    expect(await codeOf(upload.complete(parts))).toBe("NO_SUCH_UPLOAD");
+    expect((await again.listUploads()).uploads).toEqual([]);
+  });
+
   it("are read whole by a reader that has begun, while they are replaced or deleted", async () => {
     const site = await objectsOn(make);
     const bucket = await (await site.open()).createBucket("photos");

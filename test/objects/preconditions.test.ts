@@ -66,11 +66,18 @@ describe.each(sites)("conditional writes on %s", (_name, make) => {
     expect(await codeOf(bucket.delete("cat", { ifMatch: "*" }))).toBe("NO_SUCH_KEY");
     const { etag } = await bucket.put("cat", "one", { ifNoneMatch: "*" });
     expect(await codeOf(bucket.delete("cat", { ifMatch: "0".repeat(32) }))).toBe("PRECONDITION_FAILED");
+    const { size, lastModified } = await bucket.head("cat");
+    const other = new Date(lastModified.getTime() - 1000);
+    for (const wrong of [{ ifSize: size + 1 }, { ifLastModified: other }, { ifMatch: etag, ifSize: size + 1 }])
+      expect(await codeOf(bucket.delete("cat", wrong))).toBe("PRECONDITION_FAILED");
+    await bucket.delete("cat", { ifSize: size, ifLastModified: lastModified });
+    expect(await codeOf(bucket.delete("cat", { ifSize: size }))).toBe("NO_SUCH_KEY");
+    await bucket.put("cat", "one");
     await bucket.delete("cat", { ifMatch: etag });
     expect(await codeOf(bucket.delete("cat", { ifMatch: etag }))).toBe("NO_SUCH_KEY");
     expect(await codeOf(bucket.put("cat", "x", { ifMatch: etag }))).toBe("NO_SUCH_KEY");
     await bucket.put("cat", "two", { ifNoneMatch: "*" });
-    expect(await versionsOf(bucket, "cat")).toEqual(["two", "(marker)", "one"]);
+    expect(await versionsOf(bucket, "cat")).toEqual(["two", "(marker)", "one", "(marker)", "one"]);
   });
 
   it("updates of many callers are all in the result", async () => {

@@ -12,6 +12,10 @@ import { NodeSha256 } from "./node-sha256.ts";
 export const owner = { accessKeyId: "OWNER", secretAccessKey: "owner secret" };
 const writer = { accessKeyId: "WRITER", secretAccessKey: "writer secret", rights: "read-write" } as const;
 
+/** Key pairs of two accounts. */
+export const shop = { accessKeyId: "SHOP", secretAccessKey: "shop secret", account: "shop" };
+export const bank = { accessKeyId: "BANK", secretAccessKey: "bank secret", account: "bank" };
+
 export interface Answered {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -26,6 +30,8 @@ export interface Site {
   readonly client: s3.S3Client;
   /** A key pair that may write, and is not the owner's. */
   readonly writer: s3.S3Client;
+  readonly shop: s3.S3Client;
+  readonly bank: s3.S3Client;
   /** A bucket of its own for a test. */
   newBucket(more?: Partial<s3.CreateBucketCommandInput>): Promise<string>;
   close(): Promise<void>;
@@ -34,7 +40,7 @@ export interface Site {
 export async function startSite(): Promise<Site> {
   const directory = mkdtempSync(join(tmpdir(), "holdfast-test-"));
   const objects = await openObjects(directory, { durability: "none" });
-  const gateway = await startS3Gateway(objects, { port: 0, credentials: [owner, writer] });
+  const gateway = await startS3Gateway(objects, { port: 0, credentials: [owner, writer, shop, bank] });
   const clientOf = ({ accessKeyId, secretAccessKey }: typeof owner): s3.S3Client =>
     new s3.S3Client({
       endpoint: gateway.url,
@@ -43,13 +49,15 @@ export async function startSite(): Promise<Site> {
       credentials: { accessKeyId, secretAccessKey },
       maxAttempts: 1,
     });
-  const clients = [clientOf(owner), clientOf(writer)] as const;
+  const clients = [owner, writer, shop, bank].map(clientOf) as [s3.S3Client, s3.S3Client, s3.S3Client, s3.S3Client];
   let count = 0;
   return {
     url: gateway.url,
     port: gateway.port,
     client: clients[0],
     writer: clients[1],
+    shop: clients[2],
+    bank: clients[3],
     newBucket: async (more = {}) => {
       const Bucket = `bucket-${++count}`;
       await clients[0].send(new s3.CreateBucketCommand({ Bucket, ...more }));

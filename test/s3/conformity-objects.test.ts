@@ -107,19 +107,20 @@ describe("writes", () => {
     const deleting = (IfMatch: string): Promise<unknown> =>
       site.client.send(new s3.DeleteObjectCommand({ Bucket, Key: "once", IfMatch }));
     expect(await failureOf(deleting('"other"'))).toEqual(["PreconditionFailed", 412]);
-    for (const more of [
-      { IfMatchSize: 1 },
-      { IfMatchLastModifiedTime: new Date(0) },
-      { IfMatch: "*", VersionId: "null" },
-    ])
-      expect(await failureOf(site.client.send(new s3.DeleteObjectCommand({ Bucket, Key: "once", ...more })))).toEqual([
-        "NotImplemented",
-        501,
-      ]);
-    const Delete = { Objects: [{ Key: "once", Size: 1 }] };
-    const { Errors } = await site.client.send(new s3.DeleteObjectsCommand({ Bucket, Delete }));
-    expect(Errors?.[0]?.Code).toBe("NotImplemented");
+    const remove = (more: Partial<s3.DeleteObjectCommandInput>): Promise<unknown> =>
+      site.client.send(new s3.DeleteObjectCommand({ Bucket, Key: "once", ...more }));
+    const { LastModified, ContentLength } = await head("once");
+    for (const more of [{ IfMatchSize: 1 }, { IfMatchLastModifiedTime: new Date(0) }])
+      expect(await failureOf(remove(more))).toEqual(["PreconditionFailed", 412]);
+    expect(await failureOf(remove({ IfMatch: "*", VersionId: "null" }))).toEqual(["NotImplemented", 501]);
+    const many = (more: Partial<s3.ObjectIdentifier>): Promise<s3.DeleteObjectsCommandOutput> =>
+      site.client.send(new s3.DeleteObjectsCommand({ Bucket, Delete: { Objects: [{ Key: "once", ...more }] } }));
+    for (const more of [{ Size: 1 }, { LastModifiedTime: new Date(0) }, { ETag: "other" }])
+      expect((await many(more)).Errors?.[0]?.Code).toBe("PreconditionFailed");
     expect(await textOf("once")).toBe("again");
+    expect((await many({ Size: ContentLength, LastModifiedTime: LastModified })).Errors).toBe(undefined);
+    expect(await failureOf(head("once"))).toEqual(["NotFound", 404]);
+    await put("once", {});
     await deleting("*");
     expect(await failureOf(head("once"))).toEqual(["NotFound", 404]);
   });

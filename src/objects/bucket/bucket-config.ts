@@ -107,12 +107,16 @@ function defaultRetentionOf(value: unknown): NonNullable<BucketConfig["defaultRe
 }
 
 function ruleOf(value: unknown): LifecycleRule {
-  const { id, prefix, tags, expireDays, noncurrent, abortUploadsDays, removeLoneMarkers } = objectOf(value);
+  const { id, prefix, tags, bytesAbove, bytesBelow, ...does } = objectOf(value);
+  const { expireDays, expireAtMs, noncurrent, abortUploadsDays, removeLoneMarkers } = does;
   return {
     ...(id === undefined ? {} : { id: textOf(id) }),
     ...(prefix === undefined ? {} : { prefix: textOf(prefix) }),
     ...(tags === undefined ? {} : { tags: textsOf(tags) }),
+    ...(bytesAbove === undefined ? {} : { bytesAbove: countOf(bytesAbove) }),
+    ...(bytesBelow === undefined ? {} : { bytesBelow: countOf(bytesBelow) }),
     ...(expireDays === undefined ? {} : { expireDays: countOf(expireDays) }),
+    ...(expireAtMs === undefined ? {} : { expireAtMs: countOf(expireAtMs) }),
     ...(noncurrent === undefined ? {} : { noncurrent: noncurrentOf(noncurrent) }),
     ...(abortUploadsDays === undefined ? {} : { abortUploadsDays: countOf(abortUploadsDays) }),
     ...(removeLoneMarkers === undefined ? {} : { removeLoneMarkers: flagOf(removeLoneMarkers) }),

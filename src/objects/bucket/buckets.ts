@@ -118,14 +118,15 @@ export class Buckets {
 
   /**
    * The removal of the directory of its keys decides: a put that came before is found there, and one
-   * that comes later finds nothing to put into. NO_SUCH_BUCKET, BUCKET_NOT_EMPTY.
+   * that comes later finds nothing to put into. Uploads go with the bucket: to complete one is such a
+   * put. NO_SUCH_BUCKET, BUCKET_NOT_EMPTY.
    */
-  async delete(name: string): Promise<void> {
+  async delete(name: string, abortUploads = false): Promise<void> {
     const bucket = await this.findLiving(name);
     if (bucket === undefined) throw noSuchBucket(name);
     const { disk } = this.#place;
     const { keys, directory } = bucket.layout;
-    if ((await uploadsUnderWay(bucket)).length > 0) throw notEmpty(name);
+    if (!abortUploads && (await uploadsUnderWay(bucket)).length > 0) throw notEmpty(name);
     const shards = await namesIn(disk, keys);
     for (const shard of shards) if (!(await emptyShard(bucket, `${keys}/${shard}`))) throw notEmpty(name);
     try {

@@ -37,6 +37,7 @@ import type {
 import { changeVersion, mustMayRetain } from "../version/change-version.ts";
 import { copyObject, type CopySource } from "../version/copy-version.ts";
 import { deleteObject } from "../version/delete-version.ts";
+import { findParts } from "../version/body-parts.ts";
 import { describe } from "../version/find-version.ts";
 import { factsOf, putBody, type Announce } from "../version/put-version.ts";
 import type { Wanted } from "../version/preconditions.ts";
@@ -224,6 +225,22 @@ export class ObjectBucket {
     return await this.#reading(async (bucket) => (await getVersion(bucket, key, { versionId })).version.tags);
   }
 
+  async parts(
+    key: string,
+    options: OfVersion = {},
+  ): Promise<readonly { readonly size: number; readonly checksum?: string }[]> {
+    checkKey(key);
+    checkOptions("parts", options, ofVersion);
+    const { versionId } = options;
+    return await this.#reading(async (bucket) => {
+      const { entry } = (await getVersion(bucket, key, { versionId })).version;
+      // A body in a file of its own was not uploaded in parts.
+      if (entry.kind !== "put" || entry.partRuns === undefined) return [];
+      const parts = (await findParts(bucket, entry)) ?? [];
+      return parts.map(({ size, sum }) => ({ size, ...(sum === undefined ? {} : { checksum: sum }) }));
+    });
+  }
+
   async setTags(key: string, tags: Readonly<Record<string, string>>, options: OfVersion = {}): Promise<void> {
     checkKey(key);
     checkTags("setTags", tags);
@@ -330,6 +347,10 @@ export class ObjectBucket {
       await bucket.mustBeThere();
       return structuredClone(bucket.settings);
     });
+  }
+
+  knownConfig(): Readonly<BucketConfig> | undefined {
+    return this.#use.buckets.findKnown(this.name)?.settings;
   }
 
   async setConfig(change: Partial<BucketConfig>): Promise<void> {

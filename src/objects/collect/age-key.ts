@@ -104,7 +104,12 @@ async function findDue(
   if (versions === undefined) return "again";
   const nowMs = bucket.place.nowMs();
   const { lifecycle, versioning } = bucket.settings;
-  const aging = versions.map(({ entry, tags }) => ({ atMs: entry.atMs, isMarker: entry.kind === "marker", tags }));
+  const aging = versions.map(({ entry, tags }) => ({
+    atMs: entry.atMs,
+    isMarker: entry.kind === "marker",
+    bytes: entry.kind === "put" ? entry.size : 0,
+    tags,
+  }));
   const { isExpired, removals } = dueOf(lifecycle, name, aging, nowMs);
   // Where no versions are kept, to expire is to be removed.
   const indexes = isExpired && versioning === "off" ? [...removals, versions.length - 1] : removals;

@@ -52,6 +52,8 @@ const deleteOptionNames: OptionNames<DeleteOptions> = {
   signal: true,
   versionId: true,
   ifMatch: true,
+  ifSize: true,
+  ifLastModified: true,
   bypassGovernance: true,
 };
 
@@ -61,7 +63,14 @@ const storeOptionNames: OptionNames<ObjectStoreOptions> = {
   durability: true,
   inlineMax: true,
 };
-const deleteItemNames: OptionNames<DeleteItem> = { key: true, versionId: true, ifMatch: true, bypassGovernance: true };
+const deleteItemNames: OptionNames<DeleteItem> = {
+  key: true,
+  versionId: true,
+  ifMatch: true,
+  ifSize: true,
+  ifLastModified: true,
+  bypassGovernance: true,
+};
 
 /** TypeError, RangeError. */
 export function checkStoreOptions(call: string, options: ObjectStoreOptions): void {
@@ -157,9 +166,13 @@ export function checkDeleteItem(call: string, item: DeleteItem): void {
 
 export function checkDeleteOptions(call: string, options: DeleteOptions): void {
   checkOptions(call, options, deleteOptionNames);
-  const { versionId, ifMatch } = options;
+  const { versionId, ifMatch, ifSize, ifLastModified } = options;
   if (versionId !== undefined && typeof versionId !== "string") throw new TypeError(`${call}: versionId is a text.`);
   if (ifMatch !== undefined && typeof ifMatch !== "string") throw new TypeError(`${call}: ifMatch is a text.`);
+  if (ifSize !== undefined && !(Number.isSafeInteger(ifSize) && ifSize >= 0))
+    throw new RangeError(`${call}: ifSize is a whole number of bytes.`);
+  if (ifLastModified !== undefined && !(ifLastModified instanceof Date && !Number.isNaN(ifLastModified.getTime())))
+    throw new TypeError(`${call}: ifLastModified is a Date.`);
 }
 
 export function checkTags(call: string, tags: Readonly<Record<string, string>>): void {

@@ -24,6 +24,8 @@ export interface BodyPart {
   readonly file: string;
   readonly size: number;
   readonly sha256: string;
+  /** By the algorithm of the upload that it came with, in Base64. */
+  readonly sum?: string;
 }
 
 /** So many parts, one after the other, of the same size. */
@@ -174,9 +176,14 @@ export function textsOf(value: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(objectOf(value)).map(([name, text]) => [name, textOf(text)]));
 }
 
-function partOf(value: unknown): BodyPart {
-  const { file, size, sha256 } = objectOf(value);
-  return { file: textOf(file), size: countOf(size), sha256: textOf(sha256) };
+export function partOf(value: unknown): BodyPart {
+  const { file, size, sha256, sum } = objectOf(value);
+  return {
+    file: textOf(file),
+    size: countOf(size),
+    sha256: textOf(sha256),
+    ...(sum === undefined ? {} : { sum: textOf(sum) }),
+  };
 }
 
 function runOf(value: unknown): PartRun {

@@ -9,7 +9,10 @@ const ruleNames: OptionNames<LifecycleRule> = {
   id: true,
   prefix: true,
   tags: true,
+  bytesAbove: true,
+  bytesBelow: true,
   expireDays: true,
+  expireAtMs: true,
   noncurrent: true,
   abortUploadsDays: true,
   removeLoneMarkers: true,
@@ -19,6 +22,7 @@ const ruleNames: OptionNames<LifecycleRule> = {
 export interface AgingVersion {
   readonly atMs: number;
   readonly isMarker: boolean;
+  readonly bytes: number;
   readonly tags: Readonly<Record<string, string>>;
 }
 
@@ -39,19 +43,24 @@ export function checkLifecycle(rules: readonly LifecycleRule[]): void {
 
 function checkRule(rule: LifecycleRule): void {
   checkOptions("A lifecycle rule", rule, ruleNames);
-  const { prefix, tags, expireDays, noncurrent, abortUploadsDays, removeLoneMarkers } = rule;
+  const { prefix, tags, bytesAbove, bytesBelow, expireDays, expireAtMs } = rule;
+  const { noncurrent, abortUploadsDays, removeLoneMarkers } = rule;
   if (prefix !== undefined && typeof prefix !== "string") throw new TypeError("The prefix of a rule is a text.");
   checkOptions("noncurrent of a lifecycle rule", noncurrent, { days: true, keep: true });
   checkCount("expireDays", expireDays, 1);
+  checkCount("expireAtMs", expireAtMs, 0);
+  checkCount("bytesAbove", bytesAbove, 0);
+  checkCount("bytesBelow", bytesBelow, 1);
   checkCount("abortUploadsDays", abortUploadsDays, 1);
   checkCount("noncurrent.days", noncurrent?.days, 1);
   checkCount("noncurrent.keep", noncurrent?.keep, 0);
   if (noncurrent !== undefined && noncurrent.days === undefined && noncurrent.keep === undefined)
     throw new TypeError("noncurrent of a rule says for how many days, or how many versions to keep.");
-  if ([expireDays, noncurrent, abortUploadsDays, removeLoneMarkers].every((each) => each === undefined))
+  if ([expireDays, expireAtMs, noncurrent, abortUploadsDays, removeLoneMarkers].every((each) => each === undefined))
     throw new TypeError("A lifecycle rule says what to do: expireDays, noncurrent, abortUploadsDays, …");
-  if (tags !== undefined && (abortUploadsDays !== undefined || removeLoneMarkers !== undefined))
-    throw new TypeError("Uploads and delete markers have no tags: a rule for them has none either.");
+  const isOfVersions = [tags, bytesAbove, bytesBelow].some((each) => each !== undefined);
+  if (isOfVersions && (abortUploadsDays !== undefined || removeLoneMarkers !== undefined))
+    throw new TypeError("Uploads and delete markers have no tags and no size: a rule for them has none either.");
 }
 
 function checkCount(name: string, count: number | undefined, least: number): void {
@@ -89,25 +98,28 @@ export function isUploadDue(rules: readonly LifecycleRule[], key: string, starte
 }
 
 /** A marker behind which nothing is left hides nothing. One that does is current, and never expires. */
-function isCurrentDue({ expireDays, tags }: LifecycleRule, versions: readonly AgingVersion[], nowMs: number): boolean {
+function isCurrentDue(rule: LifecycleRule, versions: readonly AgingVersion[], nowMs: number): boolean {
   const current = versions.at(-1);
-  if (current === undefined || expireDays === undefined) return false;
-  if (current.isMarker && !isLoneMarker(versions)) return false;
-  return matches(current, tags) && current.atMs + expireDays * dayMs <= nowMs;
+  if (current === undefined || (current.isMarker && !isLoneMarker(versions))) return false;
+  const atMs = expiryMs(rule, current.atMs);
+  return atMs !== undefined && atMs <= nowMs && matches(current, rule);
+}
+
+/** When a rule is done with what was written at `atMs`: as S3 tells it, at the beginning of a day. */
+export function expiryMs({ expireDays, expireAtMs }: LifecycleRule, atMs: number): number | undefined {
+  const byDays = expireDays === undefined ? Infinity : Math.ceil((atMs + expireDays * dayMs) / dayMs) * dayMs;
+  const first = Math.min(byDays, expireAtMs ?? Infinity);
+  return first === Infinity ? undefined : first;
 }
 
 /** The age of a version that is not current counts from the one that came after it. */
-function dueNoncurrent(
-  { noncurrent, tags }: LifecycleRule,
-  versions: readonly AgingVersion[],
-  nowMs: number,
-): number[] {
-  if (noncurrent === undefined) return [];
-  const { days = 0, keep = 0 } = noncurrent;
+function dueNoncurrent(rule: LifecycleRule, versions: readonly AgingVersion[], nowMs: number): number[] {
+  if (rule.noncurrent === undefined) return [];
+  const { days = 0, keep = 0 } = rule.noncurrent;
   const due: number[] = [];
   for (let index = versions.length - 2 - keep; index >= 0; index--) {
     const [version, next] = [versions[index], versions[index + 1]];
-    if (version === undefined || next === undefined || !matches(version, tags)) continue;
+    if (version === undefined || next === undefined || !matches(version, rule)) continue;
     if (next.atMs + days * dayMs <= nowMs) due.push(index);
   }
   return due;
@@ -117,7 +129,11 @@ function isLoneMarker(versions: readonly AgingVersion[]): boolean {
   return versions.length === 1 && versions[0]?.isMarker === true;
 }
 
-function matches({ tags: own, isMarker }: AgingVersion, tags: LifecycleRule["tags"]): boolean {
-  if (tags === undefined) return true;
-  return !isMarker && Object.entries(tags).every(([name, value]) => own[name] === value);
+/** A delete marker has no tags and no size. */
+function matches(version: AgingVersion, { tags = {}, bytesAbove, bytesBelow }: LifecycleRule): boolean {
+  const { isMarker, bytes, tags: own } = version;
+  const wanted = Object.entries(tags);
+  if (isMarker) return wanted.length === 0 && bytesAbove === undefined && bytesBelow === undefined;
+  const isOfSize = bytes > (bytesAbove ?? -1) && bytes < (bytesBelow ?? Infinity);
+  return isOfSize && wanted.every(([name, value]) => own[name] === value);
 }

@@ -87,11 +87,15 @@ export interface ReadOptions extends Cancel {
 export interface DeleteOptions extends Cancel {
   versionId?: string | undefined;
   ifMatch?: string | undefined;
+  /** Only if the current version has so many bytes. */
+  ifSize?: number | undefined;
+  /** Only if the current version was written in this second. */
+  ifLastModified?: Date | undefined;
   /** Lifts governance retention; never compliance. */
   bypassGovernance?: boolean | undefined;
 }
 /** One of many objects to delete. */
-export interface DeleteItem extends Pick<DeleteOptions, "versionId" | "ifMatch" | "bypassGovernance"> {
+export interface DeleteItem extends Omit<DeleteOptions, "signal"> {
   key: string;
 }
 export interface Deleted {
@@ -179,7 +183,14 @@ export interface LifecycleRule {
   id?: string | undefined;
   prefix?: string | undefined;
   tags?: Readonly<Record<string, string>> | undefined;
+  /** Only versions of more bytes than this. */
+  bytesAbove?: number | undefined;
+  /** Only versions of fewer bytes than this. */
+  bytesBelow?: number | undefined;
+  /** At the first midnight (UTC) so many days after it was written. */
   expireDays?: number | undefined;
+  /** All that there is, from this moment on. */
+  expireAtMs?: number | undefined;
   noncurrent?: { days?: number | undefined; keep?: number | undefined } | undefined;
   abortUploadsDays?: number | undefined;
   removeLoneMarkers?: boolean | undefined;
@@ -222,6 +233,11 @@ export interface Bucket {
   objects(options?: Pick<ListOptions, "prefix" | "after"> & Cancel): AsyncIterable<ObjectVersion>;
   versions(options?: { key?: string | undefined; prefix?: string | undefined } & Cancel): AsyncIterable<ObjectVersion>;
   tags(key: string, options?: { versionId?: string | undefined }): Promise<Readonly<Record<string, string>>>;
+  /** Of a version that was uploaded in parts, in their order; none of another one. `checksum` is in Base64, where the upload had one. */
+  parts(
+    key: string,
+    options?: { versionId?: string | undefined },
+  ): Promise<readonly { readonly size: number; readonly checksum?: string }[]>;
   setTags(
     key: string,
     tags: Readonly<Record<string, string>>,
@@ -250,6 +266,8 @@ export interface Bucket {
   versioning(): Promise<Versioning>;
   setVersioning(state: "enabled" | "suspended"): Promise<void>;
   config(): Promise<Readonly<BucketConfig>>;
+  /** The same as this process has seen it last, without a look at the disk; not to be changed. */
+  knownConfig(): Readonly<BucketConfig> | undefined;
   setConfig(change: Partial<BucketConfig>): Promise<void>;
   /** One document, and perhaps other settings with it, in one step. Undefined removes it. */
   setDocument(name: string, text: string | undefined, more?: Omit<Partial<BucketConfig>, "documents">): Promise<void>;
@@ -264,8 +282,8 @@ export interface ObjectStore extends AsyncDisposable {
   bucket(name: string): Promise<Bucket>;
   findBucket(name: string): Promise<Bucket | undefined>;
   listBuckets(): Promise<BucketInfo[]>;
-  /** NO_SUCH_BUCKET, BUCKET_NOT_EMPTY. */
-  deleteBucket(name: string): Promise<void>;
+  /** NO_SUCH_BUCKET, BUCKET_NOT_EMPTY. Uploads that are under way keep it, unless `abortUploads` is set. */
+  deleteBucket(name: string, options?: { abortUploads?: boolean | undefined }): Promise<void>;
   /** Orphans, trash, lifecycle; under a lease, so calling it everywhere is harmless. */
   collect(options?: Cancel): Promise<{ readonly objects: number; readonly bytes: number }>;
   verify(options?: VerifyOptions): Promise<VerifyReport>;

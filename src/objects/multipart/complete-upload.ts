@@ -149,7 +149,12 @@ async function completionOf(
     size: parts.reduce((sum, { size }) => sum + size, 0),
     etag: `${md5.digest("hex")}-${parts.length}`,
     ...(checksum === undefined ? {} : { checksum }),
-    parts: parts.map(({ file, size, sha256 }) => ({ file, size, sha256 })),
+    parts: parts.map(({ file, size, sha256, checksum: own }) => ({
+      file,
+      size,
+      sha256,
+      ...(own === undefined || own.algorithm !== kind?.algorithm ? {} : { sum: own.value }),
+    })),
   };
 }
 

@@ -4,6 +4,7 @@ import type { RecordKind } from "../../format/record.ts";
 import {
   checksumAlgorithms,
   checksumOf,
+  partOf,
   retentionOf,
   textsOf,
   type BodyPart,
@@ -56,7 +57,7 @@ export const partKind: RecordKind<PartRecord> = {
       partNumber: countOf(partNumber),
       etag: textOf(etag),
       atMs: countOf(atMs),
-      ...bodyPartOf(body),
+      ...partOf(body),
       ...(checksum === undefined ? {} : { checksum: checksumOf(checksum) }),
     };
   },
@@ -92,7 +93,7 @@ export const endKind: RecordKind<UploadEnd> = {
       size: countOf(size),
       etag: textOf(etag),
       ...(checksum === undefined ? {} : { checksum: checksumOf(checksum) }),
-      parts: listOf(parts, (each) => bodyPartOf(objectOf(each))),
+      parts: listOf(parts, partOf),
     };
   },
 };
@@ -104,10 +105,6 @@ function behindOf({ incarnation, number }: Readonly<Record<string, unknown>>): C
 function joinedKindOf(value: unknown): JoinedKind {
   const { algorithm, type } = objectOf(value);
   return { algorithm: wordOf(algorithm, checksumAlgorithms), type: wordOf(type, ["full", "composite"] as const) };
-}
-
-function bodyPartOf({ file, size, sha256 }: Readonly<Record<string, unknown>>): BodyPart {
-  return { file: textOf(file), size: countOf(size), sha256: textOf(sha256) };
 }
 
 function factsOf(value: unknown): VersionFacts {

@@ -35,14 +35,14 @@ async function addMarker(
   bucket: OpenBucket,
   key: string,
   open: OpenKey,
-  { ifMatch }: DeleteOptions,
+  options: DeleteOptions,
   announce: Announce,
 ): Promise<Deleted> {
   const { place } = bucket;
   const id = place.newId();
   const judge = async (head: KeyHead | undefined): Promise<"go on" | "again"> => {
     const current = await findCurrent(open, head);
-    if (current !== "again") mustMatch(key, current, ifMatch);
+    if (current !== "again") mustMatch(key, current, options);
     return current === "again" ? current : "go on";
   };
   const make = (): MarkerEntry => ({
@@ -53,12 +53,13 @@ async function addMarker(
     atMs: place.nowMs(),
     isNull: bucket.settings.versioning !== "enabled",
   });
+  const isJudged = hasCondition(options);
   const added = await appendEntry(
     bucket,
     key,
     open,
-    { judge: ifMatch === undefined ? undefined : judge, make },
-    { isJudged: ifMatch !== undefined, announce: (incarnation) => announce(bucket, key, incarnation) },
+    { judge: isJudged ? judge : undefined, make },
+    { isJudged, announce: (incarnation) => announce(bucket, key, incarnation) },
   );
   if (added === undefined) throw new Error("A delete marker is always added.");
   const { entry, number: slot } = added.head;
@@ -70,8 +71,9 @@ async function removeVersion(
   bucket: OpenBucket,
   key: string,
   open: OpenKey,
-  { versionId, ifMatch, bypassGovernance = false }: DeleteOptions,
+  options: DeleteOptions,
 ): Promise<Deleted | "versions are kept"> {
+  const { versionId, bypassGovernance = false } = options;
   const { place } = bucket;
   const id = place.newId();
   let removed: KeyVersion | undefined;
@@ -83,8 +85,7 @@ async function removeVersion(
     if (areKept()) return undefined;
     const versions = head === undefined ? [] : await open.history.read(head);
     if (versions === undefined) return "again";
-    // A delete of the current object says which one it means; one of a version has said so already.
-    if (versionId === undefined || ifMatch !== undefined) mustMatch(key, versions.at(-1), ifMatch);
+    mustMatch(key, versions.at(-1), options);
     removed = versions.find((each) => (versionId === undefined ? each.entry.isNull : versionIdOf(each) === versionId));
     if (removed === undefined) return undefined;
     mustNotBeRetained(removed, place.nowMs(), bypassGovernance);
@@ -140,10 +141,25 @@ export async function eraseBody(
   }
 }
 
-function mustMatch(key: string, current: KeyVersion | undefined, ifMatch: string | undefined): void {
-  if (ifMatch === undefined) return;
+function hasCondition({ ifMatch, ifSize, ifLastModified }: DeleteOptions): boolean {
+  return [ifMatch, ifSize, ifLastModified].some((each) => each !== undefined);
+}
+
+/** NO_SUCH_KEY, PRECONDITION_FAILED. */
+function mustMatch(key: string, current: KeyVersion | undefined, options: DeleteOptions): void {
+  if (!hasCondition(options)) return;
   if (current?.entry.kind !== "put") throw noSuchKey(key, current && versionIdOf(current));
-  if (!matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
+  const { size, atMs } = current.entry;
+  const { ifMatch, ifSize, ifLastModified } = options;
+  if (ifMatch !== undefined && !matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
+  if (ifSize !== undefined && size !== ifSize) throw failed(key, current, `it has ${size} bytes, not ${ifSize}`);
+  if (ifLastModified !== undefined && secondOf(atMs) !== secondOf(ifLastModified.getTime()))
+    throw failed(key, current, `it was not written at ${ifLastModified.toISOString()}`);
+}
+
+/** Times that clients know are of whole seconds. */
+function secondOf(ms: number): number {
+  return Math.floor(ms / 1000);
 }
 
 /** Whether it must stay, unless governance is bypassed. */

@@ -1,12 +1,13 @@
-// Access lists: who beside the owner may do what with a bucket or an object. There is one account, so
-// a list can only grant something to the owner, to everybody, or to every key pair.
+// Access lists: who beside the owner may do what with a bucket or an object: everybody, every key pair,
+// or those of another account.
+import { accountAsXml, type Accounts } from "./account.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { findHeader, type S3Request } from "../http/request.ts";
 import type { XmlElement } from "../http/xml-in.ts";
 import type { XmlContent } from "../http/xml-out.ts";
 
-const permissions = ["FULL_CONTROL", "READ", "WRITE", "READ_ACP", "WRITE_ACP"] as const;
-type Permission = (typeof permissions)[number];
+const permissions = ["READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"] as const;
+export type Permission = (typeof permissions)[number];
 
 const groups = {
   everybody: "http://acs.amazonaws.com/groups/global/AllUsers",
@@ -16,12 +17,11 @@ const groups = {
 type Group = keyof typeof groups;
 
 export interface Grant {
-  readonly grantee: "owner" | Group;
+  /** The owner of the bucket, a group, or another account: `id=shop`. */
+  readonly grantee: "owner" | Group | `id=${string}`;
   readonly permission: Permission;
 }
 
-/** The only account there is. */
-export const owner = { ID: "holdfast", DisplayName: "holdfast" };
 const full: Grant = { grantee: "owner", permission: "FULL_CONTROL" };
 const grantsMax = 100;
 
@@ -55,21 +55,42 @@ export function parseGrants(text: string | undefined): readonly Grant[] {
     .map(([grantee, permission]) => ({ grantee, permission }) as Grant);
 }
 
-export function grantsEverybody(text: string | undefined, permission: Permission): boolean {
+/** Whether a list lets an account, or everybody, do this. `isOpen` is false where groups do not count. */
+export function isListed(
+  text: string | undefined,
+  permission: Permission,
+  account: string | undefined,
+  { isOpen }: { readonly isOpen: boolean },
+): boolean {
+  const grantees = [
+    ...(isOpen ? ["everybody"] : []),
+    ...(account === undefined ? [] : [`id=${account}`]),
+    ...(isOpen && account !== undefined ? ["authenticated"] : []),
+  ];
   return parseGrants(text).some(
-    (grant) => grant.grantee === "everybody" && [permission, "FULL_CONTROL"].includes(grant.permission),
+    (grant) => grantees.includes(grant.grantee) && [permission, "FULL_CONTROL"].includes(grant.permission),
   );
+}
+
+/** Whether it lets in everybody, or every key pair. */
+export function isOpenList(grants: readonly Grant[]): boolean {
+  return grants.some(({ grantee }) => grantee === "everybody" || grantee === "authenticated");
 }
 
 /** Whether it lets in more than the owner. */
 export function isShared(grants: readonly Grant[]): boolean {
-  return grants.some(({ grantee }) => grantee === "everybody" || grantee === "authenticated");
+  return isOpenList(grants) || grants.some(({ grantee }) => grantee.startsWith("id="));
+}
+
+/** What another account has put is its own, too. */
+export function withWriter(grants: readonly Grant[], writer: string): readonly Grant[] {
+  return [{ grantee: `id=${writer}`, permission: "FULL_CONTROL" }, ...grants];
 }
 
 /** What the headers of a request ask for; undefined when they ask for nothing. InvalidArgument. */
-export function findGrants(request: S3Request): readonly Grant[] | undefined {
+export function findGrants(request: S3Request, accounts: Accounts): readonly Grant[] | undefined {
   const name = findHeader(request, "x-amz-acl");
-  const granted = [...grantHeaders(request)];
+  const granted = [...grantHeaders(request, accounts)];
   if (name !== undefined && granted.length > 0)
     throw new S3Error("InvalidRequest", { message: "Specifying both Canned ACLs and Header Grants is not allowed" });
   if (name !== undefined) return cannedGrants(name);
@@ -83,35 +104,36 @@ export function cannedGrants(name: string): readonly Grant[] {
   throw new S3Error("InvalidArgument", { details: { ArgumentName: "x-amz-acl", ArgumentValue: name } });
 }
 
-function* grantHeaders(request: S3Request): Generator<Grant> {
+function* grantHeaders(request: S3Request, accounts: Accounts): Generator<Grant> {
   for (const permission of permissions) {
     const text = findHeader(request, `x-amz-grant-${permission.toLowerCase().replace("_", "-")}`);
     for (const item of text?.split(",") ?? []) {
       const [, kind = "", value = ""] = /^\s*([a-z]+)="?([^"]*)"?\s*$/i.exec(item) ?? [];
-      yield { grantee: granteeOf(kind.toLowerCase(), value), permission };
+      yield { grantee: granteeOf(kind.toLowerCase(), value, accounts), permission };
     }
   }
 }
 
-/** InvalidArgument, NotImplemented. */
-function granteeOf(kind: string, value: string): Grant["grantee"] {
-  if (kind === "id" && value === owner.ID) return "owner";
+/** InvalidArgument, UnresolvableGrantByEmailAddress. */
+function granteeOf(kind: string, value: string, { owner, all }: Accounts): Grant["grantee"] {
+  if (kind === "id" && value === owner) return "owner";
+  if (kind === "id" && all.has(value)) return `id=${value}`;
   const group = (Object.keys(groups) as Group[]).find((name) => kind === "uri" && groups[name] === value);
   if (group !== undefined) return group;
-  if (kind === "emailaddress")
-    throw new S3Error("NotImplemented", { message: "Grants to an e-mail address are not implemented." });
+  // There are no addresses on record.
+  if (kind === "emailaddress") throw new S3Error("UnresolvableGrantByEmailAddress");
   const message =
     kind === "uri" ? "Invalid group uri" : kind === "id" ? "Invalid id" : "Argument format not recognized";
   throw new S3Error("InvalidArgument", { message, details: { ArgumentName: kind, ArgumentValue: value } });
 }
 
 /** MalformedACLError, InvalidArgument. */
-export function grantsOfXml(root: XmlElement): readonly Grant[] {
+export function grantsOfXml(root: XmlElement, accounts: Accounts): readonly Grant[] {
   const malformed = (): Error => new S3Error("MalformedACLError");
   const list = root.find("AccessControlList");
   const ownerId = root.find("Owner")?.findText("ID");
   if (list === undefined || ownerId === undefined) throw malformed();
-  if (ownerId !== owner.ID) throw new S3Error("AccessDenied");
+  if (ownerId !== accounts.owner) throw new S3Error("AccessDenied");
   const found = list.all("Grant");
   if (found.length > grantsMax) throw malformed();
   return found.map((grant) => {
@@ -119,17 +141,17 @@ export function grantsOfXml(root: XmlElement): readonly Grant[] {
     const grantee = grant.find("Grantee");
     const kind = ["URI", "ID", "EmailAddress"].find((name) => grantee?.find(name) !== undefined);
     if (permission === undefined || grantee === undefined || kind === undefined) throw malformed();
-    return { grantee: granteeOf(kind.toLowerCase(), grantee.getText(kind)), permission };
+    return { grantee: granteeOf(kind.toLowerCase(), grantee.getText(kind), accounts), permission };
   });
 }
 
-export function grantsAsXml(grants: readonly Grant[]): XmlContent {
+export function grantsAsXml(grants: readonly Grant[], owner: string): XmlContent {
   const typed = (type: string): string =>
     `Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="${type}"`;
   const Grant = grants.map(({ grantee, permission: Permission }) =>
-    grantee === "owner"
-      ? { [typed("CanonicalUser")]: owner, Permission }
-      : { [typed("Group")]: { URI: groups[grantee] }, Permission },
+    grantee in groups
+      ? { [typed("Group")]: { URI: groups[grantee as Group] }, Permission }
+      : { [typed("CanonicalUser")]: accountAsXml(grantee === "owner" ? owner : grantee.slice(3)), Permission },
   );
-  return { Owner: owner, AccessControlList: { Grant } };
+  return { Owner: accountAsXml(owner), AccessControlList: { Grant } };
 }

@@ -4,7 +4,7 @@ import { emptyAnswer, type Answer } from "../http/answer.ts";
 import { findHeader, type S3Request } from "../http/request.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { malformed, parseXml, type XmlElement } from "../http/xml-in.ts";
-import { matches } from "./public-access.ts";
+import { matches } from "./policy-condition.ts";
 
 interface Wanted {
   readonly origin: string;
@@ -45,6 +45,8 @@ export async function corsHeaders(
 
 const methods = ["GET", "PUT", "POST", "DELETE", "HEAD"];
 const rulesMax = 100;
+/** As HTTP has them, and the wildcard. */
+const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /** MalformedXML, InvalidRequest. */
 export function checkCors(root: XmlElement): void {
@@ -60,7 +62,10 @@ export function checkCors(root: XmlElement): void {
     for (const name of ["AllowedOrigin", "AllowedHeader"])
       for (const text of texts(name))
         if (text.split("*").length > 2) throw invalid(`${name} "${text}" can not have more than one wildcard.`);
-    if (!/^[0-9]*$/.test(rule.findText("MaxAgeSeconds") ?? "")) throw malformed();
+    for (const name of ["AllowedHeader", "ExposeHeader"])
+      for (const text of texts(name))
+        if (!headerName.test(text)) throw invalid(`${name} "${text}" contains invalid character.`);
+    if (!/^-?[0-9]{0,10}$/.test(rule.findText("MaxAgeSeconds") ?? "")) throw malformed();
   }
 }
 

@@ -8,6 +8,11 @@ export interface S3Credentials {
   rights?: "owner" | "read-write" | "read-only" | undefined;
   /** Only these buckets, or prefixes as "bucket/prefix". Default: all. */
   only?: readonly string[] | undefined;
+  /**
+   * Whose it is. It has the buckets that were made with key pairs of this account, and of others what
+   * is granted to it. Default: the operator's, who has all buckets.
+   */
+  account?: string | undefined;
 }
 
 export type Principal = { readonly kind: "key"; readonly credentials: S3Credentials } | { readonly kind: "anonymous" };
@@ -21,29 +26,29 @@ const allowed: Readonly<Record<NonNullable<S3Credentials["rights"]>, readonly Ne
   "read-only": ["read"],
 };
 
+/** Undefined for the operator, and for a request that is not signed. */
+export function accountOf(principal: Principal): string | undefined {
+  return principal.kind === "key" ? principal.credentials.account : undefined;
+}
+
 export function isOwner(principal: Principal): boolean {
   return principal.kind === "key" && (principal.credentials.rights ?? "owner") === "owner";
 }
 
 /**
- * AccessDenied. `prefix` is a key, or the beginning of the keys that are listed. Anonymous requests
- * are decided by `isPublic`, which is only asked for them.
+ * AccessDenied unless the key pair has the right. `prefix` is a key, or the beginning of the keys that
+ * are listed. What the bucket grants is decided elsewhere.
  */
-export async function mustBeAllowed(
-  principal: Principal,
+export function mustHaveRight(
+  { rights = "owner", ...credentials }: S3Credentials,
   need: Need,
   { bucket, prefix = "" }: { readonly bucket?: string | undefined; readonly prefix?: string | undefined },
-  isPublic: () => Promise<boolean>,
-): Promise<void> {
-  const isAllowed =
-    principal.kind === "key"
-      ? allowed[principal.credentials.rights ?? "owner"].includes(need) && covers(principal.credentials, bucket, prefix)
-      : await isPublic();
-  if (!isAllowed) throw new S3Error("AccessDenied");
+): void {
+  if (!allowed[rights].includes(need) || !covers(credentials, bucket, prefix)) throw new S3Error("AccessDenied");
 }
 
 /** Without a bucket: only for key pairs that are not confined. Listing buckets shows what is allowed. */
-export function covers({ only }: S3Credentials, bucket: string | undefined, prefix: string): boolean {
+export function covers({ only }: Pick<S3Credentials, "only">, bucket: string | undefined, prefix: string): boolean {
   if (only === undefined) return true;
   if (bucket === undefined) return false;
   return only.some((place) => {

@@ -1,67 +1,106 @@
-// Which requests without a signature are answered: those that the policy or the access list of a
-// bucket, or the access list of an object, allows to everybody, and that its public-access block does
-// not forbid.
+// What the policy and the access lists of a bucket and its objects grant: to everybody, and to accounts
+// that the bucket does not belong to. A public-access block is stronger than what is granted to everybody.
 import { isHoldfastError } from "../../index.ts";
 import type { Bucket } from "../../objects/index.ts";
-import { parseXml } from "../http/xml-in.ts";
-import { grantsEverybody } from "./access-list.ts";
+import { malformed, parseXml, type XmlElement } from "../http/xml-in.ts";
+import { formatXml } from "../http/xml-out.ts";
+import { isListed, type Permission } from "./access-list.ts";
+import { judgeCondition, matches, type FindFact } from "./policy-condition.ts";
 
-/** What a policy calls an operation that may be public. */
-const publicActions: Readonly<Record<string, string>> = {
-  GetObject: "s3:GetObject",
-  HeadObject: "s3:GetObject",
-  GetObjectTagging: "s3:GetObjectTagging",
-  PutObjectTagging: "s3:PutObjectTagging",
-  DeleteObjectTagging: "s3:DeleteObjectTagging",
-  ListObjects: "s3:ListBucket",
-  ListObjectsV2: "s3:ListBucket",
-  HeadBucket: "s3:ListBucket",
-  ListObjectVersions: "s3:ListBucketVersions",
-  ListMultipartUploads: "s3:ListBucketMultipartUploads",
-  PutObject: "s3:PutObject",
-  CreateMultipartUpload: "s3:PutObject",
-  UploadPart: "s3:PutObject",
-  CompleteMultipartUpload: "s3:PutObject",
-  AbortMultipartUpload: "s3:AbortMultipartUpload",
-  DeleteObject: "s3:DeleteObject",
+interface Grantable {
+  /** As a policy calls it. */
+  readonly action: string;
+  /** Of the list of the bucket, or of the object; without one only a policy grants it. */
+  readonly permission?: Permission;
+  readonly isOfObject?: true;
+}
+
+const readObject: Grantable = { action: "s3:GetObject", permission: "READ", isOfObject: true };
+const listBucket: Grantable = { action: "s3:ListBucket", permission: "READ" };
+const writeBucket: Grantable = { action: "s3:PutObject", permission: "WRITE" };
+
+/** What may be granted to everybody. */
+const publicOperations: Readonly<Record<string, Grantable>> = {
+  GetObject: readObject,
+  HeadObject: readObject,
+  GetObjectTagging: { action: "s3:GetObjectTagging" },
+  PutObjectTagging: { action: "s3:PutObjectTagging" },
+  DeleteObjectTagging: { action: "s3:DeleteObjectTagging" },
+  ListObjects: listBucket,
+  ListObjectsV2: listBucket,
+  HeadBucket: listBucket,
+  ListObjectVersions: { action: "s3:ListBucketVersions", permission: "READ" },
+  ListMultipartUploads: { action: "s3:ListBucketMultipartUploads", permission: "READ" },
+  PutObject: writeBucket,
+  CreateMultipartUpload: writeBucket,
+  UploadPart: writeBucket,
+  CompleteMultipartUpload: writeBucket,
+  AbortMultipartUpload: { action: "s3:AbortMultipartUpload", permission: "WRITE" },
+  DeleteObject: { action: "s3:DeleteObject", permission: "WRITE" },
 };
 
-export interface PublicRequest {
+/** What may be granted to another account beside that; of all else a policy can grant what is named like it. */
+const accountOperations: Readonly<Record<string, Grantable>> = {
+  ...publicOperations,
+  CopyObject: writeBucket,
+  UploadPartCopy: writeBucket,
+  DeleteObjects: { action: "s3:DeleteObject", permission: "WRITE" },
+  ListParts: { action: "s3:ListMultipartUploadParts", permission: "READ" },
+  GetBucketAcl: { action: "s3:GetBucketAcl", permission: "READ_ACP" },
+  PutBucketAcl: { action: "s3:PutBucketAcl", permission: "WRITE_ACP" },
+  GetObjectAcl: { action: "s3:GetObjectAcl", permission: "READ_ACP", isOfObject: true },
+  PutObjectAcl: { action: "s3:PutObjectAcl", permission: "WRITE_ACP", isOfObject: true },
+};
+
+export interface GrantedRequest {
   /** As AWS names the operation: "PutObject". */
   readonly operation: string;
   readonly key: string | undefined;
   readonly versionId: string | undefined;
+  /** Who asks; undefined for a request that is not signed. */
+  readonly account: string | undefined;
+  /** For conditions. */
+  readonly find: FindFact;
 }
 
-export async function isPublic(bucket: Bucket, { operation, key, versionId }: PublicRequest): Promise<boolean> {
-  const action = Object.hasOwn(publicActions, operation) ? publicActions[operation] : undefined;
-  if (action === undefined) return false;
-  const { policy, publicAccessBlock, acl } = (await bucket.config()).documents;
+/** Whether there are buckets in which a request without a signature may do this. */
+export function mayBePublic(operation: string): boolean {
+  return Object.hasOwn(publicOperations, operation);
+}
+
+export async function isGranted(
+  bucket: Bucket,
+  { operation, key, versionId, account, find }: GrantedRequest,
+): Promise<boolean> {
+  const table = account === undefined ? publicOperations : accountOperations;
+  const found = Object.hasOwn(table, operation) ? table[operation] : undefined;
+  if (found === undefined && account === undefined) return false;
+  const { action, permission, isOfObject }: Grantable = found ?? { action: `s3:${operation}` };
+  const { policy, publicAccessBlock, acl } = (bucket.knownConfig() ?? (await bucket.config())).documents;
+  const resource = `arn:aws:s3:::${bucket.name}${key ? `/${key}` : ""}`;
   const judgement =
-    policy === undefined ? undefined : judge(policy, action, `arn:aws:s3:::${bucket.name}${key ? `/${key}` : ""}`);
+    policy === undefined ? undefined : await judge(statementsOf(policy), { action, resource, account, find });
   if (judgement === "refused") return false;
   if (judgement === "allowed" && !isBlocked(publicAccessBlock, "RestrictPublicBuckets")) return true;
-  if (isBlocked(publicAccessBlock, "IgnorePublicAcls")) return false;
-  if (action === "s3:GetObject") return await isReadable(bucket, key ?? "", versionId, acl);
-  const isListing = action.startsWith("s3:List");
-  const isWriting = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"].includes(action);
   // The right to write into a bucket is no right to remove a version.
-  if (action === "s3:DeleteObject" && versionId !== undefined) return false;
-  return (isListing && grantsEverybody(acl, "READ")) || (isWriting && grantsEverybody(acl, "WRITE"));
+  if (permission === undefined || (action === "s3:DeleteObject" && versionId !== undefined)) return false;
+  const isOpen = !isBlocked(publicAccessBlock, "IgnorePublicAcls");
+  const isBy = (list: string | undefined, wanted: Permission): boolean => isListed(list, wanted, account, { isOpen });
+  if (isOfObject !== true) return isBy(acl, permission);
+  const version = await findVersion(bucket, key ?? "", versionId);
+  // That an object is not there may be known to everybody who can list the bucket.
+  return version === undefined ? isBy(acl, "READ") : isBy(version.acl, permission);
 }
 
-/** That an object is not there may be known to everybody who can list the bucket. */
-async function isReadable(
+async function findVersion(
   bucket: Bucket,
   key: string,
   versionId: string | undefined,
-  bucketAcl: string | undefined,
-): Promise<boolean> {
+): Promise<{ readonly acl?: string } | undefined> {
   try {
-    return grantsEverybody((await bucket.head(key, { versionId })).acl, "READ");
+    return await bucket.head(key, { versionId });
   } catch (error) {
-    if (isHoldfastError(error, "NO_SUCH_KEY") || isHoldfastError(error, "NO_SUCH_VERSION"))
-      return grantsEverybody(bucketAcl, "READ");
+    if (isHoldfastError(error, "NO_SUCH_KEY") || isHoldfastError(error, "NO_SUCH_VERSION")) return undefined;
     throw error;
   }
 }
@@ -77,24 +116,35 @@ interface Statement {
   readonly NotResource?: unknown;
 }
 
+interface Judged {
+  readonly action: string;
+  readonly resource: string;
+  readonly account: string | undefined;
+  readonly find: FindFact;
+}
+
 /**
- * A condition cannot be judged here, and neither can an exception: an allowance with one does not
- * count, a refusal with one does.
+ * What cannot be judged, such as an exception or a condition that is not known here, is never an
+ * allowance, and always a refusal.
  */
-function judge(policy: string, action: string, resource: string): "allowed" | "refused" | undefined {
-  const statements = statementsOf(policy).filter((statement) => applies(statement, action, resource));
-  if (statements.some(({ Effect }) => Effect === "Deny")) return "refused";
-  return statements.some((statement) => statement.Effect === "Allow" && isPlain(statement)) ? "allowed" : undefined;
+async function judge(statements: readonly Statement[], judged: Judged): Promise<"allowed" | "refused" | undefined> {
+  let isAllowed = false;
+  for (const statement of statements.filter((each) => applies(each, judged))) {
+    const holds = await judgeCondition(statement.Condition, judged.find);
+    if (statement.Effect === "Deny" && holds !== false) return "refused";
+    if (statement.Effect === "Allow" && holds === true && isPlain(statement)) isAllowed = true;
+  }
+  return isAllowed ? "allowed" : undefined;
 }
 
-function isPlain({ Condition, NotPrincipal, NotAction, NotResource }: Statement): boolean {
-  return [Condition, NotPrincipal, NotAction, NotResource].every((each) => each === undefined);
+function isPlain({ NotPrincipal, NotAction, NotResource }: Statement): boolean {
+  return [NotPrincipal, NotAction, NotResource].every((each) => each === undefined);
 }
 
-function applies(statement: Statement, action: string, resource: string): boolean {
+function applies(statement: Statement, { action, resource, account }: Judged): boolean {
   const { Principal, NotPrincipal, Action, NotAction, Resource, NotResource } = statement;
   return (
-    (NotPrincipal !== undefined || isEverybody(Principal)) &&
+    (NotPrincipal !== undefined || isEverybody(Principal) || names(Principal, account)) &&
     (NotAction !== undefined || matchesAny(Action, action)) &&
     (NotResource !== undefined || matchesAny(Resource, resource))
   );
@@ -120,26 +170,30 @@ function isEverybody(principal: unknown): boolean {
   return AWS === "*" || (Array.isArray(AWS) && AWS.includes("*"));
 }
 
+/** By its name, or as `arn:aws:iam::shop:root`, or as any user of it. */
+function names(principal: unknown, account: string | undefined): boolean {
+  if (account === undefined || typeof principal !== "object" || principal === null) return false;
+  const { AWS } = principal as { readonly AWS?: unknown };
+  const list: readonly unknown[] = Array.isArray(AWS) ? AWS : [AWS];
+  return list.some(
+    (name) => name === account || (typeof name === "string" && name.startsWith(`arn:aws:iam::${account}:`)),
+  );
+}
+
 function matchesAny(patterns: unknown, text: string): boolean {
   const list = Array.isArray(patterns) ? patterns : [patterns];
   return list.some((pattern) => typeof pattern === "string" && matches(pattern, text));
 }
 
-/** `*` for any characters, `?` for one; in time that grows with both lengths only. */
-export function matches(pattern: string, text: string): boolean {
-  let [at, star, mark] = [0, -1, 0];
-  for (let index = 0; index < text.length;) {
-    if (pattern[at] === "*") [star, mark, at] = [at, index, at + 1];
-    else if (at < pattern.length && (pattern[at] === "?" || pattern[at] === text[index]))
-      [at, index] = [at + 1, index + 1];
-    else if (star >= 0) [at, mark, index] = [star + 1, mark + 1, mark + 1];
-    else return false;
-  }
-  while (pattern[at] === "*") at++;
-  return at === pattern.length;
-}
+const blockNames = ["BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"] as const;
+type BlockName = (typeof blockNames)[number];
 
-type BlockName = "BlockPublicAcls" | "IgnorePublicAcls" | "BlockPublicPolicy" | "RestrictPublicBuckets";
+/** All four, as they are told: what is not said is not blocked. MalformedXML. */
+export function blockAsXml(root: XmlElement): string {
+  const words = blockNames.map((name) => [name, (root.findText(name) ?? "false").toLowerCase()] as const);
+  if (words.some(([, word]) => word !== "true" && word !== "false")) throw malformed();
+  return formatXml("PublicAccessBlockConfiguration", Object.fromEntries(words));
+}
 
 export function isBlocked(document: string | undefined, name: BlockName): boolean {
   if (document === undefined) return false;

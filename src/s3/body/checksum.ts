@@ -39,7 +39,7 @@ export function findExpectedChecksum({ headers, trailerNames }: S3Request): Expe
   if (algorithm === undefined) return undefined;
   if (inTrailer.length > 0) return { algorithm, isInTrailer: true };
   const value = headers[checksumHeader(algorithm)];
-  if (typeof value !== "string" || !isValue(algorithm, value))
+  if (typeof value !== "string" || !isChecksum(algorithm, value))
     throw new S3Error("InvalidRequest", { message: `Value for ${checksumHeader(algorithm)} header is invalid.` });
   return { algorithm, value, isInTrailer: false };
 }
@@ -63,7 +63,8 @@ const bytesOf: Readonly<Record<ChecksumAlgorithm, number>> = {
   SHA256: 32,
 };
 
-function isValue(algorithm: ChecksumAlgorithm, value: string): boolean {
+/** Whether it can be one: Base64 of so many bytes as the algorithm gives. */
+export function isChecksum(algorithm: ChecksumAlgorithm, value: string): boolean {
   const bytes = Buffer.from(value, "base64");
   return bytes.length === bytesOf[algorithm] && bytes.toString("base64") === value;
 }

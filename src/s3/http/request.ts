@@ -32,7 +32,7 @@ export interface Addressed {
 
 /** Path style, or virtual-host style below `domain`. */
 export function addressOf({ path }: RawTarget, host: string | undefined, domain: string | undefined): Addressed {
-  const name = domain === undefined ? undefined : bucketOfHost(host ?? "", domain);
+  const name = bucketOfHost(host ?? "", domain);
   const rest = path.slice(1);
   if (name !== undefined) return { bucket: name, key: rest === "" ? undefined : rest };
   const slash = rest.indexOf("/");
@@ -41,7 +41,9 @@ export function addressOf({ path }: RawTarget, host: string | undefined, domain:
   return { bucket: bucket === "" ? undefined : bucket, key: key === "" ? undefined : key };
 }
 
-function bucketOfHost(host: string, domain: string): string | undefined {
+/** In virtual-host style the bucket is in the name of the host. */
+export function bucketOfHost(host: string, domain: string | undefined): string | undefined {
+  if (domain === undefined) return undefined;
   const name = host.replace(/:[0-9]+$/, "").toLowerCase();
   return name.endsWith(`.${domain.toLowerCase()}`) ? name.slice(0, -domain.length - 1) : undefined;
 }

@@ -23,6 +23,10 @@ const s3Errors = {
   InternalError: [500, "An internal error occurred. Try again."],
   InvalidAccessKeyId: [403, "The AWS access key ID that you provided does not exist in our records."],
   InvalidArgument: [400, "Invalid Argument"],
+  InvalidBucketAclWithObjectOwnership: [
+    400,
+    "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting",
+  ],
   InvalidBucketName: [400, "The specified bucket is not valid."],
   InvalidBucketState: [409, "The request is not valid for the current state of the bucket."],
   InvalidChunkSizeError: [403, "Only the last chunk is allowed to have a size less than 8192 bytes"],
@@ -71,6 +75,7 @@ const s3Errors = {
     "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
   ],
   NoSuchVersion: [404, "The specified version does not exist."],
+  NoSuchWebsiteConfiguration: [404, "The specified bucket does not have a website configuration"],
   NotImplemented: [501, "A header or query that you provided implies functionality that is not implemented."],
   NotModified: [304, "Not Modified"],
   ObjectLockConfigurationNotFoundError: [404, "Object Lock configuration does not exist for this bucket"],
@@ -88,6 +93,7 @@ const s3Errors = {
     "The request signature that the server calculated does not match the signature that you provided. Check your secret access key and signing method.",
   ],
   SlowDown: [503, "Please reduce your request rate."],
+  UnresolvableGrantByEmailAddress: [400, "The e-mail address you provided does not match any account on record."],
   XAmzContentSHA256Mismatch: [400, "The provided 'x-amz-content-sha256' header does not match what was computed."],
 } as const;
 

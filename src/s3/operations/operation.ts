@@ -1,5 +1,6 @@
 // An operation of S3: what it needs to be allowed, and what it does.
 import type { Bucket, ObjectStore } from "../../objects/index.ts";
+import { ownerOf, type Accounts } from "../access/account.ts";
 import type { Need } from "../access/principal.ts";
 import type { Answer } from "../http/answer.ts";
 import { getBucketName, type S3Request } from "../http/request.ts";
@@ -11,6 +12,13 @@ import { parseXml, type XmlElement } from "../http/xml-in.ts";
 export interface Place {
   readonly objects: ObjectStore;
   readonly region: string;
+  /** All accounts that there are key pairs of, and the operator's. */
+  readonly accounts: ReadonlySet<string>;
+}
+
+/** What a grant in this bucket may name. */
+export async function accountsOf(bucket: Bucket, { accounts }: Place): Promise<Accounts> {
+  return { owner: await ownerOf(bucket), all: accounts };
 }
 
 export interface Operation {
@@ -34,6 +42,15 @@ const bucketName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 export function checkBucketName(name: string): string {
   const isAddress = /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(name);
   if (bucketName.test(name) && !/\.\.|\.-|-\./.test(name) && !isAddress && !name.startsWith("xn--")) return name;
+  throw new S3Error("InvalidBucketName", { details: { BucketName: name } });
+}
+
+/** Endings and beginnings that names of other things than plain buckets have. */
+const reserved = /^sthree-|-s3alias$|--ol-s3$|\.mrap$|--x-s3$|--table-s3$/;
+
+/** Of a bucket that is made now. InvalidBucketName. */
+export function checkNewBucketName(name: string): string {
+  if (!reserved.test(checkBucketName(name))) return name;
   throw new S3Error("InvalidBucketName", { details: { BucketName: name } });
 }
 

@@ -11,6 +11,7 @@ import * as listings from "./bucket/listings.ts";
 import { completeMultipartUpload } from "./multipart/complete.ts";
 import { listMultipartUploads, listParts } from "./multipart/list-uploads.ts";
 import * as uploads from "./multipart/uploads.ts";
+import { unset } from "./bucket/unset.ts";
 import * as objectSettings from "./object/object-settings.ts";
 import * as ownership from "./bucket/ownership.ts";
 import { getObjectAttributes } from "./object/object-attributes.ts";
@@ -37,7 +38,7 @@ const bucketRoutes: Routes = {
   "GET object-lock": settings.getObjectLock,
   "PUT object-lock": settings.putObjectLock,
   ...documentRoutes("cors", "policy", "publicAccessBlock", "ownershipControls"),
-  ...buckets.unset,
+  ...unset,
   "GET versions": listings.listObjectVersions,
   "GET uploads": listMultipartUploads,
   "POST delete": writes.deleteObjects,

@@ -21,7 +21,7 @@ export interface Authorization {
 
 const presignedSecondsMax = 604_800;
 
-/** Undefined for a request without a signature. */
+/** Undefined for a request without one of version 4. */
 export function findAuthorization(request: SignedRequest): Authorization | undefined {
   // A header that is empty says nothing.
   const header = request.headers.authorization || undefined;
@@ -35,7 +35,6 @@ export function findAuthorization(request: SignedRequest): Authorization | undef
     });
   if (header !== undefined) return fromHeader(header, request);
   if (isPresigned) return fromQuery(parameters);
-  if (parameters.has("AWSAccessKeyId") && parameters.has("Signature")) throw unsupported();
   return undefined;
 }
 

@@ -3,6 +3,7 @@
 import { S3Error } from "../http/s3-error.ts";
 import { algorithm, checkDay, findAuthorization, type Authorization } from "./authorization.ts";
 import { canonicalHash, type HeaderBytes, type SignedRequest } from "./canonical-request.ts";
+import { isOldUrl, verifyOldUrl } from "./old-url.ts";
 import { isSame, scopeText, sign, signingKey } from "./signing-key.ts";
 
 /** How the body is protected, as x-amz-content-sha256 says. */
@@ -15,7 +16,9 @@ export interface Verified {
   readonly accessKeyId: string;
   readonly payload: PayloadKind;
   /** What the signatures of chunks build on. */
-  readonly seed: ChunkSeed;
+  readonly seed?: ChunkSeed;
+  /** What a URL says in the place of headers. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface ChunkSeed {
@@ -28,6 +31,8 @@ export interface ChunkSeed {
 export interface Verifier {
   readonly region: string;
   readonly nowMs: number;
+  /** As version 2 of the signature signs it. Default: as it was sent. */
+  readonly path?: string;
   findSecret(accessKeyId: string): string | undefined;
 }
 
@@ -36,7 +41,7 @@ const skewMs = 15 * 60_000;
 /** Undefined for a request that is not signed. S3Error for one that is not signed rightly. */
 export function verifySignature(request: SignedRequest, verifier: Verifier): Verified | undefined {
   const authorization = findAuthorization(request);
-  if (authorization === undefined) return undefined;
+  if (authorization === undefined) return isOldUrl(request) ? fromOldUrl(request, verifier) : undefined;
   const { accessKeyId, scope, signedHeaders, signature, date } = authorization;
   const isPresigned = authorization.expiresMs !== undefined;
   const secret = verifier.findSecret(accessKeyId);
@@ -59,6 +64,15 @@ export function verifySignature(request: SignedRequest, verifier: Verifier): Ver
       details: { AWSAccessKeyId: accessKeyId, StringToSign: text, SignatureProvided: signature },
     });
   return { accessKeyId, payload, seed: { signature, date, scope: scopeText(scope), key } };
+}
+
+function fromOldUrl(request: SignedRequest, verifier: Verifier): Verified {
+  const { accessKeyId, headers } = verifyOldUrl(request, {
+    nowMs: verifier.nowMs,
+    path: verifier.path ?? request.target.path,
+    findSecret: (id) => verifier.findSecret(id),
+  });
+  return { accessKeyId, headers, payload: laterPayload(request, "UNSIGNED-PAYLOAD") };
 }
 
 function checkTime({ atMs, date, expiresMs }: Authorization, nowMs: number): void {

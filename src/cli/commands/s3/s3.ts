@@ -44,7 +44,7 @@ export function registerS3(s3: Command, run: Run): void {
     .addOption(
       new Option(
         "--keys <file>",
-        'more key pairs, as JSON: [{"accessKeyId":"ci","secretAccessKey":"…","rights":"read-only","only":["builds"]}]; rights are owner, read-write or read-only, only is a list of buckets and bucket/prefix',
+        'more key pairs, as JSON: [{"accessKeyId":"ci","secretAccessKey":"…","rights":"read-only","only":["builds"]}]; rights are owner, read-write or read-only, only is a list of buckets and bucket/prefix; with an account, a pair has the buckets of that account and what others grant to it',
       ),
     )
     .addOption(new Option("--bucket <name>", "make this bucket if it is not there; may be repeated").argParser(addWord))

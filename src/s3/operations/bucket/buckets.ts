@@ -1,13 +1,16 @@
 // Buckets: create, delete, list, and what there is to know about one.
-import { findGrants, formatGrants, isShared, owner } from "../../access/access-list.ts";
+import { accountAsXml, operator, ownerDocument, ownerOf } from "../../access/account.ts";
+import { findGrants, formatGrants, isShared } from "../../access/access-list.ts";
+import { accountOf } from "../../access/principal.ts";
+import type { ObjectStore } from "../../../objects/index.ts";
 import { readSmallBody } from "../../body/incoming-body.ts";
 import { emptyAnswer, xmlAnswer } from "../../http/answer.ts";
 import { findCount, findHeader, getBucketName } from "../../http/request.ts";
-import { S3Error, type S3ErrorCode } from "../../http/s3-error.ts";
+import { S3Error } from "../../http/s3-error.ts";
 import { parseXml } from "../../http/xml-in.ts";
-import type { XmlContent } from "../../http/xml-out.ts";
 import { ownershipAsXml, ownershipOf } from "./ownership.ts";
-import { bucketOf, checkBucketName, operation, type Operation } from "../operation.ts";
+import { tagsOf, type TagSet } from "../object/tag-set.ts";
+import { bucketOf, checkBucketName, checkNewBucketName, operation, type Operation } from "../operation.ts";
 
 const documentBytesMax = 64 * 1024;
 const bucketsMax = 10_000;
@@ -32,45 +35,73 @@ export const listBuckets: Operation = operation("ListBuckets", "read", async (re
       name > after &&
       wantedRegion === region,
   );
-  const page = visible.slice(0, limit ?? bucketsMax);
+  const account = accountOf(principal);
+  const own = account === undefined ? visible : await ownedBy(account, visible, objects);
+  const page = own.slice(0, limit ?? bucketsMax);
   const Bucket = page.map(({ name, createdAt }) => ({ Name: name, CreationDate: createdAt, BucketRegion: region }));
   return xmlAnswer("ListAllMyBucketsResult", {
-    Owner: owner,
+    Owner: accountAsXml(account ?? operator),
     Buckets: { Bucket },
-    ContinuationToken: page.length < visible.length ? page.at(-1)?.name : undefined,
+    ContinuationToken: page.length < own.length ? page.at(-1)?.name : undefined,
     Prefix: prefix === "" ? undefined : prefix,
   });
 });
+
+async function ownedBy<T extends { readonly name: string }>(
+  account: string,
+  buckets: readonly T[],
+  objects: ObjectStore,
+): Promise<T[]> {
+  const found: T[] = [];
+  for (const each of buckets) {
+    const bucket = await objects.findBucket(each.name);
+    if (bucket !== undefined && (await ownerOf(bucket)) === account) found.push(each);
+  }
+  return found;
+}
 
 /** Also a bucket of which only a prefix is allowed. */
 function isVisible(only: readonly string[] | undefined, name: string): boolean {
   return only === undefined || only.some((place) => place === name || place.startsWith(`${name}/`));
 }
 
-export const createBucket: Operation = operation("CreateBucket", "manage", async (request, { objects, region }) => {
-  const name = checkBucketName(getBucketName(request));
-  const bytes = await readSmallBody(request, documentBytesMax);
-  checkLocation(bytes, region);
-  const grants = findGrants(request);
+export const createBucket: Operation = operation("CreateBucket", "manage", async (request, place) => {
+  const { objects, region } = place;
+  const name = checkNewBucketName(getBucketName(request));
+  const tags = wishesOf(await readSmallBody(request, documentBytesMax), region);
+  const account = accountOf(request.principal);
+  const grants = findGrants(request, { owner: account ?? operator, all: place.accounts });
   const ownership = findHeader(request, "x-amz-object-ownership");
   const documents = {
+    ...(account === undefined ? {} : { [ownerDocument]: account }),
     ...(grants === undefined ? {} : { acl: formatGrants(grants) }),
     ...(ownership === undefined ? {} : { ownershipControls: ownershipAsXml(ownershipOf(ownership)) }),
   };
   if (ownership === "BucketOwnerEnforced" && grants !== undefined && isShared(grants))
-    throw new S3Error("AccessControlListNotSupported");
+    throw new S3Error("InvalidBucketAclWithObjectOwnership");
   const objectLock = findHeader(request, "x-amz-bucket-object-lock-enabled")?.toLowerCase() === "true";
+  await mustNotBeOthers(name, account, objects);
   const bucket = await objects.createBucket(name, objectLock ? { objectLock, versioning: "enabled" } : {});
-  // A crash in between leaves a bucket that is the owner's alone.
-  if (Object.keys(documents).length > 0) await bucket.setConfig({ documents });
+  // A crash in between leaves a bucket that is the operator's alone.
+  if (Object.keys({ ...documents, ...tags }).length > 0) await bucket.setConfig({ documents, tags });
   return emptyAnswer(200, { location: `/${name}` });
 });
 
-/** InvalidLocationConstraint, IllegalLocationConstraintException. */
-function checkLocation(bytes: Buffer, region: string): void {
-  if (bytes.length === 0) return;
-  const wanted = parseXml(bytes, "CreateBucketConfiguration").findText("LocationConstraint");
-  if (wanted === undefined || wanted === "" || wanted === region) return;
+/** BucketAlreadyExists for a bucket of another account. */
+async function mustNotBeOthers(name: string, account: string | undefined, objects: ObjectStore): Promise<void> {
+  const there = account === undefined ? undefined : await objects.findBucket(name);
+  if (there !== undefined && (await ownerOf(there)) !== account)
+    throw new S3Error("BucketAlreadyExists", { details: { BucketName: name } });
+}
+
+/** The tags that a new bucket is to have. InvalidLocationConstraint, IllegalLocationConstraintException, InvalidTag. */
+function wishesOf(bytes: Buffer, region: string): TagSet {
+  if (bytes.length === 0) return {};
+  const root = parseXml(bytes, "CreateBucketConfiguration");
+  const wanted = root.findText("LocationConstraint");
+  const tags = root.find("Tags");
+  if (wanted === undefined || wanted === "" || wanted === region)
+    return tags === undefined ? {} : tagsOf(tags, { isBucket: true });
   if (!/^([a-z]{2}(-[a-z]+)+-[0-9]|EU)$/.test(wanted))
     throw new S3Error("InvalidLocationConstraint", { details: { LocationConstraint: wanted } });
   throw new S3Error("IllegalLocationConstraintException", {
@@ -79,7 +110,8 @@ function checkLocation(bytes: Buffer, region: string): void {
 }
 
 export const deleteBucket: Operation = operation("DeleteBucket", "manage", async (request, { objects }) => {
-  await objects.deleteBucket(checkBucketName(getBucketName(request)));
+  // As on AWS: uploads that are not completed do not keep a bucket.
+  await objects.deleteBucket(checkBucketName(getBucketName(request)), { abortUploads: true });
   return emptyAnswer(204);
 });
 
@@ -92,27 +124,3 @@ export const getBucketLocation: Operation = operation("GetBucketLocation", "read
   await bucketOf(request, place);
   return xmlAnswer("LocationConstraint", place.region === "us-east-1" ? "" : place.region);
 });
-
-function answering(name: string, root: string, content: XmlContent): Operation {
-  return operation(name, "read", async (request, place) => {
-    await bucketOf(request, place);
-    return xmlAnswer(root, content);
-  });
-}
-
-function absent(name: string, code: S3ErrorCode): Operation {
-  return operation(name, "read", async (request, place) => {
-    await bucketOf(request, place);
-    throw new S3Error(code);
-  });
-}
-
-/** By method and sub-resource: what is true of a bucket that does not have a setting. Putting it is refused by name. */
-export const unset: Readonly<Record<string, Operation>> = {
-  "GET accelerate": answering("GetBucketAccelerateConfiguration", "AccelerateConfiguration", {}),
-  "GET logging": answering("GetBucketLogging", "BucketLoggingStatus", {}),
-  "GET notification": answering("GetBucketNotificationConfiguration", "NotificationConfiguration", {}),
-  "GET requestPayment": answering("GetBucketRequestPayment", "RequestPaymentConfiguration", { Payer: "BucketOwner" }),
-  "GET encryption": absent("GetBucketEncryption", "ServerSideEncryptionConfigurationNotFoundError"),
-  "GET replication": absent("GetBucketReplication", "ReplicationConfigurationNotFoundError"),
-};

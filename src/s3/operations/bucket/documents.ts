@@ -1,7 +1,8 @@
 // Settings of a bucket that are kept as they were sent: rules for pages, policies, what is public.
 import type { Bucket } from "../../../objects/index.ts";
 import { checkCors } from "../../access/cors.ts";
-import { isBlocked, isPublicPolicy, matches } from "../../access/public-access.ts";
+import { checkPolicy } from "../../access/bucket-policy.ts";
+import { blockAsXml } from "../../access/public-access.ts";
 import { readSmallBody } from "../../body/incoming-body.ts";
 import { emptyAnswer } from "../../http/answer.ts";
 import { S3Error, type S3ErrorCode } from "../../http/s3-error.ts";
@@ -14,11 +15,11 @@ interface DocumentSetting {
   readonly absent: S3ErrorCode;
   /** A policy is JSON. */
   readonly isJson?: boolean;
-  /** Throws when the document cannot be one. */
-  readonly check: (bytes: Buffer, bucket: Bucket) => void | Promise<void>;
+  /** Throws when the document cannot be one. What it gives is kept in place of what was sent. */
+  readonly check: (bytes: Buffer, bucket: Bucket) => string | void | Promise<string | void>;
 }
 
-/** Kept as they were sent. */
+/** Kept as they were sent, unless their check says otherwise. */
 const documentSettings: Readonly<Record<string, DocumentSetting>> = {
   cors: {
     what: "BucketCors",
@@ -29,7 +30,7 @@ const documentSettings: Readonly<Record<string, DocumentSetting>> = {
   publicAccessBlock: {
     what: "PublicAccessBlock",
     absent: "NoSuchPublicAccessBlockConfiguration",
-    check: (bytes) => void parseXml(bytes, "PublicAccessBlockConfiguration"),
+    check: (bytes) => blockAsXml(parseXml(bytes, "PublicAccessBlockConfiguration")),
   },
   ownershipControls: {
     what: "BucketOwnershipControls",
@@ -53,8 +54,8 @@ export function putDocument(name: string): Operation {
   return operation(`Put${what}`, "manage", async (request, place) => {
     const bucket = await bucketOf(request, place);
     const bytes = await readSmallBody(request, documentBytesMax);
-    await check(bytes, bucket);
-    await bucket.setDocument(name, bytes.toString("utf8"));
+    const kept = await check(bytes, bucket);
+    await bucket.setDocument(name, kept ?? bytes.toString("utf8"));
     return emptyAnswer(isJson ? 204 : 200);
   });
 }
@@ -70,51 +71,4 @@ function settingOf(name: string): DocumentSetting {
   const setting = documentSettings[name];
   if (setting === undefined) throw new TypeError(`There is no setting ${name}.`);
   return setting;
-}
-
-const policyBytesMax = 20 * 1024;
-
-/** MalformedPolicy; AccessDenied where the bucket must not become public. */
-async function checkPolicy(bytes: Buffer, bucket: Bucket): Promise<void> {
-  const text = bytes.toString("utf8");
-  if (bytes.length > policyBytesMax)
-    throw malformedPolicy("Policies are larger than the maximum size of 20480 bytes allowed.");
-  for (const statement of statementsOf(text)) checkStatement(statement, bucket.name);
-  const { publicAccessBlock } = (await bucket.config()).documents;
-  if (isPublicPolicy(text) && isBlocked(publicAccessBlock, "BlockPublicPolicy")) throw new S3Error("AccessDenied");
-}
-
-function statementsOf(text: string): readonly unknown[] {
-  let policy: unknown;
-  try {
-    policy = JSON.parse(text);
-  } catch (cause) {
-    throw malformedPolicy("Policies must be valid JSON and the first byte must be '{'", cause);
-  }
-  if (typeof policy !== "object" || policy === null || Array.isArray(policy))
-    throw malformedPolicy("Policies must be valid JSON and the first byte must be '{'");
-  if (!("Statement" in policy)) throw malformedPolicy("Missing required field Statement");
-  const list: readonly unknown[] = Array.isArray(policy.Statement) ? policy.Statement : [policy.Statement];
-  if (list.length === 0) throw malformedPolicy("Could not parse the policy: Statement is empty!");
-  return list;
-}
-
-function checkStatement(value: unknown, bucket: string): void {
-  if (typeof value !== "object" || value === null) throw malformedPolicy("Could not parse the policy");
-  const statement = value as Readonly<Record<string, unknown>>;
-  if (statement.Effect !== "Allow" && statement.Effect !== "Deny")
-    throw malformedPolicy("Invalid effect: it is Allow or Deny.");
-  for (const name of ["Principal", "Action", "Resource"])
-    if (statement[name] === undefined && statement[`Not${name}`] === undefined)
-      throw malformedPolicy(`Missing required field ${name}`);
-  const resources = [statement.Resource, statement.NotResource].flat().filter((each) => each !== undefined);
-  for (const resource of resources) {
-    const text = typeof resource === "string" ? resource : "";
-    const [name = ""] = /^arn:aws:s3:::(.*)$/s.exec(text)?.[1]?.split("/") ?? [];
-    if (!matches(name, bucket)) throw malformedPolicy("Policy has invalid resource");
-  }
-}
-
-function malformedPolicy(message: string, cause?: unknown): Error {
-  return new S3Error("MalformedPolicy", { message, cause });
 }

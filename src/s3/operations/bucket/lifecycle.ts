@@ -74,11 +74,18 @@ function ruleOfXml(rule: XmlElement): LifecycleRule {
       throw new S3Error("NotImplemented", { message: `Lifecycle rules with a ${absent} are not implemented.` });
   if (!actions.some((action) => rule.find(action) !== undefined))
     throw new S3Error("InvalidRequest", { message: "At least one action needs to be specified in a rule" });
-  if (rule.find("Filter") !== undefined && rule.find("Prefix") !== undefined) throw malformed();
+  // One of them, and only one.
+  if ((rule.find("Filter") === undefined) === (rule.find("Prefix") === undefined)) throw malformed();
   const noncurrent = rule.find("NoncurrentVersionExpiration");
   const abort = rule.find("AbortIncompleteMultipartUpload");
+  const filter = filterOf(rule);
+  const isOfVersions = [filter.tags, filter.bytesAbove, filter.bytesBelow].some((each) => each !== undefined);
+  if (isOfVersions && (abort !== undefined || rule.find("Expiration")?.find("ExpiredObjectDeleteMarker") !== undefined))
+    throw new S3Error("InvalidRequest", {
+      message: "Uploads and delete markers have no tags and no size: a rule for them cannot have a filter for those.",
+    });
   return {
-    ...filterOf(rule),
+    ...filter,
     ...expirationOf(rule.find("Expiration")),
     ...(noncurrent === undefined
       ? {}
@@ -92,49 +99,81 @@ function ruleOfXml(rule: XmlElement): LifecycleRule {
   };
 }
 
-function filterOf(rule: XmlElement): Pick<LifecycleRule, "prefix" | "tags"> {
+function filterOf(rule: XmlElement): Pick<LifecycleRule, "prefix" | "tags" | "bytesAbove" | "bytesBelow"> {
   const filter = rule.find("Filter");
   const parts = [filter, filter?.find("And")].filter((part) => part !== undefined);
-  for (const absent of ["ObjectSizeGreaterThan", "ObjectSizeLessThan"])
-    if (parts.some((part) => part.find(absent) !== undefined))
-      throw new S3Error("NotImplemented", { message: `Lifecycle rules with ${absent} are not implemented.` });
+  const [above, below] = ["ObjectSizeGreaterThan", "ObjectSizeLessThan"].map((name) =>
+    parts.map((part) => bytesOf(part, name)).find((bytes) => bytes !== undefined),
+  );
+  if (above !== undefined && below !== undefined && above >= below)
+    throw new S3Error("InvalidRequest", {
+      message: "'ObjectSizeLessThan' has to be a value greater than 'ObjectSizeGreaterThan'",
+    });
   const tags = parts
     .flatMap((part) => part.all("Tag"))
     .map((tag) => [tag.getText("Key"), tag.getText("Value")] as const);
   const prefix = [rule, ...parts].map((part) => part.findText("Prefix")).find((text) => text !== undefined);
-  return { ...optional("prefix", prefix), ...(tags.length === 0 ? {} : { tags: Object.fromEntries(tags) }) };
+  return {
+    ...optional("prefix", prefix),
+    ...(tags.length === 0 ? {} : { tags: Object.fromEntries(tags) }),
+    ...optional("bytesAbove", above),
+    ...optional("bytesBelow", below),
+  };
 }
 
-function expirationOf(expiration: XmlElement | undefined): Pick<LifecycleRule, "expireDays" | "removeLoneMarkers"> {
+/** MalformedXML. */
+function bytesOf(part: XmlElement, element: string): number | undefined {
+  const text = part.findText(element);
+  if (text === undefined) return undefined;
+  if (!/^[0-9]{1,15}$/.test(text)) throw malformed();
+  return Number(text);
+}
+
+type Expiration = Pick<LifecycleRule, "expireDays" | "expireAtMs" | "removeLoneMarkers">;
+
+function expirationOf(expiration: XmlElement | undefined): Expiration {
   if (expiration === undefined) return {};
   const date = expiration.findText("Date");
-  if (date !== undefined) {
-    if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9:]+))?$/.test(date) || Number.isNaN(Date.parse(date)))
-      throw malformed();
-    throw new S3Error("NotImplemented", { message: "Lifecycle rules with a Date are not implemented." });
-  }
   const marker = expiration.findText("ExpiredObjectDeleteMarker");
   const days = countOf(expiration, "Days");
-  if ((days === undefined) === (marker === undefined)) throw malformed();
+  if ([date, marker, days].filter((each) => each !== undefined).length !== 1) throw malformed();
   return {
     ...optional("expireDays", days),
+    ...optional("expireAtMs", date === undefined ? undefined : dateMs(date)),
     ...optional("removeLoneMarkers", marker?.toLowerCase() === "true" ? true : undefined),
   };
 }
 
+const dayMs = 86_400_000;
+
+/** A day, which begins at midnight in UTC. MalformedXML, InvalidArgument. */
+function dateMs(text: string): number {
+  const atMs = Date.parse(text);
+  if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9:]+)?)?$/.test(text) || Number.isNaN(atMs)) throw malformed();
+  if (atMs % dayMs !== 0) throw invalid("'Date' must be at midnight GMT");
+  return atMs;
+}
+
 function ruleAsXml(rule: LifecycleRule): XmlContent {
-  const { id, prefix, tags = {}, expireDays, noncurrent, abortUploadsDays, removeLoneMarkers } = rule;
+  const { id, prefix, tags = {}, bytesAbove, bytesBelow, expireDays, expireAtMs } = rule;
+  const { noncurrent, abortUploadsDays, removeLoneMarkers } = rule;
   const Tag = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-  const isSimple = Tag.length === 0 || (Tag.length === 1 && prefix === undefined);
-  const filter: XmlContent = Tag.length === 0 ? { Prefix: prefix ?? "" } : { Prefix: prefix, Tag };
+  const sizes = { ObjectSizeGreaterThan: bytesAbove, ObjectSizeLessThan: bytesBelow };
+  const count = [prefix, ...Tag, bytesAbove, bytesBelow].filter((each) => each !== undefined).length;
+  const isSimple = count <= 1;
+  const filter: XmlContent = count === 0 ? { Prefix: "" } : { Prefix: prefix, Tag, ...sizes };
   return {
     ID: id,
     Filter: isSimple ? filter : { And: filter },
     Status: "Enabled",
     Expiration:
-      expireDays === undefined && !removeLoneMarkers
+      expireDays === undefined && expireAtMs === undefined && !removeLoneMarkers
         ? undefined
-        : { Days: expireDays, ExpiredObjectDeleteMarker: removeLoneMarkers ? true : undefined },
+        : {
+            Days: expireDays,
+            Date: expireAtMs === undefined ? undefined : new Date(expireAtMs),
+            ExpiredObjectDeleteMarker: removeLoneMarkers ? true : undefined,
+          },
     NoncurrentVersionExpiration: noncurrent && {
       NoncurrentDays: noncurrent.days,
       NewerNoncurrentVersions: noncurrent.keep,

@@ -1,6 +1,6 @@
 // Listings: objects in both versions of the operation, and versions.
 import type { ObjectVersion } from "../../../objects/index.ts";
-import { owner } from "../../access/access-list.ts";
+import { accountAsXml, ownerOf } from "../../access/account.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { encodeUri } from "../../http/raw-target.ts";
 import { findCount, type S3Request } from "../../http/request.ts";
@@ -19,6 +19,7 @@ export const listObjects: Operation = operation("ListObjects", "read", async (re
     limit === 0 ? nothing : await bucket.list({ prefix, delimiter, after: marker === "" ? undefined : marker, limit });
   const { objects, prefixes, next } = page;
   const last = next ?? objects.at(-1)?.key;
+  const owner = accountAsXml(await ownerOf(bucket));
   return xmlAnswer("ListBucketResult", {
     Name: bucket.name,
     Prefix: encode(prefix ?? ""),
@@ -28,7 +29,7 @@ export const listObjects: Operation = operation("ListObjects", "read", async (re
     Delimiter: delimiter === undefined ? undefined : encode(delimiter),
     EncodingType: encodingType,
     IsTruncated: next !== undefined,
-    Contents: objects.map((object) => entryOf(object, encode, true)),
+    Contents: objects.map((object) => entryOf(object, encode, owner)),
     CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
   });
 });
@@ -44,6 +45,7 @@ export const listObjectsV2: Operation = operation("ListObjectsV2", "read", async
     limit === 0 ? nothing : await bucket.list({ prefix, delimiter, after: after === "" ? undefined : after, limit });
   const { objects, prefixes, next } = page;
   const hasOwner = query.get("fetch-owner") === "true";
+  const owner = accountAsXml(await ownerOf(bucket));
   return xmlAnswer("ListBucketResult", {
     Name: bucket.name,
     Prefix: encode(prefix ?? ""),
@@ -55,7 +57,7 @@ export const listObjectsV2: Operation = operation("ListObjectsV2", "read", async
     Delimiter: delimiter === undefined ? undefined : encode(delimiter),
     EncodingType: encodingType,
     IsTruncated: next !== undefined,
-    Contents: objects.map((object) => entryOf(object, encode, hasOwner)),
+    Contents: objects.map((object) => entryOf(object, encode, hasOwner ? owner : undefined)),
     CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
   });
 });
@@ -79,6 +81,7 @@ export const listObjectVersions: Operation = operation("ListObjectVersions", "re
   };
   const page = limit === 0 ? { versions: [], prefixes: [] } : await bucket.listVersions(options);
   const { versions, prefixes, nextKeyMarker, nextVersionMarker } = page;
+  const owner = accountAsXml(await ownerOf(bucket));
   return xmlAnswer("ListVersionsResult", {
     Name: bucket.name,
     Prefix: encode(prefix ?? ""),
@@ -90,8 +93,10 @@ export const listObjectVersions: Operation = operation("ListObjectVersions", "re
     Delimiter: delimiter === undefined ? undefined : encode(delimiter),
     EncodingType: encodingType,
     IsTruncated: nextKeyMarker !== undefined,
-    Version: versions.filter(({ deleteMarker }) => !deleteMarker).map((version) => versionOf(version, encode)),
-    DeleteMarker: versions.filter(({ deleteMarker }) => deleteMarker).map((version) => versionOf(version, encode)),
+    Version: versions.filter(({ deleteMarker }) => !deleteMarker).map((version) => versionOf(version, encode, owner)),
+    DeleteMarker: versions
+      .filter(({ deleteMarker }) => deleteMarker)
+      .map((version) => versionOf(version, encode, owner)),
     CommonPrefixes: prefixes.map((Prefix) => ({ Prefix: encode(Prefix) })),
   });
 });
@@ -133,7 +138,7 @@ export function encodingOf({ query }: S3Request): Encoding {
   return { encodingType, encode: (text) => encodeUri(text).replaceAll("%2F", "/").replaceAll("%20", "+") };
 }
 
-function entryOf(object: ObjectVersion, encode: (text: string) => string, hasOwner: boolean): XmlContent {
+function entryOf(object: ObjectVersion, encode: (text: string) => string, owner?: XmlContent): XmlContent {
   const { key, lastModified, etag, size, checksum } = object;
   return {
     Key: encode(key),
@@ -143,11 +148,11 @@ function entryOf(object: ObjectVersion, encode: (text: string) => string, hasOwn
     ChecksumType: checksum && (checksum.type === "composite" ? "COMPOSITE" : "FULL_OBJECT"),
     Size: size,
     StorageClass: "STANDARD",
-    Owner: hasOwner ? owner : undefined,
+    Owner: owner,
   };
 }
 
-function versionOf(version: ObjectVersion, encode: (text: string) => string): XmlContent {
+function versionOf(version: ObjectVersion, encode: (text: string) => string, owner: XmlContent): XmlContent {
   const { key, versionId, isLatest, lastModified, deleteMarker } = version;
   const common = {
     Key: encode(key),

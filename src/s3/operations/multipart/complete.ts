@@ -1,7 +1,7 @@
 // Completing a multipart upload: its list of parts, their sizes and checksums.
 import { isHoldfastError } from "../../../index.ts";
 import type { Checksum, PartInfo, Upload } from "../../../objects/index.ts";
-import { checksumAlgorithms, checksumHeader } from "../../body/checksum.ts";
+import { checksumAlgorithms, checksumHeader, isChecksum } from "../../body/checksum.ts";
 import { readSmallBody } from "../../body/incoming-body.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
@@ -10,7 +10,7 @@ import { malformed, parseXml, type XmlElement } from "../../http/xml-in.ts";
 import { checksumAsXml, quoted, unquoted, versionHeader } from "../object/object-headers.ts";
 import { preconditionsOf } from "../object/put-attributes.ts";
 import { bucketOf, locationOf, operation, type Operation } from "../operation.ts";
-import { uploadIdOf } from "./uploads.ts";
+import { findChecksumType, typeName, uploadIdOf } from "./uploads.ts";
 
 const partsMax = 10_000;
 export const pageMax = 1000;
@@ -35,8 +35,9 @@ export const completeMultipartUpload: Operation = operation(
     if (parts.some(({ partNumber }, index) => index > 0 && partNumber <= (parts[index - 1]?.partNumber ?? 0)))
       throw new S3Error("InvalidPartOrder");
     const upload = await bucket.upload(key, uploadIdOf(request));
-    await checkSizes(upload, parts);
     const expected = expectedChecksum(request);
+    checkChecksums(request, upload, parts);
+    await checkSizes(upload, parts, findSize(request));
     const version = await upload.complete(parts, {
       ...conditions,
       ...(expected === undefined ? {} : { checksum: expected }),
@@ -53,11 +54,36 @@ export const completeMultipartUpload: Operation = operation(
   },
 );
 
-/** EntityTooSmall, InvalidPart. An upload that is over was checked when it was completed. */
-async function checkSizes(
-  upload: Upload,
-  named: readonly { readonly partNumber: number; readonly etag: string }[],
-): Promise<void> {
+interface NamedPart {
+  readonly partNumber: number;
+  readonly etag: string;
+  readonly checksum?: Checksum;
+}
+
+/** InvalidRequest where the type is another one than was asked for, or a part has no checksum where each must have one. */
+function checkChecksums(request: S3Request, { checksum }: Upload, parts: readonly NamedPart[]): void {
+  const type = findChecksumType(request);
+  const asked = checksum && typeName(checksum.type);
+  if (type !== undefined && asked !== undefined && type !== asked)
+    throw new S3Error("InvalidRequest", {
+      message: `The upload was created using the ${asked} checksum mode. The complete request must use the same checksum mode.`,
+    });
+  const without = parts.find((part) => part.checksum === undefined);
+  if (asked !== "COMPOSITE" || without === undefined) return;
+  throw new S3Error("InvalidRequest", {
+    message: `The upload was created using a ${checksum?.algorithm.toLowerCase() ?? ""} checksum. The complete request must include the checksum for each part. It was missing for part ${without.partNumber} in the request.`,
+  });
+}
+
+/** Of the whole object, as the client expects it. InvalidRequest. */
+function findSize(request: S3Request): number | undefined {
+  const text = findHeader(request, "x-amz-mp-object-size");
+  if (text === undefined || /^[0-9]{1,15}$/.test(text)) return text === undefined ? undefined : Number(text);
+  throw new S3Error("InvalidRequest", { message: "Value for x-amz-mp-object-size header is invalid." });
+}
+
+/** EntityTooSmall, InvalidPart, InvalidRequest. An upload that is over was checked when it was completed. */
+async function checkSizes(upload: Upload, named: readonly NamedPart[], expected: number | undefined): Promise<void> {
   const found = new Map<number, PartInfo>();
   try {
     for (let after: number | undefined = 0; after !== undefined;) {
@@ -69,6 +95,11 @@ async function checkSizes(
     if (isHoldfastError(error, "NO_SUCH_UPLOAD")) return;
     throw error;
   }
+  const size = named.reduce((sum, { partNumber }) => sum + (found.get(partNumber)?.size ?? Number.NaN), 0);
+  if (expected !== undefined && size !== expected && !Number.isNaN(size))
+    throw new S3Error("InvalidRequest", {
+      message: `The provided 'x-amz-mp-object-size' header value ${expected} does not match what was computed: ${size}`,
+    });
   for (const [index, { partNumber, etag }] of named.entries()) {
     const part = found.get(partNumber);
     // What is wrong with a part that is not there is told by the upload itself.
@@ -92,14 +123,31 @@ function expectedChecksum(request: S3Request): Checksum | undefined {
     throw new S3Error("InvalidRequest", {
       message: "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
     });
-  return algorithm && { algorithm, value: findHeader(request, checksumHeader(algorithm)) ?? "" };
+  if (algorithm === undefined) return undefined;
+  const value = findHeader(request, checksumHeader(algorithm)) ?? "";
+  // Of a composite one the number of parts comes behind it.
+  if (isChecksum(algorithm, value.replace(/-[0-9]{1,5}$/, ""))) return { algorithm, value };
+  throw new S3Error("InvalidRequest", { message: `Value for ${checksumHeader(algorithm)} header is invalid.` });
 }
 
-function partOfXml(part: XmlElement): { partNumber: number; etag: string; checksum?: Checksum } {
-  const partNumber = Number(part.getText("PartNumber"));
-  if (!Number.isInteger(partNumber) || partNumber < 1 || partNumber > partsMax) throw malformed();
-  const algorithm = checksumAlgorithms.find((name) => part.find(`Checksum${name}`) !== undefined);
-  const checksum =
-    algorithm === undefined ? {} : { checksum: { algorithm, value: part.getText(`Checksum${algorithm}`) } };
-  return { partNumber, etag: unquoted(part.getText("ETag")), ...checksum };
+/** MalformedXML, InvalidArgument. */
+function partOfXml(part: XmlElement): NamedPart {
+  const text = part.getText("PartNumber");
+  const partNumber = Number(text);
+  if (!Number.isInteger(partNumber)) throw malformed();
+  if (partNumber < 1 || partNumber > partsMax)
+    throw new S3Error("InvalidArgument", {
+      message: `PartNumber must be >= 1 and <= ${partsMax}`,
+      details: { ArgumentName: "PartNumber", ArgumentValue: text },
+    });
+  const etag = unquoted(part.getText("ETag"));
+  const [algorithm, second] = checksumAlgorithms.filter((name) => part.find(`Checksum${name}`) !== undefined);
+  if (algorithm === undefined) return { partNumber, etag };
+  const value = part.getText(`Checksum${algorithm}`);
+  if (second !== undefined || !isChecksum(algorithm, value))
+    throw new S3Error("InvalidArgument", {
+      message: "Invalid Base64 or multiple checksums present in request",
+      details: { ArgumentName: `Checksum${algorithm}`, ArgumentValue: value },
+    });
+  return { partNumber, etag, checksum: { algorithm, value } };
 }

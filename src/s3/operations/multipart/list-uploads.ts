@@ -1,6 +1,6 @@
 // What is under way: the parts of an upload, and the uploads of a bucket.
 import type { Bucket, PartInfo, UploadInfo } from "../../../objects/index.ts";
-import { owner } from "../../access/access-list.ts";
+import { accountAsXml, ownerOf } from "../../access/account.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { findCount, getKey } from "../../http/request.ts";
 import type { XmlContent } from "../../http/xml-out.ts";
@@ -18,6 +18,7 @@ export const listParts: Operation = operation("ListParts", "read", async (reques
   const limit = findCount(request, "max-parts", pageMax) ?? pageMax;
   const { parts, next } = limit === 0 ? { parts: [] } : await upload.parts({ after, limit });
   const { encode, encodingType } = encodingOf(request);
+  const owner = accountAsXml(await ownerOf(bucket));
   return xmlAnswer("ListPartsResult", {
     Bucket: bucket.name,
     Key: encode(key),
@@ -51,6 +52,7 @@ export const listMultipartUploads: Operation = operation("ListMultipartUploads",
   // Without the key that it belongs to, the id of an upload says nothing.
   const from = keyMarker === undefined ? {} : { keyMarker, idMarker };
   const page = await uploadsPage(bucket, { prefix: prefix ?? "", delimiter, ...from, limit });
+  const owner = accountAsXml(await ownerOf(bucket));
   return xmlAnswer("ListMultipartUploadsResult", {
     Bucket: bucket.name,
     Prefix: encode(prefix ?? ""),

@@ -16,9 +16,14 @@ export const createMultipartUpload: Operation = operation("CreateMultipartUpload
   const bucket = await bucketOf(request, place);
   const key = getKey(request);
   const algorithm = findAlgorithm(findHeader(request, "x-amz-checksum-algorithm"));
-  const kind = algorithm === undefined ? undefined : checksumKind(request, algorithm);
+  const wanted = findChecksumType(request);
+  if (algorithm === undefined && wanted !== undefined)
+    throw new S3Error("InvalidRequest", {
+      message: "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.",
+    });
+  const kind = algorithm === undefined ? undefined : checksumKind(wanted, algorithm);
   const { id } = await bucket.createUpload(key, {
-    ...(await attributesOf(request, bucket)),
+    ...(await attributesOf(request, place, bucket)),
     ...(kind === undefined ? {} : { checksum: kind }),
   });
   const headers =
@@ -34,11 +39,18 @@ export function typeName(type: Checksum["type"]): string {
 
 type ChecksumKind = { readonly algorithm: ChecksumAlgorithm; readonly type: "full" | "composite" };
 
+const types = ["FULL_OBJECT", "COMPOSITE"] as const;
+
+/** InvalidRequest. */
+export function findChecksumType(request: S3Request): (typeof types)[number] | undefined {
+  const text = findHeader(request, "x-amz-checksum-type");
+  const found = types.find((type) => type === text?.toUpperCase());
+  if (text === undefined || found !== undefined) return found;
+  throw new S3Error("InvalidRequest", { message: "Value for x-amz-checksum-type header is invalid." });
+}
+
 /** CRCs can be joined; hashes cannot, so they are only known part by part. */
-function checksumKind(request: S3Request, algorithm: ChecksumAlgorithm): ChecksumKind {
-  const wanted = findHeader(request, "x-amz-checksum-type");
-  if (wanted !== undefined && wanted !== "FULL_OBJECT" && wanted !== "COMPOSITE")
-    throw new S3Error("InvalidRequest", { message: "Value for x-amz-checksum-type header is invalid." });
+function checksumKind(wanted: (typeof types)[number] | undefined, algorithm: ChecksumAlgorithm): ChecksumKind {
   const isHash = algorithm === "SHA1" || algorithm === "SHA256";
   if ((wanted === "FULL_OBJECT" && isHash) || (wanted === "COMPOSITE" && algorithm === "CRC64NVME"))
     throw new S3Error("InvalidRequest", {

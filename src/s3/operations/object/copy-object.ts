@@ -1,6 +1,7 @@
 // Copying: from where, under which conditions, and what of the source the copy takes over.
 import type { Bucket, ObjectVersion } from "../../../objects/index.ts";
 import { isHoldfastError } from "../../../index.ts";
+import { mustBeGranted } from "../../access/grant.ts";
 import { covers } from "../../access/principal.ts";
 import { findAlgorithm } from "../../body/checksum.ts";
 import { xmlAnswer, type Answer } from "../../http/answer.ts";
@@ -43,7 +44,7 @@ async function copyOnce(request: S3Request, place: Place, bucket: Bucket): Promi
     throw new S3Error("InvalidRequest", {
       message: `The specified copy source is larger than the maximum allowable size for a copy source: ${copyBytesMax}`,
     });
-  const { metadata, tags, retention, legalHold, acl, ...headers } = await attributesOf(request, bucket);
+  const { metadata, tags, retention, legalHold, acl, ...headers } = await attributesOf(request, place, bucket);
   const algorithm = findAlgorithm(findHeader(request, "x-amz-checksum-algorithm"));
   const { versionId } = version;
   const copied = await bucket.copy({ bucket: source.bucket.name, key: name.key, versionId }, key, {
@@ -90,7 +91,8 @@ export async function findSource(request: S3Request, place: Place): Promise<Copy
   const name = parseSource(findHeader(request, "x-amz-copy-source") ?? "");
   if (request.principal.kind === "key" && !covers(request.principal.credentials, name.bucket, name.key))
     throw new S3Error("AccessDenied");
-  const bucket = await place.objects.bucket(checkBucketName(name.bucket));
+  const bucket = await place.objects.bucket(name.bucket);
+  await mustBeGranted(request, bucket, { operation: "GetObject", ...name });
   const version = await headSource(bucket, name);
   checkSourceConditions(request, version);
   return { bucket, name, version };
@@ -121,7 +123,7 @@ function parseSource(header: string): SourceName {
     const decoded = decodeURIComponent(path).replace(/^\//, "");
     const slash = decoded.indexOf("/");
     if (slash < 1 || slash === decoded.length - 1) throw invalid();
-    const name = { bucket: decoded.slice(0, slash), key: decoded.slice(slash + 1) };
+    const name = { bucket: checkBucketName(decoded.slice(0, slash)), key: decoded.slice(slash + 1) };
     return version === undefined ? name : { ...name, versionId: decodeURIComponent(version) };
   } catch {
     throw invalid();

@@ -1,28 +1,24 @@
 // The attributes of an object: all that is known of it without its body.
-import type { ObjectVersion } from "../../../objects/index.ts";
+import type { Bucket, ObjectVersion } from "../../../objects/index.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { findHeader, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import type { XmlContent } from "../../http/xml-out.ts";
-import { operation, type Operation } from "../operation.ts";
+import { bucketOf, operation, type Operation } from "../operation.ts";
 import { checksumAsXml, versionHeader } from "./object-headers.ts";
 import { headOf } from "./object-reads.ts";
 
 const attributeNames = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"];
 
 export const getObjectAttributes: Operation = operation("GetObjectAttributes", "read", async (request, place) => {
-  const version = await headOf(request, place);
-  const asked = (findHeader(request, "x-amz-object-attributes") ?? "").split(",").map((name) => name.trim());
-  if (asked.some((name) => !attributeNames.includes(name)))
-    throw new S3Error("InvalidArgument", {
-      message: "Invalid attribute name specified.",
-      details: { ArgumentName: "x-amz-object-attributes", ArgumentValue: asked.join(",") },
-    });
+  const bucket = await bucketOf(request, place);
+  const asked = attributesAsked(request);
+  const version = await headOf(request, place, bucket);
   const { checksum, etag, size } = version;
   const all: Record<string, XmlContent> = {
     ETag: etag,
     Checksum: checksum && checksumAsXml(checksum),
-    ObjectParts: partsAsXml(request, version),
+    ObjectParts: asked.includes("ObjectParts") ? await partsAsXml(request, version, bucket) : undefined,
     StorageClass: "STANDARD",
     ObjectSize: size,
   };
@@ -31,14 +27,35 @@ export const getObjectAttributes: Operation = operation("GetObjectAttributes", "
   return xmlAnswer("GetObjectAttributesResponse", content, headers);
 });
 
-function partsAsXml(request: S3Request, { partSizes }: ObjectVersion): XmlContent {
+/** InvalidRequest, InvalidArgument. */
+function attributesAsked(request: S3Request): readonly string[] {
+  const header = findHeader(request, "x-amz-object-attributes") ?? "";
+  if (header.trim() === "")
+    throw new S3Error("InvalidRequest", {
+      message:
+        "The x-amz-object-attributes header specifying the attributes to be retrieved is either missing or empty",
+    });
+  const asked = header.split(",").map((name) => name.trim());
+  const unknown = asked.find((name) => !attributeNames.includes(name));
+  if (unknown === undefined) return asked;
+  throw new S3Error("InvalidArgument", {
+    message: "Invalid attribute name specified.",
+    details: { ArgumentName: "x-amz-object-attributes", ArgumentValue: unknown },
+  });
+}
+
+async function partsAsXml(request: S3Request, version: ObjectVersion, bucket: Bucket): Promise<XmlContent> {
+  const { key, versionId, partSizes, checksum } = version;
   if (partSizes === undefined) return undefined;
+  const parts = checksum === undefined ? [] : await bucket.parts(key, { versionId });
+  const sumOf = (index: number): object =>
+    checksum === undefined ? {} : { [`Checksum${checksum.algorithm}`]: parts[index]?.checksum };
   const [max, marker] = [
     countOf(request, "x-amz-max-parts") ?? 1000,
     countOf(request, "x-amz-part-number-marker") ?? 0,
   ];
   const Part = partSizes
-    .map((Size, index) => ({ PartNumber: index + 1, Size }))
+    .map((Size, index) => ({ PartNumber: index + 1, Size, ...sumOf(index) }))
     .slice(marker, marker + Math.min(max, 1000));
   const last = Part.at(-1)?.PartNumber ?? marker;
   return {

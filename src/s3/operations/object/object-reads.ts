@@ -1,14 +1,16 @@
 // Reading objects: get and head.
 import { isHoldfastError } from "../../../index.ts";
-import type { ObjectVersion, ReadOptions, StoredObject } from "../../../objects/index.ts";
+import type { Bucket, ObjectVersion, ReadOptions, StoredObject } from "../../../objects/index.ts";
 import { emptyAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { bucketOf, findVersionId, operation, type Operation, type Place } from "../operation.ts";
+import { expirationHeader } from "../bucket/expiration.ts";
 import { headerValue, headersOf, versionHeader } from "./object-headers.ts";
 import { checkConditions, partRange, rangeOf, resolveRange } from "./read-conditions.ts";
 
 export const getObject: Operation = operation("GetObject", "read", async (request, place) => {
+  refuseEncryption(request);
   const bucket = await bucketOf(request, place);
   const [key, versionId] = [getKey(request), findVersionId(request)];
   const read = async (range: ReadOptions["range"]): Promise<StoredObject> =>
@@ -17,8 +19,10 @@ export const getObject: Operation = operation("GetObject", "read", async (reques
   try {
     checkConditions(request, object);
     const { range, size } = object;
-    if (range === undefined) return { status: 200, headers: describe(request, object, size), body: whole(object) };
-    const headers = describe(request, object, range.end - range.start + 1);
+    const more = await moreHeaders(bucket, object);
+    if (range === undefined)
+      return { status: 200, headers: { ...more, ...describe(request, object, size) }, body: whole(object) };
+    const headers = { ...more, ...describe(request, object, range.end - range.start + 1) };
     const contentRange = `bytes ${range.start}-${range.end}/${size}`;
     return { status: 206, headers: { ...headers, "content-range": contentRange }, body: whole(object) };
   } catch (error) {
@@ -58,19 +62,45 @@ async function* whole(object: StoredObject): AsyncGenerator<Uint8Array> {
 }
 
 export const headObject: Operation = operation("HeadObject", "read", async (request, place) => {
-  const version = await headOf(request, place);
+  refuseEncryption(request);
+  const bucket = await bucketOf(request, place);
+  const version = await headOf(request, place, bucket);
   checkConditions(request, version);
   const { size } = version;
   const range = request.query.has("partNumber") ? partRange(request, version) : rangeOf(request);
-  if (range === undefined) return emptyAnswer(200, describe(request, version, size));
+  const more = await moreHeaders(bucket, version);
+  if (range === undefined) return emptyAnswer(200, { ...more, ...describe(request, version, size) });
   const { start, end } = resolveRange(range, size);
-  const headers = describe(request, version, end - start + 1);
+  const headers = { ...more, ...describe(request, version, end - start + 1) };
   return emptyAnswer(206, { ...headers, "content-range": `bytes ${start}-${end}/${size}` });
 });
 
+/** What the settings of the bucket say of a version. */
+async function moreHeaders(bucket: Bucket, version: ObjectVersion): Promise<Record<string, string>> {
+  const { versioning = "off" } = bucket.knownConfig() ?? {};
+  return {
+    // Where versions have ids, one that has none of its own is the null version.
+    ...(version.versionId === "null" && versioning !== "off" ? { "x-amz-version-id": "null" } : {}),
+    ...(version.isLatest ? await expirationHeader(bucket, version) : {}),
+  };
+}
+
+/** How an object is kept is said when it is put. InvalidArgument, InvalidRequest. */
+function refuseEncryption(request: S3Request): void {
+  if (findHeader(request, "x-amz-server-side-encryption") !== undefined)
+    throw new S3Error("InvalidArgument", {
+      message: "x-amz-server-side-encryption header is not supported for this operation.",
+      details: { ArgumentName: "x-amz-server-side-encryption" },
+    });
+  if (findHeader(request, "x-amz-server-side-encryption-customer-algorithm") !== undefined)
+    throw new S3Error("InvalidRequest", {
+      message: "The encryption parameters are not applicable to this object.",
+    });
+}
+
 /** MethodNotAllowed for a delete marker that is asked for by its id. */
-export async function headOf(request: S3Request, place: Place): Promise<ObjectVersion> {
-  const bucket = await bucketOf(request, place);
+export async function headOf(request: S3Request, place: Place, found?: Bucket): Promise<ObjectVersion> {
+  const bucket = found ?? (await bucketOf(request, place));
   const [key, versionId] = [getKey(request), findVersionId(request)];
   return await orMarker(async () => {
     const version = await bucket.head(key, { versionId, signal: request.signal });

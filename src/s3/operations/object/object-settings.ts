@@ -46,7 +46,7 @@ export const putObjectRetention: Operation = operation("PutObjectRetention", "wr
     mode === undefined || until === undefined ? undefined : { mode: modeOfXml(mode), until: retentionDate(until) };
   await bucket.setRetention(getKey(request), retention, {
     versionId: findVersionId(request),
-    bypassGovernance: bypasses(request),
+    bypassGovernance: await bypasses(request, bucket),
   });
   return emptyAnswer();
 });

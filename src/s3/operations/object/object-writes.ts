@@ -1,5 +1,5 @@
 // Writing objects: put, delete one and delete many.
-import type { Bucket, Preconditions } from "../../../objects/index.ts";
+import type { Bucket, DeleteOptions, Preconditions } from "../../../objects/index.ts";
 import { isHoldfastError } from "../../../index.ts";
 import { openBody } from "../../body/incoming-body.ts";
 import { asS3Error, emptyAnswer, xmlAnswer } from "../../http/answer.ts";
@@ -7,8 +7,11 @@ import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { malformed } from "../../http/xml-in.ts";
 import type { XmlContent } from "../../http/xml-out.ts";
-import { covers, isOwner } from "../../access/principal.ts";
+import { ownerOf } from "../../access/account.ts";
+import { mustBeGranted } from "../../access/grant.ts";
+import { accountOf, covers, isOwner } from "../../access/principal.ts";
 import { checksumHeaders, notImplemented, quoted, unquoted, versionHeader } from "./object-headers.ts";
+import { expirationHeader } from "../bucket/expiration.ts";
 import { attributesOf, preconditionsOf } from "./put-attributes.ts";
 import { bucketOf, findVersionId, operation, xmlBody, type Operation } from "../operation.ts";
 
@@ -16,7 +19,7 @@ export const putObject: Operation = operation("PutObject", "write", async (reque
   const bucket = await bucketOf(request, place);
   const key = getKey(request);
   const conditions = preconditionsOf(request);
-  const attributes = await attributesOf(request, bucket);
+  const attributes = await attributesOf(request, place, bucket);
   const { stream, size, checksum } = openBody(request);
   await checkEarly(bucket, key, conditions);
   const version = await bucket.put(key, stream, {
@@ -29,6 +32,7 @@ export const putObject: Operation = operation("PutObject", "write", async (reque
   return emptyAnswer(200, {
     etag: quoted(version.etag),
     ...versionHeader(version),
+    ...(await expirationHeader(bucket, version, attributes.tags ?? {})),
     ...(version.checksum === undefined ? {} : checksumHeaders(version.checksum)),
   });
 });
@@ -48,15 +52,16 @@ async function checkEarly(bucket: Bucket, key: string, { ifMatch, ifNoneMatch }:
 export const deleteObject: Operation = operation("DeleteObject", "write", async (request, place) => {
   const bucket = await bucketOf(request, place);
   const key = getKey(request);
-  const ifMatch = findHeader(request, "if-match");
-  // Conditions of directory buckets: a deletion that ignores one would be wrong.
-  for (const name of ["x-amz-if-match-last-modified-time", "x-amz-if-match-size"])
-    if (findHeader(request, name) !== undefined) throw notImplemented(name);
-  if (ifMatch !== undefined && request.query.has("versionId")) throw notImplemented("If-Match with a versionId");
+  const conditions = deleteConditions({
+    etag: findHeader(request, "if-match"),
+    size: findHeader(request, "x-amz-if-match-size"),
+    time: findHeader(request, "x-amz-if-match-last-modified-time"),
+    versionId: request.query.get("versionId"),
+  });
   const options = {
+    ...conditions,
     versionId: findVersionId(request),
-    ifMatch: ifMatch === undefined ? undefined : unquoted(ifMatch),
-    bypassGovernance: bypasses(request),
+    bypassGovernance: await bypasses(request, bucket),
     signal: request.signal,
   };
   const deleted = await bucket.delete(key, options);
@@ -66,11 +71,32 @@ export const deleteObject: Operation = operation("DeleteObject", "write", async 
   });
 });
 
-/** Only an owner may: others are answered as if they had not asked. */
-export function bypasses(request: S3Request): boolean {
-  return (
-    isOwner(request.principal) && findHeader(request, "x-amz-bypass-governance-retention")?.toLowerCase() === "true"
-  );
+interface DeleteConditions {
+  readonly etag: string | undefined;
+  readonly size: string | undefined;
+  readonly time: string | undefined;
+  readonly versionId: string | undefined;
+}
+
+/** They are about the current version. NotImplemented with an id, InvalidArgument. */
+function deleteConditions({ etag, size, time, versionId }: DeleteConditions): DeleteOptions {
+  if ([etag, size, time].every((each) => each === undefined)) return {};
+  if (versionId !== undefined) throw notImplemented("A condition with a versionId");
+  const lastModified = time === undefined ? undefined : new Date(time);
+  if ((size !== undefined && !/^[0-9]{1,15}$/.test(size)) || Number.isNaN(lastModified?.getTime() ?? 0))
+    throw new S3Error("InvalidArgument", { message: "A condition of the deletion is no number or no time." });
+  return {
+    ...(etag === undefined ? {} : { ifMatch: unquoted(etag) }),
+    ...(size === undefined ? {} : { ifSize: Number(size) }),
+    ...(lastModified === undefined ? {} : { ifLastModified: lastModified }),
+  };
+}
+
+/** Only the owner of the bucket may: others are answered as if they had not asked. */
+export async function bypasses(request: S3Request, bucket: Bucket): Promise<boolean> {
+  if (findHeader(request, "x-amz-bypass-governance-retention")?.toLowerCase() !== "true") return false;
+  const account = accountOf(request.principal);
+  return isOwner(request.principal) && (account === undefined || account === (await ownerOf(bucket)));
 }
 
 const deletesMax = 1000;
@@ -86,7 +112,8 @@ export const deleteObjects: Operation = operation("DeleteObjects", "write", asyn
     Key: item.getText("Key"),
     VersionId: item.findText("VersionId") || undefined,
     etag: item.findText("ETag"),
-    hasOtherConditions: ["LastModifiedTime", "Size"].some((name) => item.find(name) !== undefined),
+    size: item.findText("Size"),
+    time: item.findText("LastModifiedTime"),
   }));
   const results: (XmlContent & object)[] = [];
   for (let at = 0; at < items.length; at += deletesAtOnce)
@@ -98,28 +125,25 @@ export const deleteObjects: Operation = operation("DeleteObjects", "write", asyn
   return xmlAnswer("DeleteResult", { Deleted: isQuiet ? [] : Deleted, Error: Errors });
 });
 
-interface DeleteItem {
+interface DeleteItem extends Omit<DeleteConditions, "versionId"> {
   readonly Key: string;
   readonly VersionId: string | undefined;
-  readonly etag: string | undefined;
-  readonly hasOtherConditions: boolean;
 }
 
 /** One that fails is told among the others. */
 async function deleteOne(
   request: S3Request,
   bucket: Bucket,
-  { Key, VersionId, etag, hasOtherConditions }: DeleteItem,
+  { Key, VersionId, ...conditions }: DeleteItem,
 ): Promise<XmlContent & object> {
   try {
     if (request.principal.kind === "key" && !covers(request.principal.credentials, bucket.name, Key))
       throw new S3Error("AccessDenied");
-    if (hasOtherConditions || (etag !== undefined && VersionId !== undefined))
-      throw notImplemented("A condition other than the ETag of the current version");
+    await mustBeGranted(request, bucket, { operation: "DeleteObject", key: Key, versionId: VersionId });
     const options = {
+      ...deleteConditions({ ...conditions, versionId: VersionId }),
       versionId: VersionId,
-      ifMatch: etag === undefined ? undefined : unquoted(etag),
-      bypassGovernance: bypasses(request),
+      bypassGovernance: await bypasses(request, bucket),
       signal: request.signal,
     };
     const deleted = await bucket.delete(Key, options);

@@ -1,8 +1,8 @@
 // Form uploads: a page lets a browser put an object under a policy that the page's server has signed.
 import { anySize, judgeForm, signerOf, type SizeLimits } from "../../access/form-policy.ts";
-import { mustBeAllowed, type Principal, type S3Credentials } from "../../access/principal.ts";
+import { mustHaveRight, type Principal, type S3Credentials } from "../../access/principal.ts";
 import { cannedGrants, formatGrants } from "../../access/access-list.ts";
-import { isPublic } from "../../access/public-access.ts";
+import { mustBeGranted } from "../../access/grant.ts";
 import { checksumHeader, checksumAlgorithms } from "../../body/checksum.ts";
 import { readForm, type Form } from "../../body/form-data.ts";
 import { emptyAnswer, type Answer } from "../../http/answer.ts";
@@ -13,7 +13,7 @@ import { S3Error } from "../../http/s3-error.ts";
 import type { ObjectVersion, PutOptions } from "../../../objects/index.ts";
 import { checksumHeaders, defaultContentType, quoted, versionHeader } from "./object-headers.ts";
 import { mustMayShare } from "./put-attributes.ts";
-import { checkBucketName, bucketOf, locationOf, type Place } from "../operation.ts";
+import { bucketOf, locationOf, type Place } from "../operation.ts";
 import { parseTagHeader, tagsOfXml } from "./tag-set.ts";
 
 /** The signature is in the form: the request itself has none. */
@@ -52,10 +52,8 @@ async function allowedBy(
   const principal: Principal = isSigned
     ? { kind: "key", credentials: signerOf(fields, place.region, findCredentials) }
     : { kind: "anonymous" };
-  await mustBeAllowed(principal, "write", { bucket: request.bucket, prefix: key }, async () => {
-    const bucket = await place.objects.findBucket(checkBucketName(request.bucket ?? ""));
-    return bucket !== undefined && (await isPublic(bucket, { operation: "PutObject", key, versionId: undefined }));
-  });
+  if (principal.kind === "key") mustHaveRight(principal.credentials, "write", { bucket: request.bucket, prefix: key });
+  await mustBeGranted({ ...request, principal }, await bucketOf(request, place), { operation: "PutObject", key });
   return { principal, limits: isSigned ? judgeForm(fields, request.bucket ?? "", key) : anySize };
 }
 

@@ -1,11 +1,20 @@
 // What a put says about its object, read from the headers of a request.
 import type { Bucket, ContentHeaders, Preconditions, PutOptions, Retention } from "../../../objects/index.ts";
-import { findGrants, formatGrants, isShared, type Grant } from "../../access/access-list.ts";
-import { isOwner, type Principal } from "../../access/principal.ts";
+import {
+  findGrants,
+  formatGrants,
+  isOpenList,
+  isShared,
+  parseGrants,
+  withWriter,
+  type Grant,
+} from "../../access/access-list.ts";
+import { accountOf, isOwner, type Principal } from "../../access/principal.ts";
 import { isBlocked } from "../../access/public-access.ts";
 import { findHeader, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { contentHeaders, defaultContentType, notImplemented, unquoted } from "./object-headers.ts";
+import { accountsOf, type Place } from "../operation.ts";
 import { parseTagHeader } from "./tag-set.ts";
 
 const metadataBytesMax = 2048;
@@ -16,7 +25,7 @@ type Attributes = Omit<PutOptions, keyof Preconditions | "checksum" | "size" | "
  * Everything that a put says about its object but its body and its conditions. InvalidRequest for a
  * retention in a bucket without object lock.
  */
-export async function attributesOf(request: S3Request, bucket: Bucket): Promise<Attributes> {
+export async function attributesOf(request: S3Request, place: Place, bucket: Bucket): Promise<Attributes> {
   refuseUnsupported(request);
   const headers: ContentHeaders = {};
   for (const [option, name] of Object.entries(contentHeaders) as [keyof ContentHeaders, string][]) {
@@ -28,8 +37,7 @@ export async function attributesOf(request: S3Request, bucket: Bucket): Promise<
   const hold = findHeader(request, "x-amz-object-lock-legal-hold");
   const legalHold = hold === undefined ? undefined : isOn(hold);
   if (retention !== undefined || legalHold !== undefined) await mustHaveLock(bucket);
-  const grants = findGrants(request);
-  if (grants !== undefined) await mustMayShare(request.principal, bucket, grants);
+  const acl = await findList(request, place, bucket);
   return {
     ...headers,
     contentType: headers.contentType ?? defaultContentType,
@@ -37,8 +45,23 @@ export async function attributesOf(request: S3Request, bucket: Bucket): Promise<
     ...(tagging === undefined ? {} : { tags: parseTagHeader(tagging) }),
     ...(retention === undefined ? {} : { retention }),
     ...(legalHold === undefined ? {} : { legalHold }),
-    ...(grants === undefined ? {} : { acl: formatGrants(grants) }),
+    ...(acl === undefined ? {} : { acl }),
   };
+}
+
+const ownerReads: readonly Grant[] = [{ grantee: "owner", permission: "READ" }];
+
+/** The access list that the object is to have; undefined for the owner alone. */
+async function findList(request: S3Request, place: Place, bucket: Bucket): Promise<string | undefined> {
+  const accounts = await accountsOf(bucket, place);
+  const grants = findGrants(request, accounts);
+  if (grants !== undefined) await mustMayShare(request.principal, bucket, grants);
+  const account = accountOf(request.principal);
+  const isOthers = account !== undefined && account !== accounts.owner;
+  const isForReading = findHeader(request, "x-amz-acl") === "bucket-owner-read";
+  if (isOthers)
+    return formatGrants(withWriter(isForReading ? ownerReads : (grants ?? parseGrants(undefined)), account));
+  return grants && formatGrants(grants);
 }
 
 /** InvalidRequest. */
@@ -56,7 +79,7 @@ export async function mustMayShare(principal: Principal, bucket: Bucket, grants:
   if (principal.kind === "key" && !isOwner(principal)) throw new S3Error("AccessDenied");
   const { publicAccessBlock, ownershipControls } = (await bucket.config()).documents;
   if (ownershipControls?.includes("BucketOwnerEnforced") === true) throw new S3Error("AccessControlListNotSupported");
-  if (isBlocked(publicAccessBlock, "BlockPublicAcls")) throw new S3Error("AccessDenied");
+  if (isOpenList(grants) && isBlocked(publicAccessBlock, "BlockPublicAcls")) throw new S3Error("AccessDenied");
 }
 
 /** The framing of the body is not a property of the object. */
@@ -144,6 +167,12 @@ const unsupportedHeaders = new Set([
 /** What would change how the object is kept is refused by name instead of ignored. */
 function refuseUnsupported(request: S3Request): void {
   const { headers } = request;
+  const method = findHeader(request, "x-amz-server-side-encryption");
+  if (method !== undefined && !encryptions.includes(method))
+    throw new S3Error("InvalidArgument", {
+      message: "The encryption method specified is not supported",
+      details: { ArgumentName: "x-amz-server-side-encryption", ArgumentValue: method },
+    });
   for (const name of Object.keys(headers)) {
     if (name.startsWith("x-amz-server-side-encryption")) throw notImplemented(name);
     if (unsupportedHeaders.has(name)) throw notImplemented(name);
@@ -153,6 +182,8 @@ function refuseUnsupported(request: S3Request): void {
   if (slowClasses.includes(storageClass)) throw notImplemented(`x-amz-storage-class: ${storageClass}`);
   throw new S3Error("InvalidStorageClass", { details: { StorageClassRequested: storageClass } });
 }
+
+const encryptions: readonly string[] = ["AES256", "aws:kms", "aws:kms:dsse", "aws:fsx"];
 
 /** Objects of these classes can be read at any time. All are kept as STANDARD, which is no less. */
 const readyClasses: readonly string[] = [

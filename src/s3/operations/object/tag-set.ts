@@ -13,12 +13,16 @@ const allowed = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 
 /** InvalidArgument, InvalidTag. */
 export function parseTagHeader(text: string): TagSet {
-  if (text === "") return {};
-  const pairs = text.split("&").map((pair) => {
-    const at = pair.indexOf("=");
-    const [name, value] = at < 0 ? [pair, ""] : [pair.slice(0, at), pair.slice(at + 1)];
-    return [decode(name), decode(value)] as const;
-  });
+  const pairs = text
+    .split("&")
+    .filter((pair) => pair !== "")
+    .map((pair) => {
+      const at = pair.indexOf("=");
+      const [name, value] = at < 0 ? [pair, ""] : [pair.slice(0, at), pair.slice(at + 1)];
+      return [decode(name), decode(value)] as const;
+    });
+  const names = pairs.map(([name]) => name);
+  if (names.includes("") || new Set(names).size < names.length) throw invalidHeader();
   return checkTags(pairs, objectTagsMax);
 }
 
@@ -26,15 +30,24 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch (cause) {
-    const message =
-      "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.";
-    throw new S3Error("InvalidArgument", { message, cause });
+    throw invalidHeader(cause);
   }
+}
+
+function invalidHeader(cause?: unknown): Error {
+  const message =
+    "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.";
+  return new S3Error("InvalidArgument", { message, cause, details: { ArgumentName: "x-amz-tagging" } });
 }
 
 export function tagsOfXml(root: XmlElement, { isBucket = false }: { readonly isBucket?: boolean } = {}): TagSet {
   const set = root.find("TagSet");
   if (set === undefined) throw malformed();
+  return tagsOf(set, { isBucket });
+}
+
+/** Of the elements named Tag. MalformedXML, InvalidTag. */
+export function tagsOf(set: XmlElement, { isBucket }: { readonly isBucket: boolean }): TagSet {
   const pairs = set.all("Tag").map((tag) => [tag.getText("Key"), tag.getText("Value")] as const);
   return checkTags(pairs, isBucket ? bucketTagsMax : objectTagsMax);
 }
@@ -51,7 +64,7 @@ function checkTags(pairs: readonly (readonly [string, string])[], max: number): 
     });
   const tags = new Map<string, string>();
   for (const [key, value] of pairs) {
-    if (key === "" || key.length > keyMax || !allowed.test(key))
+    if (key === "" || key.length > keyMax || !allowed.test(key) || /^aws:/i.test(key))
       throw new S3Error("InvalidTag", { message: "The TagKey you have provided is invalid", details: { TagKey: key } });
     if (value.length > valueMax || !allowed.test(value))
       throw new S3Error("InvalidTag", {

@@ -129,9 +129,10 @@ export class RequestExchange {
       "x-amz-request-id": this.#id,
       server: "Holdfast",
       ...(isUnread || this.#isClosing() ? { connection: "close" } : {}),
+      ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
+      // Behind Content-Disposition: Node refuses letters beyond ASCII in it when it knows the length before.
       ...(body === undefined && !isHead && status !== 204 && status !== 304 ? { "content-length": 0 } : {}),
       ...(bytes === undefined || isBare ? {} : { "content-length": Buffer.byteLength(bytes) }),
-      ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
     });
     if (isBare) await discard(body);
     else if (bytes === undefined) for await (const piece of body as AsyncIterable<Uint8Array>) await this.#write(piece);

@@ -6,7 +6,7 @@ import { getBucketName, type S3Request } from "../http/request.ts";
 import { encodeUri } from "../http/raw-target.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { readSmallBody } from "../body/incoming-body.ts";
-import { parseXml, type XmlElement } from "../http/xml-in.ts";
+import { readXml, type XmlElement } from "../http/xml-in.ts";
 
 export interface Place {
   readonly objects: ObjectStore;
@@ -43,7 +43,7 @@ const documentBytesMax = 8 * 1024 * 1024;
 /** The document in the body. MalformedXML. */
 export async function xmlBody(request: S3Request, ...roots: readonly string[]): Promise<XmlElement> {
   const bytes = await readSmallBody(request, documentBytesMax);
-  return parseXml(bytes, ...roots);
+  return await readXml(bytes, ...roots);
 }
 
 const partsMax = 10_000;

@@ -5,7 +5,7 @@ import { emptyAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import { bucketOf, findVersionId, operation, type Operation, type Place } from "../operation.ts";
-import { headerValue, headersOf, versionHeader } from "./object-headers.ts";
+import { findHeaderValue, headersOf, versionHeader } from "./object-headers.ts";
 import { checkConditions, partRange, rangeOf, resolveRange } from "./read-conditions.ts";
 
 export const getObject: Operation = operation("GetObject", "read", async (request, place) => {
@@ -120,7 +120,10 @@ function describe(request: S3Request, version: ObjectVersion, length: number): R
       throw new S3Error("InvalidRequest", {
         message: "Request specific response headers cannot be used for anonymous GET requests.",
       });
-    headers[name] = headerValue(value);
+    const given = findHeaderValue(value);
+    if (given === undefined)
+      throw new S3Error("InvalidArgument", { details: { ArgumentName: parameter, ArgumentValue: value } });
+    headers[name] = given;
   }
   if (query.has("partNumber") && version.partSizes !== undefined)
     headers["x-amz-mp-parts-count"] = String(version.partSizes.length);

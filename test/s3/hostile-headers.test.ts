@@ -43,6 +43,16 @@ describe("headers that an answer is to have", () => {
   });
 });
 
+it.each(["\u0000", "日本", "a\r\nb", "../x"])(
+  "a version id like %j is refused, also by a delete",
+  async (versionId) => {
+    for (const method of ["GET", "HEAD", "DELETE"]) {
+      const answer = await sendSigned(site.port, { method, path: `/${bucket}/good`, query: { versionId } });
+      expect(answer.status).toBe(400);
+    }
+  },
+);
+
 describe("an object", () => {
   it("keeps a Content-Disposition in UTF-8, whole and without its body", async () => {
     const value = latin1('attachment; filename="日本 ä.txt"');

@@ -150,6 +150,25 @@ describe("an answer", () => {
     expect(entries.map(({ error }) => (error as Error).message)).toEqual(["the disk is broken", "the disk is broken"]);
   });
 
+  it("with a header that cannot be sent is an error, and lets go of its stream", async () => {
+    let isClosed = false;
+    async function* body(): AsyncGenerator<Uint8Array> {
+      try {
+        yield Buffer.alloc(100_000);
+      } finally {
+        isClosed = true;
+      }
+    }
+    const { url, entries } = await serve(async () => {
+      const opened = body();
+      await opened.next();
+      return { status: 200, headers: { "x-odd": "a\nb", "content-length": "100000" }, body: opened };
+    });
+    const answer = await fetch(url);
+    expect([answer.status, await answer.text()]).toEqual([500, expect.stringContaining("<Code>InternalError</Code>")]);
+    expect([isClosed, entries[0]?.status]).toEqual([true, 500]);
+  });
+
   it.each(["//", "/%", "*", "/b/k?x=%zz", "http://[", "/\u00ff"])("is given to the target %s", async (target) => {
     const { port, entries } = await serve(async () => {
       throw new S3Error("InvalidURI");

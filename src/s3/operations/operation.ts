@@ -70,3 +70,13 @@ export function findVersionId({ query }: S3Request): string | undefined {
   const message = "Version id cannot be the empty string";
   throw new S3Error("InvalidArgument", { message, details: { ArgumentName: "versionId", ArgumentValue: "" } });
 }
+
+/** Ids of versions that are not there may have been given by another store. */
+export function isVersionId(text: string): boolean {
+  return /^[0-9a-zA-Z._-]{1,128}$/.test(text);
+}
+
+export function invalidVersionId(text: string): Error {
+  const message = "Invalid version id specified";
+  return new S3Error("InvalidArgument", { message, details: { ArgumentName: "versionId", ArgumentValue: text } });
+}

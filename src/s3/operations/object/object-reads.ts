@@ -4,7 +4,15 @@ import type { ObjectVersion, ReadOptions, StoredObject } from "../../../objects/
 import { emptyAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
-import { bucketOf, findVersionId, operation, type Operation, type Place } from "../operation.ts";
+import {
+  bucketOf,
+  findVersionId,
+  invalidVersionId,
+  isVersionId,
+  operation,
+  type Operation,
+  type Place,
+} from "../operation.ts";
 import { findHeaderValue, headersOf, versionHeader } from "./object-headers.ts";
 import { checkConditions, partRange, rangeOf, resolveRange } from "./read-conditions.ts";
 
@@ -86,16 +94,9 @@ async function orMarker<T>(read: () => Promise<T>, versionId?: string): Promise<
     if (versionId !== undefined && isHoldfastError(error, "NO_SUCH_KEY") && error.deleteMarker === versionId)
       throw markerError({ versionId });
     if (isHoldfastError(error, "NO_SUCH_VERSION") && !isVersionId(error.versionId))
-      throw new S3Error("InvalidArgument", {
-        message: "Invalid version id specified",
-        details: { ArgumentName: "versionId", ArgumentValue: error.versionId },
-      });
+      throw invalidVersionId(error.versionId);
     throw error;
   }
-}
-
-function isVersionId(text: string): boolean {
-  return /^[0-9a-zA-Z._-]{1,128}$/.test(text);
 }
 
 function markerError(version: Pick<ObjectVersion, "versionId"> & Partial<ObjectVersion>): Error {

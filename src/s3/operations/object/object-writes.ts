@@ -10,7 +10,15 @@ import type { XmlContent } from "../../http/xml-out.ts";
 import { covers, isOwner } from "../../access/principal.ts";
 import { checksumHeaders, notImplemented, quoted, unquoted, versionHeader } from "./object-headers.ts";
 import { attributesOf, preconditionsOf } from "./put-attributes.ts";
-import { bucketOf, findVersionId, operation, xmlBody, type Operation } from "../operation.ts";
+import {
+  bucketOf,
+  findVersionId,
+  invalidVersionId,
+  isVersionId,
+  operation,
+  xmlBody,
+  type Operation,
+} from "../operation.ts";
 
 export const putObject: Operation = operation("PutObject", "write", async (request, place) => {
   const bucket = await bucketOf(request, place);
@@ -53,8 +61,11 @@ export const deleteObject: Operation = operation("DeleteObject", "write", async 
   for (const name of ["x-amz-if-match-last-modified-time", "x-amz-if-match-size"])
     if (findHeader(request, name) !== undefined) throw notImplemented(name);
   if (ifMatch !== undefined && request.query.has("versionId")) throw notImplemented("If-Match with a versionId");
+  const versionId = findVersionId(request);
+  // The answer names it in a header.
+  if (versionId !== undefined && !isVersionId(versionId)) throw invalidVersionId(versionId);
   const options = {
-    versionId: findVersionId(request),
+    versionId,
     ifMatch: ifMatch === undefined ? undefined : unquoted(ifMatch),
     bypassGovernance: bypasses(request),
     signal: request.signal,

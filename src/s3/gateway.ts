@@ -32,6 +32,11 @@ export interface S3GatewayOptions {
   tls?: { cert: string | Uint8Array; key: string | Uint8Array } | undefined;
   /** Whether `/-/metrics` is answered, without a signature as `/-/health` is. Default false. */
   metrics?: boolean | undefined;
+  /**
+   * How many connections may be open at a time. Beyond that the one that has waited for a request for
+   * the longest is closed; where each has a request, a new one is answered 503 SlowDown. Default 1_000.
+   */
+  connectionsMax?: number | undefined;
   /** Told once for each request, when its answer has been sent: for an access log. */
   onAnswered?: ((entry: S3AccessEntry) => void) | undefined;
 }
@@ -51,6 +56,7 @@ const optionNames: OptionNames<S3GatewayOptions> = {
   domain: true,
   tls: true,
   metrics: true,
+  connectionsMax: true,
   onAnswered: true,
 };
 const drainMsDefault = 10_000;
@@ -59,11 +65,15 @@ export async function startS3Gateway(objects: ObjectStore, options: S3GatewayOpt
   checkOptions("startS3Gateway", options, optionNames);
   const { port = 9000, host = "127.0.0.1", region = "us-east-1", tls } = options;
   const secrets = checkCredentials(options.credentials);
+  const { connectionsMax } = options;
+  if (connectionsMax !== undefined && !(Number.isSafeInteger(connectionsMax) && connectionsMax >= 1))
+    throw new TypeError(`connectionsMax is a whole number from 1, not ${connectionsMax}.`);
   const accounts = new Set([operator, ...options.credentials.flatMap(({ account }) => account ?? [])]);
   const place: Place = { objects, region, accounts };
   const status = new StatusPages(objects, { hasMetrics: options.metrics === true });
   const server: HttpServer = new HttpServer({
     tls,
+    connectionsMax,
     answer: (exchange) =>
       answerTo(exchange, place, {
         secrets,

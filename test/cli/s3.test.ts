@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
-import { createServer, type AddressInfo } from "node:net";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { runInNewContext } from "node:vm";
 import * as s3 from "@aws-sdk/client-s3";
@@ -69,6 +69,25 @@ async function nameOfFailure(call: Promise<unknown>): Promise<string> {
     (error: unknown) => (error as Error).name,
   );
 }
+
+test("--connections limits how many are open, and is a whole number from 1", async () => {
+  const running = new Running("--memory", "--port", "0", "--json", "--connections", "2", ...pairFlags);
+  const { url } = await running.started();
+  let open = 0;
+  for (let count = 0; count < 10; count++) {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.on("error", () => undefined).once("connect", () => open++);
+    socket.resume().once("close", () => open--);
+    onTestFinished(() => void socket.destroy());
+    await once(socket, "connect");
+  }
+  await until(() => open <= 2);
+  expect((await fetch(`${url}/-/health`)).status).toBe(200);
+  for (const wrong of ["0", "-1", "x", "1.5"]) {
+    const { exitCode, stderr } = await new Running("--memory", "--connections", wrong).finished;
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Write a whole number from 1.")]);
+  }
+});
 
 describe("what it says", () => {
   test("one key pair is made and shown once, with examples that work as they stand there", async () => {

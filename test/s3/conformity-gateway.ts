@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as s3 from "@aws-sdk/client-s3";
 import { SignatureV4 } from "@smithy/signature-v4";
-import { openObjects } from "../../src/objects/index.ts";
+import { openObjects, type ObjectStore } from "../../src/objects/index.ts";
 import { startS3Gateway } from "../../src/s3/index.ts";
 import { NodeSha256 } from "./node-sha256.ts";
 
@@ -27,6 +27,8 @@ export interface Answered {
 export interface Site {
   readonly url: string;
   readonly port: number;
+  /** As a program uses it beside the gateway. */
+  readonly objects: ObjectStore;
   readonly client: s3.S3Client;
   /** A key pair that may write, and is not the owner's. */
   readonly writer: s3.S3Client;
@@ -54,6 +56,7 @@ export async function startSite(): Promise<Site> {
   return {
     url: gateway.url,
     port: gateway.port,
+    objects,
     client: clients[0],
     writer: clients[1],
     shop: clients[2],

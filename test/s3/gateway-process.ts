@@ -28,7 +28,16 @@ export class GatewayProcess {
 
   /** When it serves. */
   static async start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
-    const child = spawn(process.execPath, [program, "s3", "--port", "0", "--json", ...args], {
+    return await GatewayProcess.run(process.execPath, [program, "s3", "--port", "0", "--json", ...args], env);
+  }
+
+  /** The same by another command, whose first line on stdout is JSON with the url. */
+  static async run(
+    command: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<GatewayProcess> {
+    const child = spawn(command, args, {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         ...process.env,

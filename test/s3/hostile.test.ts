@@ -1,12 +1,8 @@
 // Clients that do harm: each is refused in bounded time and memory, and the others are not disturbed.
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { openPlace } from "../../src/objects/bucket/open-objects.ts";
-import { DirectoryObjects } from "../../src/objects/objects.ts";
-import { startS3Gateway } from "../../src/s3/index.ts";
-import { local, World } from "../sites/world.ts";
 import { until } from "../waiting.ts";
-import { owner, send, sendSigned, signed, startSite, type Answered, type Site } from "./conformity-gateway.ts";
+import { send, sendSigned, signed, startSite, type Answered, type Site } from "./conformity-gateway.ts";
 
 let site: Site;
 let bucket = "";
@@ -208,21 +204,4 @@ describe("bodies", () => {
     const { text } = await sendSigned(site.port, { path: `/${bucket}`, query: { prefix: "half-" } });
     expect(text).not.toContain("<Key>");
   });
-});
-
-it("a gateway that cannot stage answers 503 SlowDown, and serves again when it can", async () => {
-  const world = new World({ volume: local });
-  await world.ports("maker").disk.mkdir("/objects");
-  const objects = new DirectoryObjects(await openPlace(world.ports("gateway"), "/objects", { leaseMs: 1_000_000 }));
-  const gateway = await startS3Gateway(objects, { port: 0, credentials: [owner] });
-  onTestFinished(() => gateway.close({ drainMs: 0 }));
-  const path = "/full/key";
-  await sendSigned(gateway.port, { method: "PUT", path: "/full" });
-  const put = (body: string): Promise<Answered> => sendSigned(gateway.port, { method: "PUT", path, body });
-  const hasCome = await world.withFault({ process: "gateway", at: 1, label: "ENOSPC", lasting: true }, async () => {
-    expect(await put("lost")).toMatchObject({ status: 503, code: "SlowDown" });
-  });
-  expect(hasCome).toBe(true);
-  expect((await put("kept")).status).toBe(200);
-  expect((await sendSigned(gateway.port, { path })).text).toBe("kept");
 });

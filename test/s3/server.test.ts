@@ -1,7 +1,7 @@
 // The HTTP side by itself, over real sockets: slow clients, clients that are refused while they send, and the end.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { S3AccessEntry } from "../../src/s3/http/access-entry.ts";
 import { emptyAnswer, type Answer } from "../../src/s3/http/answer.ts";
 import type { Answerer } from "../../src/s3/http/exchange.ts";
@@ -16,9 +16,10 @@ interface Served {
   readonly entries: S3AccessEntry[];
 }
 
-async function serve(answer: Answerer, pace?: Pace): Promise<Served> {
+async function serve(answer: Answerer, pace?: Pace, connectionsMax?: number): Promise<Served> {
   const entries: S3AccessEntry[] = [];
-  const server = new HttpServer({ answer, pace, onAnswered: (entry) => void entries.push(entry) });
+  const onAnswered = (entry: S3AccessEntry): void => void entries.push(entry);
+  const server = new HttpServer({ answer, pace, connectionsMax, onAnswered });
   const { port } = await server.listen(0, "127.0.0.1");
   onTestFinished(() => server.close(0));
   return { server, port, url: `http://127.0.0.1:${port}`, entries };
@@ -149,6 +150,25 @@ describe("an answer", () => {
     expect(entries.map(({ error }) => (error as Error).message)).toEqual(["the disk is broken", "the disk is broken"]);
   });
 
+  it("with a header that cannot be sent is an error, and lets go of its stream", async () => {
+    let isClosed = false;
+    async function* body(): AsyncGenerator<Uint8Array> {
+      try {
+        yield Buffer.alloc(100_000);
+      } finally {
+        isClosed = true;
+      }
+    }
+    const { url, entries } = await serve(async () => {
+      const opened = body();
+      await opened.next();
+      return { status: 200, headers: { "x-odd": "a\nb", "content-length": "100000" }, body: opened };
+    });
+    const answer = await fetch(url);
+    expect([answer.status, await answer.text()]).toEqual([500, expect.stringContaining("<Code>InternalError</Code>")]);
+    expect([isClosed, entries[0]?.status]).toEqual([true, 500]);
+  });
+
   it.each(["//", "/%", "*", "/b/k?x=%zz", "http://[", "/\u00ff"])("is given to the target %s", async (target) => {
     const { port, entries } = await serve(async () => {
       throw new S3Error("InvalidURI");
@@ -163,6 +183,110 @@ describe("an answer", () => {
     const { url, entries } = await serve(async () => emptyAnswer(200));
     await fetch(`${url}/b/k?X-Amz-Expires=60&X-Amz-Signature=abc&x=1`);
     expect(entries[0]?.target).toBe("/b/k?X-Amz-Expires=60&X-Amz-Signature=-&x=1");
+  });
+});
+
+describe("too many connections", () => {
+  const get = "GET /b/k HTTP/1.1\r\nhost: x\r\n";
+
+  /** Connections that the server has accepted; how many of them are open. */
+  async function crowd({ port }: Served, count: number, max: number, text = ""): Promise<() => number> {
+    let open = 0;
+    for (let index = 0; index < count; index++) {
+      const socket = dial(port);
+      socket.once("connect", () => open++).once("close", () => open--);
+      socket.resume().write(text);
+    }
+    await vi.waitFor(() => expect(open).toBe(max));
+    return () => open;
+  }
+
+  it("that are idle, or never end their head, keep no client out and do not become more", async () => {
+    const served = await serve(readAll, undefined, 20);
+    for (const text of ["", "GET /b/k HTTP/1.1\r\nx: "]) {
+      const open = await crowd(served, 200, 20, text);
+      expect(await (await fetch(served.url, { method: "PUT", body: "12345" })).text()).toBe("5");
+      expect(served.server.connections).toBeLessThanOrEqual(20);
+      expect(open()).toBeLessThanOrEqual(20);
+    }
+  });
+
+  it("close the one that has waited for the longest, and none that has a request", async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const served = await serve(
+      async ({ incoming: { url } }) => {
+        if (url === "/b/k") await released;
+        return emptyAnswer(200);
+      },
+      undefined,
+      3,
+    );
+    const busy = dial(served.port);
+    busy.write(`${get}connection: close\r\n\r\n`);
+    await vi.waitFor(() => expect(served.server.requestsUnderWay).toBe(1));
+    const heard = hear(busy);
+    const [first, second] = [dial(served.port), dial(served.port)];
+    await vi.waitFor(() => expect(served.server.connections).toBe(3));
+    // A request makes it younger.
+    first.write("GET /quick HTTP/1.1\r\nhost: x\r\n\r\n");
+    await once(first, "data");
+    const closed = once(second, "close");
+    dial(served.port);
+    await closed;
+    expect(first.destroyed).toBe(false);
+    expect(served.server.connections).toBe(3);
+    release();
+    expect(await heard).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it("that all have a request are told 503 SlowDown, and served again as soon as one has ended", async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const served = await serve(
+      async () => {
+        await released;
+        return emptyAnswer(200);
+      },
+      undefined,
+      5,
+    );
+    await crowd(served, 5, 5, `${get}\r\n`);
+    await vi.waitFor(() => expect(served.server.requestsUnderWay).toBe(5));
+    const refused = await fetch(served.url, { method: "PUT", body: "x".repeat(100_000) });
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("connection")).toBe("close");
+    expect(await refused.text()).toContain("<Code>SlowDown</Code>");
+    expect((await fetch(served.url, { method: "HEAD" })).status).toBe(503);
+    expect(served.server.connections).toBe(5);
+    release();
+    await vi.waitFor(async () => expect((await fetch(served.url)).status).toBe(200));
+  });
+
+  it("are not needed to ask too much at once: one with hundreds of pipelined requests is closed", async () => {
+    const served = await serve(() => new Promise(() => undefined));
+    const flood = dial(served.port);
+    const closed = new Promise((resolve) => flood.resume().once("close", resolve));
+    let most = 0;
+    const look = setInterval(() => (most = Math.max(most, served.server.requestsUnderWay)), 1);
+    onTestFinished(() => clearInterval(look));
+    flood.write(`${get}\r\n`.repeat(10_000));
+    await closed;
+    expect(most).toBeLessThanOrEqual(100);
+    expect(served.server.connections).toBe(0);
+  });
+
+  it("beyond those that are told are closed at once", async () => {
+    const served = await serve(() => new Promise(() => undefined), undefined, 1);
+    dial(served.port).write(`${get}\r\n`);
+    await vi.waitFor(() => expect(served.server.requestsUnderWay).toBe(1));
+    let open = 0;
+    let closed = 0;
+    for (let index = 0; index < 150; index++)
+      dial(served.port)
+        .once("connect", () => open++)
+        .once("close", () => closed++);
+    await vi.waitFor(() => expect([open, closed]).toEqual([150, 50]));
   });
 });
 

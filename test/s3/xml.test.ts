@@ -1,7 +1,7 @@
 // XML in and out: what is refused, and that no text becomes markup.
 import { describe, expect, it, test } from "vitest";
 import { S3Error } from "../../src/s3/http/s3-error.ts";
-import { parseXml } from "../../src/s3/http/xml-in.ts";
+import { parseXml, readXml } from "../../src/s3/http/xml-in.ts";
 import { formatXml } from "../../src/s3/http/xml-out.ts";
 
 const parse = (text: string): unknown => parseXml(Buffer.from(text), "Delete");
@@ -28,10 +28,28 @@ describe("XML of a client", () => {
     "more than ten levels": `<Delete>${"<a>".repeat(10)}${"</a>".repeat(10)}</Delete>`,
     "too many elements": `<Delete>${"<a/>".repeat(60_001)}</Delete>`,
     "two roots": "<Delete/><Delete/>",
+    "too many attributes": `<Delete ${Array.from({ length: 10_001 }, (_, index) => `a${index}=""`).join(" ")}/>`,
+    "no root for a long time": `<!--${"x".repeat(130_000)}--><Delete/>`,
   };
   it.each(Object.entries(refused))("is refused as MalformedXML: %s", (_, text) => {
     expect(() => parse(text)).toThrow(S3Error);
     expect(() => parse(text)).toThrow(/well-formed/);
+  });
+
+  it("lets other requests have their turn while a large document is read, however it is cut", async () => {
+    let [turns, isOver] = [0, false];
+    const turn = (): void => {
+      turns++;
+      if (!isOver) setImmediate(turn);
+    };
+    setImmediate(turn);
+    // Two code units each, of which a cut may part the first from the second.
+    const text = "\u{1f600}".repeat(1_000_000);
+    const root = await readXml(Buffer.from(`<Delete>x${text}</Delete>`), "Delete");
+    isOver = true;
+    expect(root.text === `x${text}`).toBe(true);
+    expect(turns).toBeGreaterThan(20);
+    await expect(readXml(Buffer.from(`<Delete>${text}`), "Delete")).rejects.toThrow(S3Error);
   });
 
   it("is refused when it is not UTF-8", () => {

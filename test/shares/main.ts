@@ -12,12 +12,13 @@ import { cost } from "./scenarios/cost.ts";
 import { diskTruths } from "./scenarios/disk-truths.ts";
 import { hotKeyScenarios } from "./scenarios/hot-key.ts";
 import { mountAndDoctor } from "./scenarios/mount-and-doctor.ts";
+import { s3Gateways } from "./scenarios/s3-gateways.ts";
 import { workScenarios } from "./scenarios/work.ts";
 
 /** In this order: what is learned of the mount comes before what stands on it. */
 const scenarios: readonly Scenario[] = [
   ...[mountAndDoctor, ...diskTruths, cost, ...contracts],
-  ...[...hotKeyScenarios, ...workScenarios],
+  ...[...hotKeyScenarios, s3Gateways, ...workScenarios],
 ];
 
 interface Result {

@@ -5,6 +5,7 @@ import type { Body } from "../../common.ts";
 import { parentOf, removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { orAborted, writeBody } from "../../part/body.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { BodyPart, Checksum, PartRun } from "../model/entry.ts";
 import type { PutOptions } from "../model/object-store.ts";
@@ -34,8 +35,8 @@ export interface StagedBody {
 export type Declared = Pick<PutOptions, "size" | "md5" | "checksum" | "signal">;
 
 /**
- * BAD_DIGEST when it is not what was declared, DISK_FULL, or what the source fails with. Then nothing
- * is left. `open` is asked for the bucket only when the body needs a file.
+ * BAD_DIGEST when it is not what was declared, DISK_FULL, LOCK_LOST, or what the source fails with. Then
+ * nothing is left. `open` is asked for the bucket only when the body needs a file.
  */
 export async function stageBody(
   open: () => Promise<OpenBucket>,
@@ -57,8 +58,19 @@ export async function stageBody(
     void pieces.return(undefined).catch(() => undefined);
     throw error;
   });
-  const { sha256, ...facts } = await write({ bucket, key, declared, digests, file }, chained(head, pieces));
+  const written = write({ bucket, key, declared, digests, file }, chained(head, pieces));
+  const { sha256, ...facts } = await written.catch(async (error: unknown) => {
+    throw hasErrno(error, "ENOENT") ? await whyGone(bucket, file, error) : error;
+  });
   return { ...facts, temp, parts: [{ file, size: facts.size, sha256 }] };
+}
+
+/** Its directory is of this session: it goes only with its bucket, or when the session is taken for dead. */
+async function whyGone(bucket: OpenBucket, file: string, cause: unknown): Promise<unknown> {
+  await bucket.mustBeThere(cause);
+  const path = bucket.bodyPath(file);
+  const message = `${path} was not stored: its directory is gone, so this process was taken for dead meanwhile. Put it again.`;
+  return holdfastError("LOCK_LOST", message, { path }, cause);
 }
 
 interface BodyFile {

@@ -13,18 +13,27 @@ export interface Form {
 const fieldsMax = 100;
 const fieldBytesMax = 20 * 1024;
 const headBytesMax = 4096;
+/**
+ * All that is before the file, which is read before it is known whether its sender may upload. Less is a
+ * matter of the pace of clients.
+ */
+const fieldsMsMax = 60_000;
 /** Behind the file: nothing there counts. */
 const restBytesMax = 64 * 1024;
 
-/** MalformedPOSTRequest; MaxMessageLengthExceeded for fields that are too large. */
-export async function readForm(contentType: string, source: AsyncIterable<Uint8Array>): Promise<Form> {
+/** MalformedPOSTRequest; MaxMessageLengthExceeded for fields that are too large, RequestTimeout. */
+export async function readForm(
+  contentType: string,
+  source: AsyncIterable<Uint8Array>,
+  { msMax = fieldsMsMax }: { readonly msMax?: number } = {},
+): Promise<Form> {
   const boundary = /^multipart\/form-data\s*;.*\bboundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType);
   const name = boundary?.[1] ?? boundary?.[2];
   if (name === undefined)
     throw new S3Error("MalformedPOSTRequest", {
       message: "The body of your POST request is not well-formed multipart/form-data.",
     });
-  const parts = new PartReader(source, Buffer.from(`\r\n--${name}`));
+  const parts = new PartReader(source, Buffer.from(`\r\n--${name}`), performance.now() + msMax);
   await parts.skipPreamble();
   const fields = new Map<string, string>();
   for (let count = 0; count < fieldsMax; count++) {
@@ -67,10 +76,13 @@ class PartReader {
   /** As if a line had ended before the first boundary. */
   #rest: Buffer = Buffer.from("\r\n");
   #isOver = false;
+  /** By the clock of `performance.now()`. */
+  #deadlineMs: number;
 
-  constructor(source: AsyncIterable<Uint8Array>, boundary: Buffer) {
+  constructor(source: AsyncIterable<Uint8Array>, boundary: Buffer, deadlineMs: number) {
     this.#source = source[Symbol.asyncIterator]();
     this.#boundary = boundary;
+    this.#deadlineMs = deadlineMs;
   }
 
   async skipPreamble(): Promise<void> {
@@ -87,6 +99,8 @@ class PartReader {
     if (this.#rest.subarray(0, 2).toString() === "--") return undefined;
     for (;;) {
       const end = this.#rest.indexOf("\r\n\r\n");
+      // However the network has cut it: names that are this long are made to be repeated in the key.
+      if (end > headBytesMax) throw new S3Error("MalformedPOSTRequest");
       if (end >= 0) {
         const head = this.#rest.subarray(0, end).toString("utf8");
         this.#rest = this.#rest.subarray(end + 4);
@@ -120,6 +134,7 @@ class PartReader {
 
   /** The same, and then everything up to the end of the stream is passed over. */
   async *last(): AsyncGenerator<Uint8Array> {
+    this.#deadlineMs = Infinity;
     yield* this.content();
     let length = this.#rest.length;
     for (let next = await this.#source.next(); next.done !== true; next = await this.#source.next()) {
@@ -134,6 +149,7 @@ class PartReader {
       this.#isOver = true;
       throw new S3Error("IncompleteBody");
     }
+    if (performance.now() > this.#deadlineMs) throw new S3Error("RequestTimeout");
     this.#rest = Buffer.concat([this.#rest, next.value]);
   }
 }

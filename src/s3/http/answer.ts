@@ -37,6 +37,7 @@ export function errorAnswer(error: S3Error, resource: string, requestId: string)
 /** A share whose server is away, or has just come back: the same request can succeed later. */
 const unreachable = new Set([
   "EAGAIN",
+  "EBUSY",
   "ECONNABORTED",
   "ECONNREFUSED",
   "ECONNRESET",
@@ -48,6 +49,7 @@ const unreachable = new Set([
   "ENETUNREACH",
   "ENFILE",
   "ENOTCONN",
+  "EREMOTEIO",
   "ESTALE",
   "ETIMEDOUT",
 ]);
@@ -107,8 +109,12 @@ function findCode(error: unknown): ConstructorParameters<typeof S3Error> | undef
     case "IO_ERROR":
       return unreachable.has(error.errno ?? "") ? plain("SlowDown") : undefined;
     case "DISK_FULL":
+    // Of the folder, which has become read-only or another user's: no key pair is refused by it.
+    case "NO_PERMISSION":
     case "OUTCOME_UNKNOWN":
     case "LOCK_TIMEOUT":
+    // The gateway slept past its lease, and what it had staged is swept: nothing of it was linked.
+    case "LOCK_LOST":
     case "CLOSED":
       return plain("SlowDown");
     default:

@@ -81,9 +81,8 @@ export class RequestExchange {
     try {
       await this.#send(answered);
     } catch (error) {
-      // Its beginning is on its way: a client sees that it is not whole by the connection alone.
-      this.response.destroy();
       failure ??= asS3Error(error);
+      answered = await this.#giveUp(answered, failure);
     }
     return this.#entry(answered.status, failure);
   }
@@ -102,6 +101,18 @@ export class RequestExchange {
       socket.destroySoon();
     }
     this.abort(error);
+  }
+
+  /** An answer could not be sent. Gives what the client was told instead. */
+  async #giveUp(answered: Answer, failure: S3Error): Promise<Answer> {
+    const isTold = this.response.headersSent || this.response.destroyed;
+    // Its beginning is on its way: a client sees that it is not whole by the connection alone.
+    if (isTold) this.response.destroy();
+    if (isTold) return answered;
+    const instead = this.#errorAnswer(failure);
+    await discard(answered.body).catch(() => undefined);
+    await this.#send(instead).catch(() => this.response.destroy());
+    return instead;
   }
 
   #errorAnswer(error: S3Error): Answer {
@@ -129,9 +140,10 @@ export class RequestExchange {
       "x-amz-request-id": this.#id,
       server: "Holdfast",
       ...(isUnread || this.#isClosing() ? { connection: "close" } : {}),
+      ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
+      // Behind Content-Disposition: Node refuses letters beyond ASCII in it when it knows the length before.
       ...(body === undefined && !isHead && status !== 204 && status !== 304 ? { "content-length": 0 } : {}),
       ...(bytes === undefined || isBare ? {} : { "content-length": Buffer.byteLength(bytes) }),
-      ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
     });
     if (isBare) await discard(body);
     else if (bytes === undefined) for await (const piece of body as AsyncIterable<Uint8Array>) await this.#write(piece);

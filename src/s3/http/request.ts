@@ -70,11 +70,14 @@ export function getBucketName({ bucket }: S3Request): string {
 
 export function getKey({ key }: S3Request): string {
   if (key === undefined) throw new S3Error("InvalidRequest", { message: "A key must be specified." });
-  if (Buffer.byteLength(key) > keyBytesMax)
-    throw new S3Error("KeyTooLongError", {
-      details: { Size: String(Buffer.byteLength(key)), MaxSizeAllowed: String(keyBytesMax) },
-    });
-  return key;
+  return checkKey(key);
+}
+
+/** KeyTooLongError. */
+export function checkKey(key: string): string {
+  const bytes = Buffer.byteLength(key);
+  if (bytes <= keyBytesMax) return key;
+  throw new S3Error("KeyTooLongError", { details: { Size: String(bytes), MaxSizeAllowed: String(keyBytesMax) } });
 }
 
 const keyBytesMax = 1024;

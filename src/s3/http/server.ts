@@ -4,8 +4,10 @@ import { createServer as createHttpServer, type IncomingMessage, type Server, ty
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { S3AccessEntry } from "./access-entry.ts";
+import { Connections } from "./connections.ts";
 import { RequestExchange, type Answerer } from "./exchange.ts";
 import { defaultPace, PaceKeeper, type Pace } from "./pace.ts";
+import { S3Error } from "./s3-error.ts";
 
 export interface ServerOptions {
   readonly tls?: { readonly cert: string | Uint8Array; readonly key: string | Uint8Array } | undefined;
@@ -13,6 +15,8 @@ export interface ServerOptions {
   /** Told once for each request, when its answer has been sent. */
   readonly onAnswered: (entry: S3AccessEntry) => void;
   readonly pace?: Pace | undefined;
+  /** How many connections may be open. Default 1_000. */
+  readonly connectionsMax?: number | undefined;
 }
 
 const limits = {
@@ -26,34 +30,27 @@ const limits = {
   noDelay: true,
 } as const;
 const handshakeTimeout = 10_000;
+/** Each has a file descriptor, and systems give a process a few thousand of them. */
+const connectionsMaxDefault = 1_000;
 
 export class HttpServer {
   readonly #server: Server;
   readonly #options: ServerOptions;
   readonly #pace: PaceKeeper;
-  /** With the number of requests that each has under way: more than one when they are pipelined. */
-  readonly #connections = new Map<Socket, number>();
-  /** Below TLS, where there is TLS: also those that have not shaken hands. */
-  readonly #sockets = new Set<Socket>();
+  readonly #connections: Connections;
   readonly #exchanges = new Set<RequestExchange>();
   #closing: Promise<void> | undefined;
 
   constructor(options: ServerOptions) {
-    const { tls, pace = defaultPace } = options;
+    const { tls, pace = defaultPace, connectionsMax = connectionsMaxDefault } = options;
     this.#options = options;
+    this.#connections = new Connections(connectionsMax);
     this.#pace = new PaceKeeper(pace);
     this.#server =
       tls === undefined
         ? createHttpServer(limits)
         : createHttpsServer({ ...limits, handshakeTimeout, cert: asBuffer(tls.cert), key: asBuffer(tls.key) });
-    this.#server.on("connection", (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once("close", () => this.#sockets.delete(socket));
-    });
-    this.#server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
-      this.#connections.set(socket, 0);
-      socket.once("close", () => this.#connections.delete(socket));
-    });
+    this.#server.on("connection", (socket: Socket) => this.#connections.add(socket));
     const handle =
       (waits: boolean) =>
       (incoming: IncomingMessage, response: ServerResponse): void =>
@@ -94,10 +91,10 @@ export class HttpServer {
 
   async #close(drainMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const [socket, count] of this.#connections) if (count === 0) socket.destroy();
+    this.#connections.closeIdle();
     const late = setTimeout(() => {
       for (const exchange of this.#exchanges) exchange.abort(new Error("The gateway was closed."));
-      for (const socket of this.#sockets) socket.destroy();
+      this.#connections.closeAll();
     }, drainMs);
     await closed;
     clearTimeout(late);
@@ -105,9 +102,11 @@ export class HttpServer {
   }
 
   #handle(incoming: IncomingMessage, response: ServerResponse, waits: boolean): void {
-    const exchange = new RequestExchange(incoming, response, { waits, isClosing: () => this.isClosing });
-    const { socket } = incoming;
-    this.#count(socket, 1);
+    const end = this.#connections.begin(incoming.socket);
+    // What was read before the connection was closed still comes.
+    if (incoming.socket.destroyed) return;
+    const isClosing = (): boolean => this.isClosing || end === undefined;
+    const exchange = new RequestExchange(incoming, response, { waits, isClosing });
     this.#exchanges.add(exchange);
     const unwatch = this.#pace.watch({
       incoming,
@@ -118,19 +117,19 @@ export class HttpServer {
     // When the client has all of it, or has gone.
     response.once("close", () => {
       unwatch();
-      this.#count(socket, -1);
+      end?.();
     });
-    void exchange.run(this.#options.answer).then((entry) => {
+    void exchange.run(end === undefined ? refuse : this.#options.answer).then((entry) => {
       this.#exchanges.delete(exchange);
       this.#options.onAnswered(entry);
     });
   }
-
-  #count(socket: Socket, change: number): void {
-    const count = this.#connections.get(socket);
-    if (count !== undefined) this.#connections.set(socket, count + change);
-  }
 }
+
+/** Before it is looked at: there are too many connections already. */
+const refuse: Answerer = async () => {
+  throw new S3Error("SlowDown");
+};
 
 function asBuffer(data: string | Uint8Array): string | Buffer {
   return typeof data === "string" ? data : Buffer.from(data);

@@ -1,5 +1,6 @@
-// XML that a client sends: a small tree of elements and texts. Strict, and bounded in size, depth
-// and number of elements; documents with a DTD are refused, so there are no entities to expand.
+// XML that a client sends: a small tree of elements and texts. Strict, and bounded in size, depth and
+// number of elements and attributes; documents with a DTD are refused, so there are no entities to expand.
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { SaxesParser } from "saxes";
 import { S3Error } from "./s3-error.ts";
 
@@ -34,35 +35,81 @@ const depthMax = 10;
 /** The list of 10,000 parts, each with its number, ETag and checksums, has fewer. */
 const elementsMax = 60_000;
 
+/** Namespaces, and the types of grantees: no document has more. */
+const attributesMax = 10_000;
+/** A document type is refused when it ends, so it has to end soon. */
+const prologCharactersMax = 64 * 1024;
+const sliceCharacters = 64 * 1024;
+
 /** The root element, whose name must be one of `roots`. MalformedXML. */
 export function parseXml(bytes: Uint8Array, ...roots: readonly string[]): XmlElement {
-  const parser = new SaxesParser({ xmlns: false });
-  const open: XmlElement[] = [];
-  let root: XmlElement | undefined;
-  let count = 0;
-  parser.on("error", (cause) => {
-    throw malformed(cause);
-  });
-  parser.on("doctype", () => {
-    throw malformed();
-  });
-  parser.on("opentag", ({ name }) => {
-    const element = new XmlElement(localName(name));
-    if (open.length >= depthMax || ++count > elementsMax) throw malformed();
-    open.at(-1)?.children.push(element);
-    root ??= element;
-    open.push(element);
-  });
-  parser.on("closetag", () => void open.pop());
-  const addText = (text: string): void => {
-    const element = open.at(-1);
-    if (element !== undefined) element.text += text;
-  };
-  parser.on("text", addText);
-  parser.on("cdata", addText);
-  parser.write(decodeUtf8(bytes)).close();
-  if (root === undefined || !roots.includes(root.name)) throw malformed();
-  return root;
+  const reader = new XmlReader();
+  for (const slice of slicesOf(bytes)) reader.write(slice);
+  return reader.end(roots);
+}
+
+/** The same of a document that may be large: other requests have their turn meanwhile. */
+export async function readXml(bytes: Uint8Array, ...roots: readonly string[]): Promise<XmlElement> {
+  const reader = new XmlReader();
+  for (const slice of slicesOf(bytes)) {
+    reader.write(slice);
+    if (slice.length === sliceCharacters) await nextTurn();
+  }
+  return reader.end(roots);
+}
+
+class XmlReader {
+  readonly #parser = new SaxesParser({ xmlns: false });
+  readonly #open: XmlElement[] = [];
+  #root: XmlElement | undefined;
+  #elements = 0;
+  #attributes = 0;
+  #characters = 0;
+
+  constructor() {
+    const parser = this.#parser;
+    parser.on("error", (cause) => {
+      throw malformed(cause);
+    });
+    parser.on("doctype", () => {
+      throw malformed();
+    });
+    parser.on("attribute", () => {
+      if (++this.#attributes > attributesMax) throw malformed();
+    });
+    parser.on("opentag", ({ name }) => this.#begin(new XmlElement(localName(name))));
+    parser.on("closetag", () => void this.#open.pop());
+    const addText = (text: string): void => {
+      const element = this.#open.at(-1);
+      if (element !== undefined) element.text += text;
+    };
+    parser.on("text", addText);
+    parser.on("cdata", addText);
+  }
+
+  write(text: string): void {
+    this.#characters += text.length;
+    this.#parser.write(text);
+    if (this.#root === undefined && this.#characters >= prologCharactersMax) throw malformed();
+  }
+
+  end(roots: readonly string[]): XmlElement {
+    this.#parser.close();
+    if (this.#root === undefined || !roots.includes(this.#root.name)) throw malformed();
+    return this.#root;
+  }
+
+  #begin(element: XmlElement): void {
+    if (this.#open.length >= depthMax || ++this.#elements > elementsMax) throw malformed();
+    this.#open.at(-1)?.children.push(element);
+    this.#root ??= element;
+    this.#open.push(element);
+  }
+}
+
+function* slicesOf(bytes: Uint8Array): Generator<string> {
+  const text = decodeUtf8(bytes);
+  for (let at = 0; at < text.length; at += sliceCharacters) yield text.slice(at, at + sliceCharacters);
 }
 
 function decodeUtf8(bytes: Uint8Array): string {

@@ -7,7 +7,7 @@ import { getBucketName, type S3Request } from "../http/request.ts";
 import { encodeUri } from "../http/raw-target.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { readSmallBody } from "../body/incoming-body.ts";
-import { parseXml, type XmlElement } from "../http/xml-in.ts";
+import { readXml, type XmlElement } from "../http/xml-in.ts";
 
 export interface Place {
   readonly objects: ObjectStore;
@@ -60,7 +60,7 @@ const documentBytesMax = 8 * 1024 * 1024;
 /** The document in the body. MalformedXML. */
 export async function xmlBody(request: S3Request, ...roots: readonly string[]): Promise<XmlElement> {
   const bytes = await readSmallBody(request, documentBytesMax);
-  return parseXml(bytes, ...roots);
+  return await readXml(bytes, ...roots);
 }
 
 const partsMax = 10_000;
@@ -86,4 +86,14 @@ export function findVersionId({ query }: S3Request): string | undefined {
   if (versionId !== "") return versionId;
   const message = "Version id cannot be the empty string";
   throw new S3Error("InvalidArgument", { message, details: { ArgumentName: "versionId", ArgumentValue: "" } });
+}
+
+/** Ids of versions that are not there may have been given by another store. */
+export function isVersionId(text: string): boolean {
+  return /^[0-9a-zA-Z._-]{1,128}$/.test(text);
+}
+
+export function invalidVersionId(text: string): Error {
+  const message = "Invalid version id specified";
+  return new S3Error("InvalidArgument", { message, details: { ArgumentName: "versionId", ArgumentValue: text } });
 }

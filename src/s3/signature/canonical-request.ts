@@ -21,7 +21,7 @@ export function canonicalHash(
   headerBytes: HeaderBytes = "latin1",
 ): string {
   const { method, target, headers } = request;
-  const lines = signedHeaders.map((name) => `${name}:${canonicalValue(headers[name])}\n`);
+  const lines = signedHeaders.map((name) => `${name}:${canonicalValue(findHeaderOf(headers, name))}\n`);
   const text = [
     method,
     target.path.split("/").map(encodeUri).join("/"),
@@ -31,6 +31,11 @@ export function canonicalHash(
     payload,
   ].join("\n");
   return sha256(Buffer.from(text, headerBytes));
+}
+
+/** By a name that the client gives: what every object inherits is no header. */
+export function findHeaderOf(headers: IncomingHttpHeaders, name: string): string | readonly string[] | undefined {
+  return Object.hasOwn(headers, name) ? headers[name] : undefined;
 }
 
 /** The signature itself is not a part of what a presigned URL signs. */

@@ -2,7 +2,7 @@
 // request that is refused learns nothing about what exists.
 import { S3Error } from "../http/s3-error.ts";
 import { algorithm, checkDay, findAuthorization, type Authorization } from "./authorization.ts";
-import { canonicalHash, type HeaderBytes, type SignedRequest } from "./canonical-request.ts";
+import { canonicalHash, findHeaderOf, type HeaderBytes, type SignedRequest } from "./canonical-request.ts";
 import { isOldUrl, verifyOldUrl } from "./old-url.ts";
 import { isSame, scopeText, sign, signingKey } from "./signing-key.ts";
 
@@ -98,7 +98,7 @@ function wrongRegion(given: string, region: string, isPresigned: boolean): Error
 /** A header that a stranger could add on the way must not change what is done. */
 function mustSignAmzHeaders({ headers }: SignedRequest, signedHeaders: readonly string[]): void {
   const unsigned = Object.keys(headers).filter((name) => name.startsWith("x-amz-") && !signedHeaders.includes(name));
-  const missing = signedHeaders.filter((name) => headers[name] === undefined && name !== payloadHeader);
+  const missing = signedHeaders.filter((name) => findHeaderOf(headers, name) === undefined && name !== payloadHeader);
   if (unsigned.length === 0 && missing.length === 0) return;
   if (missing.length > 0) throw new S3Error("SignatureDoesNotMatch");
   const message = "There were headers present in the request which were not signed";

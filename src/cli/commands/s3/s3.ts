@@ -24,6 +24,7 @@ interface S3Flags extends KeyFlags, TlsFlags {
   readonly accessLog?: true;
   readonly printEnv?: true;
   readonly memory?: true;
+  readonly connections: number;
   readonly collect: number;
   readonly drain: number;
 }
@@ -56,6 +57,14 @@ export function registerS3(s3: Command, run: Run): void {
     .addOption(new Option("--access-log", "a line of JSON on stdout for each request").conflicts("printEnv"))
     .addOption(new Option("--print-env", "print what a shell needs for the AWS CLI and SDKs, secret and all"))
     .addOption(new Option("--memory", "in memory, for tests: nothing is kept"))
+    .addOption(
+      new Option(
+        "--connections <n>",
+        "how many may be open; then the one that has waited for a request for the longest is closed for a new one, and if each has a request, the new one is answered 503 SlowDown",
+      )
+        .argParser(parseConnections)
+        .default(1000),
+    )
     .addOption(
       new Option("--collect <duration>", "how often expired objects and leftovers are removed; 0s: never")
         .argParser(parseDuration)
@@ -94,6 +103,7 @@ export function registerS3(s3: Command, run: Run): void {
       credentials: pairs.all,
       tls: await tlsOf(flags),
       metrics: flags.metrics,
+      connectionsMax: flags.connections,
       onAnswered: (entry) => {
         log?.add(entry);
         warnOf(entry, run);
@@ -191,4 +201,10 @@ function parsePort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
   throw new InvalidArgumentError("Write a port from 0 to 65535.");
+}
+
+function parseConnections(text: string): number {
+  const count = Number(text);
+  if (/^\d{1,7}$/.test(text) && count >= 1) return count;
+  throw new InvalidArgumentError("Write a whole number from 1.");
 }

@@ -6,7 +6,7 @@ import { readSmallBody } from "../../body/incoming-body.ts";
 import { xmlAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
-import { malformed, parseXml, type XmlElement } from "../../http/xml-in.ts";
+import { malformed, readXml, type XmlElement } from "../../http/xml-in.ts";
 import { checksumAsXml, quoted, unquoted, versionHeader } from "../object/object-headers.ts";
 import { preconditionsOf } from "../object/put-attributes.ts";
 import { bucketOf, locationOf, operation, type Operation } from "../operation.ts";
@@ -29,7 +29,7 @@ export const completeMultipartUpload: Operation = operation(
     const conditions = preconditionsOf(request);
     // A checksum here is that of the object.
     const bytes = await readSmallBody(request, documentBytesMax, { isOfBody: false });
-    const root = parseXml(bytes, "CompleteMultipartUpload");
+    const root = await readXml(bytes, "CompleteMultipartUpload");
     const parts = root.all("Part").map(partOfXml);
     if (parts.length === 0 || parts.length > partsMax) throw malformed();
     if (parts.some(({ partNumber }, index) => index > 0 && partNumber <= (parts[index - 1]?.partNumber ?? 0)))

@@ -34,18 +34,18 @@ export function headersOf(
   version: ObjectVersion,
   { withChecksum = false }: { readonly withChecksum?: boolean } = {},
 ): Record<string, string | undefined> {
-  const { etag, lastModified, metadata, headers, retention, legalHold, checksum, contentType, tagCount } = version;
+  const { etag, lastModified, metadata, headers, retention, legalHold, checksum, tagCount } = version;
   const own: Record<string, string | undefined> = {
     etag: quoted(etag),
     "last-modified": lastModified.toUTCString(),
     "accept-ranges": "bytes",
-    "content-type": contentType ?? defaultContentType,
+    "content-type": defaultContentType,
     ...versionHeader(version),
   };
   for (const [option, value] of Object.entries(headers) as [keyof ContentHeaders, string][])
-    own[contentHeaders[option]] = value;
+    own[contentHeaders[option]] = findHeaderValue(value) ?? own[contentHeaders[option]];
   if (tagCount !== undefined) own["x-amz-tagging-count"] = String(tagCount);
-  for (const [name, value] of Object.entries(metadata)) own[`x-amz-meta-${name}`] = headerValue(value);
+  Object.assign(own, metadataHeaders(metadata));
   if (retention !== undefined) {
     own["x-amz-object-lock-mode"] = retention.mode.toUpperCase();
     own["x-amz-object-lock-retain-until-date"] = retention.until.toISOString();
@@ -54,8 +54,30 @@ export function headersOf(
   return withChecksum && checksum !== undefined ? { ...own, ...checksumHeaders(checksum) } : own;
 }
 
-/** As Latin-1, which clients read headers as; what has more is sent as UTF-8. */
-export function headerValue(text: string): string {
+/** A program that uses the store beside the gateway may give metadata any names and values. */
+function metadataHeaders(metadata: Readonly<Record<string, string>>): Record<string, string> {
+  const headers: Record<string, string> = {};
+  let missing = 0;
+  for (const [name, text] of Object.entries(metadata)) {
+    const value = findHeaderValue(text);
+    if (isHeaderName(name) && value !== undefined) headers[`x-amz-meta-${name}`] = value;
+    else missing++;
+  }
+  // As S3 says that there is more than it can tell.
+  return missing === 0 ? headers : { ...headers, "x-amz-missing-meta": String(missing) };
+}
+
+export function isHeaderName(text: string): boolean {
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(text);
+}
+
+/**
+ * As Latin-1, which clients read headers as; what has more is sent as UTF-8. Undefined for a text with
+ * control characters, which no header can carry.
+ */
+export function findHeaderValue(text: string): string | undefined {
+  // eslint-disable-next-line no-control-regex -- these are what is looked for
+  if (/[\0-\x08\x0a-\x1f\x7f]/.test(text)) return undefined;
   return /^[\p{ASCII}\x80-\xff]*$/u.test(text) ? text : Buffer.from(text).toString("latin1");
 }
 

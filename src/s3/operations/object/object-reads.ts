@@ -4,9 +4,17 @@ import type { Bucket, ObjectVersion, ReadOptions, StoredObject } from "../../../
 import { emptyAnswer } from "../../http/answer.ts";
 import { findHeader, getKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
-import { bucketOf, findVersionId, operation, type Operation, type Place } from "../operation.ts";
+import {
+  bucketOf,
+  findVersionId,
+  invalidVersionId,
+  isVersionId,
+  operation,
+  type Operation,
+  type Place,
+} from "../operation.ts";
 import { expirationHeader } from "../bucket/expiration.ts";
-import { headerValue, headersOf, versionHeader } from "./object-headers.ts";
+import { findHeaderValue, headersOf, versionHeader } from "./object-headers.ts";
 import { checkConditions, partRange, rangeOf, resolveRange } from "./read-conditions.ts";
 
 export const getObject: Operation = operation("GetObject", "read", async (request, place) => {
@@ -116,16 +124,9 @@ async function orMarker<T>(read: () => Promise<T>, versionId?: string): Promise<
     if (versionId !== undefined && isHoldfastError(error, "NO_SUCH_KEY") && error.deleteMarker === versionId)
       throw markerError({ versionId });
     if (isHoldfastError(error, "NO_SUCH_VERSION") && !isVersionId(error.versionId))
-      throw new S3Error("InvalidArgument", {
-        message: "Invalid version id specified",
-        details: { ArgumentName: "versionId", ArgumentValue: error.versionId },
-      });
+      throw invalidVersionId(error.versionId);
     throw error;
   }
-}
-
-function isVersionId(text: string): boolean {
-  return /^[0-9a-zA-Z._-]{1,128}$/.test(text);
 }
 
 function markerError(version: Pick<ObjectVersion, "versionId"> & Partial<ObjectVersion>): Error {
@@ -150,7 +151,10 @@ function describe(request: S3Request, version: ObjectVersion, length: number): R
       throw new S3Error("InvalidRequest", {
         message: "Request specific response headers cannot be used for anonymous GET requests.",
       });
-    headers[name] = headerValue(value);
+    const given = findHeaderValue(value);
+    if (given === undefined)
+      throw new S3Error("InvalidArgument", { details: { ArgumentName: parameter, ArgumentValue: value } });
+    headers[name] = given;
   }
   if (query.has("partNumber") && version.partSizes !== undefined)
     headers["x-amz-mp-parts-count"] = String(version.partSizes.length);

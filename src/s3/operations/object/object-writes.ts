@@ -13,7 +13,15 @@ import { accountOf, covers, isOwner } from "../../access/principal.ts";
 import { checksumHeaders, notImplemented, quoted, unquoted, versionHeader } from "./object-headers.ts";
 import { expirationHeader } from "../bucket/expiration.ts";
 import { attributesOf, preconditionsOf } from "./put-attributes.ts";
-import { bucketOf, findVersionId, operation, xmlBody, type Operation } from "../operation.ts";
+import {
+  bucketOf,
+  findVersionId,
+  invalidVersionId,
+  isVersionId,
+  operation,
+  xmlBody,
+  type Operation,
+} from "../operation.ts";
 
 export const putObject: Operation = operation("PutObject", "write", async (request, place) => {
   const bucket = await bucketOf(request, place);
@@ -58,9 +66,12 @@ export const deleteObject: Operation = operation("DeleteObject", "write", async 
     time: findHeader(request, "x-amz-if-match-last-modified-time"),
     versionId: request.query.get("versionId"),
   });
+  const versionId = findVersionId(request);
+  // The answer names it in a header.
+  if (versionId !== undefined && !isVersionId(versionId)) throw invalidVersionId(versionId);
   const options = {
     ...conditions,
-    versionId: findVersionId(request),
+    versionId,
     bypassGovernance: await bypasses(request, bucket),
     signal: request.signal,
   };

@@ -8,12 +8,12 @@ import { readForm, type Form } from "../../body/form-data.ts";
 import { emptyAnswer, type Answer } from "../../http/answer.ts";
 import { formatXml } from "../../http/xml-out.ts";
 import { parseXml } from "../../http/xml-in.ts";
-import type { S3Request } from "../../http/request.ts";
+import { checkKey, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
 import type { ObjectVersion, PutOptions } from "../../../objects/index.ts";
-import { checksumHeaders, defaultContentType, quoted, versionHeader } from "./object-headers.ts";
-import { mustMayShare } from "./put-attributes.ts";
-import { bucketOf, locationOf, type Place } from "../operation.ts";
+import { checksumHeaders, defaultContentType, findHeaderValue, quoted, versionHeader } from "./object-headers.ts";
+import { checkMetadata, metadataPrefix, mustMayShare } from "./put-attributes.ts";
+import { checkBucketName, bucketOf, locationOf, type Place } from "../operation.ts";
 import { parseTagHeader, tagsOfXml } from "./tag-set.ts";
 
 /** The signature is in the form: the request itself has none. */
@@ -32,6 +32,7 @@ export async function postObject(
         "Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields.",
       details: { ArgumentName: "key", ArgumentValue: "" },
     });
+  checkKey(key);
   const { principal, limits } = await allowedBy(form, request, place, key, findCredentials);
   const bucket = await bucketOf(request, place);
   const options = optionsOf(form);
@@ -58,6 +59,7 @@ async function allowedBy(
 }
 
 const contentFields = {
+  "content-type": "contentType",
   "cache-control": "cacheControl",
   "content-disposition": "contentDisposition",
   "content-encoding": "contentEncoding",
@@ -66,10 +68,12 @@ const contentFields = {
 } as const;
 
 function optionsOf({ fields, fileType }: Form): PutOptions {
-  const options: PutOptions = { contentType: fields.get("content-type") || fileType || defaultContentType };
+  const options: PutOptions = { contentType: fileType || defaultContentType };
   for (const [field, option] of Object.entries(contentFields)) {
     const value = fields.get(field);
-    if (value !== undefined) options[option] = value;
+    if (value !== undefined && findHeaderValue(value) === undefined)
+      throw new S3Error("InvalidArgument", { details: { ArgumentName: field } });
+    if (value !== undefined && value !== "") options[option] = value;
   }
   const algorithm = checksumAlgorithms.find((name) => fields.has(checksumHeader(name)));
   const [header, document, acl] = ["x-amz-tagging", "tagging", "acl"].map((name) => fields.get(name));
@@ -87,9 +91,8 @@ function optionsOf({ fields, fileType }: Form): PutOptions {
 }
 
 function metadataOf(fields: ReadonlyMap<string, string>): Record<string, string> {
-  const prefix = "x-amz-meta-";
-  const own = [...fields].filter(([name]) => name.startsWith(prefix));
-  return Object.fromEntries(own.map(([name, value]) => [name.slice(prefix.length), value]));
+  const own = [...fields].filter(([name]) => name.startsWith(metadataPrefix));
+  return checkMetadata(own.map(([name, value]) => [name.slice(metadataPrefix.length), value] as const));
 }
 
 async function* limited(file: AsyncIterable<Uint8Array>, { min, max }: SizeLimits): AsyncGenerator<Uint8Array> {

@@ -13,7 +13,14 @@ import { accountOf, isOwner, type Principal } from "../../access/principal.ts";
 import { isBlocked } from "../../access/public-access.ts";
 import { findHeader, type S3Request } from "../../http/request.ts";
 import { S3Error } from "../../http/s3-error.ts";
-import { contentHeaders, defaultContentType, notImplemented, unquoted } from "./object-headers.ts";
+import {
+  contentHeaders,
+  defaultContentType,
+  findHeaderValue,
+  isHeaderName,
+  notImplemented,
+  unquoted,
+} from "./object-headers.ts";
 import { accountsOf, type Place } from "../operation.ts";
 import { parseTagHeader } from "./tag-set.ts";
 
@@ -90,19 +97,27 @@ function contentEncodingOf(request: S3Request): string | undefined {
 }
 
 function metadataOf({ headers }: S3Request): Record<string, string> {
-  const metadata: Record<string, string> = {};
+  const own = Object.entries(headers).filter(([name, value]) => name.startsWith(metadataPrefix) && value !== undefined);
+  return checkMetadata(
+    own.map(([name, value]) => [name.slice(metadataPrefix.length), headerText(String(value))] as const),
+  );
+}
+
+export const metadataPrefix = "x-amz-meta-";
+
+/** MetadataTooLarge; InvalidArgument for what no header could give back. */
+export function checkMetadata(pairs: readonly (readonly [name: string, text: string])[]): Record<string, string> {
   let bytes = 0;
-  for (const [name, value] of Object.entries(headers)) {
-    if (!name.startsWith("x-amz-meta-") || value === undefined) continue;
-    const text = headerText(String(value));
-    metadata[name.slice("x-amz-meta-".length)] = text;
-    bytes += name.length - "x-amz-meta-".length + Buffer.byteLength(text);
+  for (const [name, text] of pairs) {
+    if (!isHeaderName(name) || findHeaderValue(text) === undefined)
+      throw new S3Error("InvalidArgument", { details: { ArgumentName: `${metadataPrefix}${name}` } });
+    bytes += name.length + Buffer.byteLength(text);
   }
   if (bytes > metadataBytesMax)
     throw new S3Error("MetadataTooLarge", {
       details: { Size: String(bytes), MaxSizeAllowed: String(metadataBytesMax) },
     });
-  return metadata;
+  return Object.fromEntries(pairs);
 }
 
 /** Node reads a header byte by byte. Clients send UTF-8, or what is in Latin-1. */

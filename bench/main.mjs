@@ -29,6 +29,9 @@ const groups = {
   "objects:crowd": async () => (await import("./objects/crowd.mjs")).crowdGroup,
   "objects:scale": async () => (await import("./objects/scale.mjs")).scaleGroup,
   "objects:large": async () => (await import("./objects/large.mjs")).largeGroup,
+  "files:operations": async () => (await import("./files/operations.mjs")).operationsGroup,
+  "files:scale": async () => (await import("./files/scale.mjs")).scaleGroup,
+  "files:search": async () => (await import("./files/search.mjs")).searchGroup,
   "s3:rates": async () => (await import("./s3/rates.mjs")).ratesGroup,
   "s3:signature": async () => (await import("./s3/signature.mjs")).signatureGroup,
 };
@@ -44,6 +47,7 @@ Groups: ${names.join(", ")}.
 HOLDFAST_BENCH_EVENTS=10000000 makes the log of events:scale a large one; it takes some minutes and 3 GB.
 HOLDFAST_BENCH_TICKETS=1000000 makes the backlog of handoff:crowd a long one; it takes some minutes and 5 GB.
 HOLDFAST_BENCH_KEYS=1000000 makes the bucket of objects:scale a large one; it takes some minutes and 8 GB.
+HOLDFAST_BENCH_FILES=100000 makes the tree of files:search a large one; it takes some minutes and 1 GB.
 HOLDFAST_BENCH_LEDGER=10000000 makes the ledger of handoff:ledger a long one; it takes some minutes and 2 GB.
 Peers of the hand-off: BullMQ where redis-server is installed, SKIP LOCKED where PostgreSQL is.`);
   process.exit(0);

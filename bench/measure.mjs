@@ -8,11 +8,12 @@ const warmUpMs = 400;
 /**
  * For each contender: calls per second in each round, what a call takes of this process's CPU,
  * which says more than its time where others are busy, and the operations of one call where they
- * can be counted.
+ * can be counted. `prepare` of a contender is called before each of its rounds, and not timed.
  */
 export async function measure(contenders, counts) {
   const results = new Map(contenders.map(({ name }) => [name, { rates: [], calls: 0, cpuUs: 0 }]));
-  for (const { name, call, countedCall = call } of contenders) {
+  for (const { name, call, countedCall = call, prepare } of contenders) {
+    prepare?.();
     await countedCall();
     counts.reset();
     await countedCall();
@@ -20,7 +21,8 @@ export async function measure(contenders, counts) {
   }
   for (const { call } of contenders) await repeat(call, warmUpMs);
   for (let round = 0; round < rounds; round++)
-    for (const { name, call, callsPerRun = 1 } of contenders) {
+    for (const { name, call, callsPerRun = 1, prepare } of contenders) {
+      prepare?.();
       const result = results.get(name);
       const before = process.cpuUsage();
       const { times, tookMs } = await repeat(call, roundMs);

@@ -17,6 +17,7 @@ import type { Session } from "./model/session.ts";
 import { Dispatcher, graceMsDefault } from "./queue/dispatcher.ts";
 import { IndexTickets } from "./queue/index-tickets.ts";
 import { Indexer } from "./queue/indexer.ts";
+import { LockWaits } from "./queue/lock-waits.ts";
 import { NeededFunctions } from "./queue/needed-functions.ts";
 import { waitUntilSettled } from "./queue/settled.ts";
 import { TaskQueue } from "./queue/task-queue.ts";
@@ -63,6 +64,7 @@ export class IndexSide implements IndexQueue {
   readonly #follower: Follower;
   readonly #searcher: Searcher;
   readonly #keeper: SnapshotKeeper;
+  readonly #waits = new LockWaits();
   readonly #worker: Worker;
   readonly #archives: SessionArchives;
   readonly #leases: Leases;
@@ -131,7 +133,14 @@ export class IndexSide implements IndexQueue {
         isIndexing: this.#isIndexing,
         sharedIndex: given?.isShared === true ? given : undefined,
       }),
-      sidecars: new Sidecars({ place, queue: this.#queue, functions: this.#functions, operations }),
+      sidecars: new Sidecars({
+        place,
+        queue: this.#queue,
+        functions: this.#functions,
+        waits: this.#waits,
+        operations,
+      }),
+      waits: this.#waits,
       archives: this.#archives,
       announce: (change) => this.#tickets.announce(change),
       onProgress: (documents) => {
@@ -289,6 +298,7 @@ export class IndexSide implements IndexQueue {
       clock,
       queue: this.#queue,
       worker: this.#worker,
+      waits: this.#waits,
       functions: this.#functions,
       needed: this.#needed,
       beside: [

@@ -592,6 +592,19 @@ function describeTimes(make: BoxSiteMaker): void {
       expect(await site.find(id)).toMatchObject({ state: "delayed", attempt: 1 });
     });
 
+    it("one that is postponed comes again after that time, without an attempt that counts", async () => {
+      const site = await make();
+      const box = await site.open();
+      const { id } = await box.publish({ a: "1" });
+      for (let times = 1; times <= 7; times++) await (await getTaken(box)).postpone({ delayMs: 1 });
+      const delivery = await getTaken(box);
+      expect(delivery.attempt).toBe(1);
+      await delivery.postpone({ delayMs: 3_600_000 });
+      expect(await box.take()).toBeUndefined();
+      expect(await site.find(id)).toMatchObject({ state: "delayed", history: [] });
+      await expect(delivery.ack()).rejects.toThrow("was settled before");
+    });
+
     it("an expired ticket is a dead letter that no handler sees", async () => {
       const site = await make();
       const box = await site.open();

@@ -165,7 +165,8 @@ describe("wrong arguments of a delivery", () => {
     const { id } = await box.publish({ a: "1" });
     const delivery = (await box.take()) as Delivery;
     for (const delayMs of ["100", Infinity, NaN, -1, 8.64e15])
-      await expect(delivery.retry({ delayMs: delayMs as number })).rejects.toBeInstanceOf(RangeError);
+      for (const call of ["retry", "postpone"] as const)
+        await expect(delivery[call]({ delayMs: delayMs as number })).rejects.toBeInstanceOf(RangeError);
     await expect(delivery.fail(5 as unknown as string)).rejects.toBeInstanceOf(TypeError);
     await delivery.ack();
     expect(await box.find(id)).toMatchObject({ state: "archive" });

@@ -191,8 +191,8 @@ describe("a draft", () => {
     let goOn = (): void => undefined;
     const waiting = new Promise<void>((resolve) => (goOn = resolve));
     const staging = draft.in("slow", async (path) => {
-      await waiting;
       await filled("slow")(path);
+      await waiting;
     });
     await expect.poll(() => readdirSync(at(".holdfast/redo", staged()[0] as string))).toEqual(["0"]);
     await expect(draft.commit()).rejects.toThrow(TypeError);

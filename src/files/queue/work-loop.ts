@@ -4,6 +4,7 @@ import type { ConsumeOptions } from "../../handoff/consume/consumer.ts";
 import type { LoopSignals } from "../../part/loop.ts";
 import type { Host } from "../../ports/host.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { LockWaits } from "./lock-waits.ts";
 import type { NeededFunctions } from "./needed-functions.ts";
 import type { TaskQueue } from "./task-queue.ts";
 import type { UserFunctions } from "./user-functions.ts";
@@ -21,6 +22,7 @@ export interface WorkLoopParts {
   readonly clock: Clock;
   readonly queue: TaskQueue;
   readonly worker: Worker;
+  readonly waits: LockWaits;
   readonly functions: UserFunctions;
   readonly needed: NeededFunctions;
   /** What runs beside the worker. */
@@ -50,8 +52,18 @@ export class WorkLoop {
   }
 
   async #consume(concurrency: number, { stopping, lettingGo }: LoopSignals): Promise<void> {
-    const { queue, worker, retry } = this.#parts;
+    const { waits } = this.#parts;
     if (!(await this.#hasFunctions(stopping))) return;
+    waits.addWorkers(concurrency);
+    try {
+      await this.#consumeAll(concurrency, { stopping, lettingGo });
+    } finally {
+      waits.addWorkers(-concurrency);
+    }
+  }
+
+  async #consumeAll(concurrency: number, { stopping, lettingGo }: LoopSignals): Promise<void> {
+    const { queue, worker, retry } = this.#parts;
     const burials = new Set<Promise<void>>();
     const consumer = await queue.consume(worker.handle, {
       ...retryDefault,

@@ -11,7 +11,8 @@ import { isSidecar } from "../sidecars/sidecar-name.ts";
 import type { Sidecars } from "../sidecars/sidecars.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import type { Indexer, IndexingOptions } from "./indexer.ts";
-import { taskOf, type IndexTask } from "./task.ts";
+import { OthersWait, type LockWaits } from "./lock-waits.ts";
+import { taskOf, type IndexTask, type Task } from "./task.ts";
 import type { TaskQueue } from "./task-queue.ts";
 
 export interface WorkerParts {
@@ -21,6 +22,7 @@ export interface WorkerParts {
   readonly outcomes: Outcomes;
   readonly decideIndex: () => Promise<IndexRecord>;
   readonly sidecars: Sidecars;
+  readonly waits: LockWaits;
   readonly archives: SessionArchives;
   /** Announces a change of its own, and queues it. */
   readonly announce: (change: Omit<Change, "number">) => Promise<void>;
@@ -36,10 +38,16 @@ export class Worker {
   }
 
   readonly handle = async (delivery: Delivery): Promise<unknown> => {
-    const task = taskOf(delivery.meta);
-    if (task.task === "summary") return await this.#parts.sidecars.write(task, delivery.signal);
-    if (task.task === "session") return await this.#parts.archives.extract(task, delivery.signal);
-    return await this.#handleIndex(task, delivery.signal);
+    const { waits } = this.#parts;
+    try {
+      const result = await this.#do(taskOf(delivery.meta), delivery.signal);
+      waits.forget(delivery.id);
+      return result;
+    } catch (error) {
+      if (!(error instanceof OthersWait)) throw error;
+      await delivery.postpone({ delayMs: waits.nextPauseMs(delivery.id) });
+      return undefined;
+    }
   };
 
   /** What is given up is done: callers that wait for it are told so by the outcome. */
@@ -73,8 +81,14 @@ export class Worker {
     return outcome.documents.length;
   }
 
+  async #do(task: Task, signal: AbortSignal): Promise<unknown> {
+    if (task.task === "summary") return await this.#parts.sidecars.write(task, signal);
+    if (task.task === "session") return await this.#parts.archives.extract(task, signal);
+    return await this.#handleIndex(task, signal);
+  }
+
   async #handleIndex({ change: number, token }: IndexTask, signal: AbortSignal): Promise<string> {
-    const { place, outcomes } = this.#parts;
+    const { place, outcomes, waits } = this.#parts;
     let hold = token === undefined ? undefined : await this.#findReceived(token, signal);
     try {
       if ((await outcomes.find(number)) !== undefined) return "done before";
@@ -89,8 +103,10 @@ export class Worker {
       if (token === undefined) await this.#waitForEnd(change, signal);
       // What was added is locked until it is indexed. The hold that came with the ticket may have lapsed, a worker may
       // have died with it, or the process that added may have died before it made the ticket.
-      if (token !== undefined || (await this.#isAdded(change)))
-        hold ??= await (await place.locks()).acquire(change.path, { mode: "tree", timeoutMs: Infinity, signal });
+      if (token !== undefined || (await this.#isAdded(change))) {
+        const locks = await place.locks();
+        hold ??= await waits.get((timeoutMs) => locks.acquire(change.path, { mode: "tree", timeoutMs, signal }));
+      }
       const either = hold === undefined ? signal : AbortSignal.any([signal, hold.signal]);
       const count = await this.index(change, { signal: either, onIndexed: () => release(hold) });
       return `${count} documents`;
@@ -116,7 +132,7 @@ export class Worker {
   async #waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
     const locks = await this.#parts.place.locks();
-    await (await locks.acquireAll(requests, { timeoutMs: Infinity, signal })).release();
+    await (await this.#parts.waits.get((timeoutMs) => locks.acquireAll(requests, { timeoutMs, signal }))).release();
   }
 }
 

@@ -1,8 +1,9 @@
 // Sidecars: `.abstract.md` and `.overview.md` of a directory, made by the user's function from what is in it.
-import type { PathHold } from "../../locks/path/path-hold.ts";
+import { workUnder, type PathHold } from "../../locks/path/path-hold.ts";
 import { hashOf } from "../documents/layout.ts";
 import type { FileOperations } from "../model/file-tree.ts";
 import type { SummaryTask } from "../queue/task.ts";
+import type { LockWaits } from "../queue/lock-waits.ts";
 import type { TaskQueue } from "../queue/task-queue.ts";
 import type { Summary, UserFunctions } from "../queue/user-functions.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
@@ -13,6 +14,7 @@ export interface SidecarsParts {
   readonly place: TreePlace;
   readonly queue: TaskQueue;
   readonly functions: UserFunctions;
+  readonly waits: LockWaits;
   /** Of the tree. */
   readonly operations: () => Pick<FileOperations, "write">;
 }
@@ -38,25 +40,24 @@ export class Sidecars {
 
   /** What came of it. No lock is held while the user's function runs. */
   async write({ directory, version }: SummaryTask, signal: AbortSignal): Promise<"written" | "replaced" | "gone"> {
-    const { functions } = this.#parts;
+    const { functions, waits } = this.#parts;
+    const locks = await this.#parts.place.locks();
+    const paths = [abstractName, overviewName].map((name) => below(directory, name));
+    const acquire = (timeoutMs: number): Promise<PathHold> => locks.acquireAll(paths, { timeoutMs, signal });
+    // Before the function, which may be costly: it is not to be called for what cannot be written for now.
+    await (await waits.get(acquire)).release();
     const versions = await this.#versionsOf(directory);
     if (!(await versions.start(version))) return "replaced";
     const entries = await this.#findEntries(directory);
     if (entries === undefined) return "gone";
     const summary = await functions.summarize(directory, entries, signal);
-    const locks = await this.#parts.place.locks();
-    const paths = [abstractName, overviewName].map((name) => below(directory, name));
-    return await locks.withLock(
-      paths,
-      async (hold) => {
-        // A removal of the directory waits for this lock, or was before it: then nothing may come back.
-        if ((await this.#findEntries(directory)) === undefined) return "gone";
-        if (!(await versions.begin(version))) return "replaced";
-        await this.#write(directory, summary, hold);
-        return "written";
-      },
-      { timeoutMs: Infinity, signal },
-    );
+    return await workUnder(await waits.get(acquire), async (hold) => {
+      // A removal of the directory waits for this lock, or was before it: then nothing may come back.
+      if ((await this.#findEntries(directory)) === undefined) return "gone";
+      if (!(await versions.begin(version))) return "replaced";
+      await this.#write(directory, summary, hold);
+      return "written";
+    });
   }
 
   async #write(directory: string, { abstract, overview }: Summary, within: PathHold): Promise<void> {

@@ -37,10 +37,12 @@ export interface Delivery extends Manifest, AsyncDisposable {
   send(box: SendTarget, files: Files, options?: PublishOptions): Promise<void>;
   /** For people that look: JSON. TypeError for what JSON does not have. */
   progress(note: unknown): Promise<void>;
-  /** All three: CLAIM_LOST when the claim is gone. */
+  /** All four: CLAIM_LOST when the claim is gone. */
   ack(result?: unknown): Promise<void>;
   retry(options?: { delayMs?: number | undefined; reason?: string | undefined }): Promise<void>;
   fail(reason: string): Promise<void>;
+  /** Goes back, and comes again after `delayMs`: its time had not come. Counts no attempt, and nothing is noted. */
+  postpone(options: { delayMs: number }): Promise<void>;
 }
 
 /** What a delivery needs of the box beside the protocol. */
@@ -111,6 +113,13 @@ export class OpenDelivery {
     await this.#settle(() => failForGood(this.#parts.box, this.claim, "fail", reason));
     const { id } = this.claim.name;
     this.#parts.onDeadLetter?.({ id, attempt: attemptOf(this.claim.name), outcome: "fail", reason });
+  }
+
+  async postpone(delayMs: number): Promise<void> {
+    await this.#settle(async () => {
+      mustStillHave(this.claim);
+      if (!(await giveBack(this.#parts.box, this.claim, { delayMs }))) throw claimLost(this.claim);
+    });
   }
 
   /** Parks it: another process can go on with it for `forMs`. */
@@ -190,7 +199,7 @@ export class OpenDelivery {
         await this.ack(result);
       },
       retry: async ({ delayMs = 0, reason = "" } = {}) => {
-        checkDelay(delayMs);
+        checkDelay("retry", delayMs);
         checkReason("retry", reason);
         mustHave();
         await this.retry(delayMs, reason);
@@ -199,6 +208,11 @@ export class OpenDelivery {
         checkReason("fail", reason);
         mustHave();
         await this.fail(reason);
+      },
+      postpone: async ({ delayMs }) => {
+        checkDelay("postpone", delayMs);
+        mustHave();
+        await this.postpone(delayMs);
       },
       [Symbol.asyncDispose]: () => this.giveBack(),
     };
@@ -251,10 +265,10 @@ export class OpenDelivery {
 /** Ten years: a time that a name can say. */
 const delayMsMax = 315_360_000_000;
 
-function checkDelay(delayMs: unknown): void {
+function checkDelay(call: string, delayMs: unknown): void {
   if (typeof delayMs === "number" && delayMs >= 0 && delayMs <= delayMsMax) return;
   throw new RangeError(
-    `retry: delayMs must be a number of milliseconds from 0 to ${delayMsMax}, not ${String(delayMs)}.`,
+    `${call}: delayMs must be a number of milliseconds from 0 to ${delayMsMax}, not ${String(delayMs)}.`,
   );
 }
 

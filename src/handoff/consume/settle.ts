@@ -135,11 +135,22 @@ export async function retryLater(box: Box, claim: Claimed, delayMs: number, reas
     throw claimLost(claim);
 }
 
-/** Back at once, and not counted as an attempt. False when the claim was gone: then it is back already. */
-export async function giveBack(box: Box, claim: Claimed): Promise<boolean> {
+/**
+ * Back at once, or after `delayMs`, and not counted as an attempt. False when the claim was gone: then it is back
+ * already.
+ */
+export async function giveBack(
+  box: Box,
+  claim: Claimed,
+  { delayMs = 0 }: { readonly delayMs?: number } = {},
+): Promise<boolean> {
   const { priority, group } = claim.ticket.manifest;
   const name = { ...claim.name, forgiven: claim.name.forgiven + 1 };
-  return await enter(box, claim.path, name, { priority, ...(group === undefined ? {} : { group }) });
+  return await enter(box, claim.path, name, {
+    priority,
+    ...(group === undefined ? {} : { group }),
+    ...(delayMs === 0 ? {} : { notBefore: new Date(Math.ceil((await box.nowMs()) + delayMs)) }),
+  });
 }
 
 /** To the dead letters, with the reason. CLAIM_LOST. */

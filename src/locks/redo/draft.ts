@@ -1,7 +1,7 @@
 // RedoDraft: changes of the tree that happen together or not at all, in the order of the grants. An
 // append commits them while the request stands; the next process that needs the paths completes
 // them.
-import { ensureDirectory, removeTree, syncNames } from "../../durable/publish/directory.ts";
+import { ensureDirectory, parentOf, removeTree, syncNames } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
@@ -22,7 +22,8 @@ const openDrafts = new WeakMap<Grant, Set<RedoDraft>>();
 
 interface StagedStep {
   readonly step: RedoStep;
-  readonly directory: string;
+  /** What an `in` brings; the directory that another step goes through. */
+  readonly path: string;
   /** Kind of what the step brings, if it brings anything. */
   kind?: Kind | undefined;
   isReady: boolean;
@@ -55,7 +56,8 @@ export class RedoDraft {
     targetOf(table.place, "");
     const draft = new RedoDraft(table, keys, grant);
     draft.#siblings.add(draft);
-    await ensureDirectory(table.ground.ports.disk, draft.#directory);
+    // Its name is made durable by the commit, if it must be.
+    await ensureDirectory(table.ground.ports.disk, draft.#directory, async () => undefined);
     return draft;
   }
 
@@ -66,11 +68,10 @@ export class RedoDraft {
    */
   async in(target: string, fill: (path: string) => Promise<void>): Promise<void> {
     const to = await this.#check(target);
-    await this.#stage({ kind: "in", target: to.path }, async (directory) => {
-      await fill(`${directory}/new`);
-      const { kind } = await this.#disk.stat(`${directory}/new`);
+    await this.#stage({ kind: "in", target: to.path }, async (path) => {
+      await fill(path);
+      const { kind } = await this.#disk.stat(path);
       if (kind === "directory") this.#mustCover(to, "tree");
-      await syncNames(this.#disk, directory);
       return kind;
     });
   }
@@ -79,7 +80,7 @@ export class RedoDraft {
   async out(target: string): Promise<void> {
     const gone = await this.#check(target);
     if ((await this.#findKind(gone)) === "directory") this.#mustCover(gone, "tree");
-    await this.#stage({ kind: "out", target: gone.path });
+    await this.#stage({ kind: "out", target: gone.path }, this.#makeDirectory);
   }
 
   /**
@@ -93,7 +94,7 @@ export class RedoDraft {
         path: to.path,
       });
     if ((await this.#findKind(from)) === "directory") for (const end of [from, to]) this.#mustCover(end, "tree");
-    await this.#stage({ kind: "move", source: from.path, target: to.path });
+    await this.#stage({ kind: "move", source: from.path, target: to.path }, this.#makeDirectory);
   }
 
   /**
@@ -136,7 +137,8 @@ export class RedoDraft {
     await this.#countSteps();
     const kinds = this.#steps.map(({ kind }) => kind);
     await checkSteps(this.#table.place, redo, kinds);
-    await syncNames(this.#disk, this.#directory);
+    if (!isOneRename(redo.steps))
+      for (const directory of [this.#directory, parentOf(this.#directory)]) await syncNames(this.#disk, directory);
     grant.mustHold();
     // Recorded before the append: if its reply is lost, the hold must not end until the outcome is
     // known.
@@ -165,30 +167,34 @@ export class RedoDraft {
     throw beyond === undefined ? grant.loseAsDropped() : notCovered(beyond);
   }
 
-  /** A step is found by its index, so the directories close the gaps of steps that failed. */
+  /** A step is found by its index, so the names close the gaps of steps that failed. */
   async #countSteps(): Promise<void> {
-    for (const [index, { directory }] of this.#steps.entries())
-      if (directory !== this.#directoryOf(index) && !(await moveOnce(this.#disk, directory, this.#directoryOf(index))))
-        throw diskError("ENOENT", "rename", directory);
+    for (const [index, { path }] of this.#steps.entries())
+      if (path !== this.#pathOf(index) && !(await moveOnce(this.#disk, path, this.#pathOf(index))))
+        throw diskError("ENOENT", "rename", path);
   }
 
-  async #stage(step: RedoStep, fill?: (directory: string) => Promise<Kind>): Promise<void> {
+  /** `make` gives the kind of what the step brings. The commit makes the name durable. */
+  async #stage(step: RedoStep, make: (path: string) => Promise<Kind | undefined>): Promise<void> {
     this.#mustBeOpen();
-    const staged: StagedStep = { step, directory: this.#directoryOf(this.#stepsBegun++), isReady: false };
+    const staged: StagedStep = { step, path: this.#pathOf(this.#stepsBegun++), isReady: false };
     this.#steps = [...this.#steps, staged];
     try {
-      await makeUniqueDirectory(this.#disk, staged.directory);
-      staged.kind = await fill?.(staged.directory);
+      staged.kind = await make(staged.path);
       this.#mustBeOpen();
       staged.isReady = true;
     } catch (error) {
       this.#steps = this.#steps.filter((each) => each !== staged);
       // The error of the step is what the caller needs; what cannot be removed is in no process's
       // way.
-      await removeTree(this.#disk, this.#state === "over" ? this.#directory : staged.directory).catch(() => undefined);
+      await removeTree(this.#disk, this.#state === "over" ? this.#directory : staged.path).catch(() => undefined);
       throw error;
     }
   }
+
+  readonly #makeDirectory = async (path: string): Promise<undefined> => {
+    await makeUniqueDirectory(this.#disk, path);
+  };
 
   async #remove(): Promise<void> {
     this.#state = "over";
@@ -222,7 +228,7 @@ export class RedoDraft {
     if (this.#state !== "open") throw new TypeError("This redo is over: begin a new one.");
   }
 
-  #directoryOf(step: number): string {
+  #pathOf(step: number): string {
     return `${this.#directory}/${step}`;
   }
 
@@ -237,6 +243,15 @@ export class RedoDraft {
   get #disk() {
     return this.#table.ground.ports.disk;
   }
+}
+
+/**
+ * What is staged for a single `in` or `out` need not be durable before the commit is: if a power cut takes it, the
+ * step finds nothing to do, and nothing has happened, which no caller was told otherwise. A file system that keeps the
+ * order of names takes it only with the commit. Of several steps, and of a move, which is two, some would be done.
+ */
+function isOneRename(steps: readonly RedoStep[]): boolean {
+  return steps.length === 1 && steps[0]?.kind !== "move";
 }
 
 function notCovered({ path, mode }: Claim): Error {

@@ -75,7 +75,7 @@ function whereIs(files: RedoFiles, redo: Redo, path: string, count: number): str
     if (isWithin(path, step.target)) {
       const rest = path.slice(step.target.length);
       if (step.kind === "move") return whereIs(files, redo, step.source + rest, index);
-      return step.kind === "in" ? `${redoDirectory(files, redo.id)}/${index}/new${rest}` : undefined;
+      return step.kind === "in" ? `${redoDirectory(files, redo.id)}/${index}${rest}` : undefined;
     }
     if (step.kind === "move" && isWithin(path, step.source)) return undefined;
   }

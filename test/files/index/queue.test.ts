@@ -100,6 +100,43 @@ describe("the lock that comes with a ticket", () => {
   });
 });
 
+describe("workers whose paths are locked", () => {
+  const names = Array.from({ length: 6 }, (_, index) => `locked-${index}.md`);
+
+  /** How often a ticket of the queue was put back, for each that is. */
+  async function putBackIn(site: IndexedSite): Promise<number[]> {
+    const counts: number[] = [];
+    for (const minute of await site.disk.list(`${site.state}/queue/delayed`).catch(() => []))
+      for (const name of await site.disk.list(`${site.state}/queue/delayed/${minute}`).catch(() => []))
+        counts.push(Number(/~([0-9]+)/.exec(name)?.[1] ?? 0));
+    return counts;
+  }
+
+  it.each([1, 4])("leave one of %d to what is not locked, and come back to the rest", async (concurrency) => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open({ work: false });
+    const bob = await site.open({ work: false });
+    const locks = await bob.locks();
+    const holds = [];
+    for (const name of names) {
+      const hold = await locks.acquire(name);
+      await bob.write(name, "a wolf", { within: hold });
+      holds.push(hold);
+    }
+    await bob.write("free.md", "a wolf");
+    ada.work({ concurrency });
+    await until(async () => (await found(ada, "wolf")).length > 0);
+    expect(await found(ada, "wolf")).toEqual(["free.md"]);
+    // More often than a task is tried that fails.
+    await until(async () => (await putBackIn(site)).some((times) => times > 3));
+    await bob.write("later.md", "a wolf");
+    await until(async () => (await found(ada, "wolf")).includes("later.md"));
+    for (const hold of holds) await hold.release();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["free.md", "later.md", ...names]);
+  });
+});
+
 describe("functions of the user", () => {
   it("retries one that fails or hangs, then gives up, and the rest goes on", async () => {
     const site = await indexedOn(makeRealSite);

@@ -47,6 +47,12 @@ export const trials: readonly Trial[] = [
     run: (worker) => withDelivery(worker.take(), (delivery) => delivery.retry({ delayMs: 100, reason: "not now" })),
   },
   {
+    what: "claims and postpones",
+    prepare: publishOne,
+    keys: ["order"],
+    run: (worker) => withDelivery(worker.take(), (delivery) => delivery.postpone({ delayMs: 100 })),
+  },
+  {
     what: "parks its claim and goes on with it",
     prepare: publishOne,
     keys: ["order"],

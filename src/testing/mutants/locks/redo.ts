@@ -9,6 +9,7 @@ import { doneDirectory, redoDirectory, targetOf, trashDirectory } from "../../..
 import type { Redo, RedoStep } from "../../../locks/redo/record.ts";
 import { brokenHolderScenarios, oldText } from "../../scenarios/locks/broken-holders.ts";
 import type { LockScenarioOptions } from "../../scenarios/locks/lock-actors.ts";
+import { redoScenarios } from "../../scenarios/locks/redo.ts";
 import { staleRedoScenarios } from "../../scenarios/locks/stale-redo.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
 
@@ -96,7 +97,7 @@ class StepsTooSoon extends EnteringTooSoon {
   }
 
   protected override async applyStep(step: RedoStep, directory: string): Promise<void> {
-    if (step.kind === "in") await renameIfThere(this.disk, `${directory}/new`, this.target(step));
+    if (step.kind === "in") await renameIfThere(this.disk, directory, this.target(step));
     else await super.applyStep(step, directory);
   }
 }
@@ -110,7 +111,7 @@ class TrustingAnswers extends OtherwiseApplied {
     const { disk } = this;
     switch (step.kind) {
       case "in":
-        await renameIfThere(disk, `${directory}/new`, this.target(step));
+        await renameIfThere(disk, directory, this.target(step));
         break;
       case "out":
         await renameIfThere(disk, this.target(step), `${directory}/out`);
@@ -120,7 +121,7 @@ class TrustingAnswers extends OtherwiseApplied {
         await renameIfThere(disk, targetOf(this.place, step.source), `${directory}/moved`);
         await renameIfThere(disk, `${directory}/moved`, this.target(step));
     }
-    await ignoring(disk.rmdir(directory), "ENOENT", "ESTALE", "ENOTEMPTY");
+    if (step.kind !== "in") await ignoring(disk.rmdir(directory), "ENOENT", "ESTALE", "ENOTEMPTY");
   }
 }
 
@@ -149,6 +150,13 @@ class SweepingByName extends LockTable {
     const entry = await this.append((table) => table);
     const named = new Set([...(entry?.state.requests ?? []), ...(entry?.state.redos ?? [])].map(({ id }) => id));
     for (const { id, path } of leftovers) if (!named.has(id)) await removeTree(this.ground.ports.disk, path);
+  }
+}
+
+/** Commits as it grants: nothing is synced. */
+class CommittingUnsynced extends LockTable {
+  override async append(...[change, options]: Parameters<LockTable["append"]>): ReturnType<LockTable["append"]> {
+    return await super.append(change, { ...options, sync: false });
   }
 }
 
@@ -220,6 +228,21 @@ export const redoMutants: readonly Mutant[] = [
     "broken: a new directory and its remover",
     /came back/,
   ),
+  {
+    name: "redo: a commit that is not synced",
+    about: "A power cut takes the commit after the first rename of a move, and the file is swept.",
+    scenario: scenarioNamed(redoScenarios({ TableClass: CommittingUnsynced }), "redo: a move and power cuts"),
+    breaks: /it is in ,/,
+  },
+  {
+    name: "redo: a commit that is not synced, and its reader",
+    about: "A reader sees what a power cut takes back.",
+    scenario: scenarioNamed(
+      redoScenarios({ TableClass: CommittingUnsynced }),
+      "redo: a reader without a lock, and power cuts",
+    ),
+    breaks: /what a reader has seen is gone/,
+  },
   staleMutant(
     "a stale handle taken for done by another",
     "ESTALE says nothing about the name: the commit happens in part, and is reported as done.",

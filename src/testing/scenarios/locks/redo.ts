@@ -5,7 +5,9 @@ import type { PathHold } from "../../../locks/path/path-hold.ts";
 import type { TablePathLocks } from "../../../locks/path/table-path-locks.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
+import type { Profile } from "../../sim/persistence.ts";
 import {
+  actor,
   mustHold,
   valuesOf,
   type Actor,
@@ -85,6 +87,9 @@ async function everyCountIsThere(ports: Ports, facts: readonly Fact[], committer
   );
 }
 
+/** File systems that keep all names in one order, those that keep the order of each name, and those that keep none. */
+const profiles = ["ext4-ordered", "journal", "weak"] as const;
+
 const sleeping = { beatsMax: 4, pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] } } as const;
 
 export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
@@ -159,16 +164,43 @@ export function redoScenarios(options: LockScenarioOptions = {}): Scenario[] {
     twoStepsAndPowerCuts(options),
     moveAgainstWriter(options, brief),
     removeAgainstWriter(options, brief),
+    moveAndPowerCuts(options),
     lockScenario({
-      name: "redo: a counter and power cuts",
-      about: "The power may be cut at any moment: acknowledged changes are there afterwards, and none is half done.",
-      check: noCountTwice,
-      audit: (ports, facts) => everyCountIsThere(ports, facts, 1),
+      name: "redo: a reader without a lock, and power cuts",
+      about: "What a reader has seen under its name stays there, whenever the power is cut.",
       powerCuts: true,
       isPermanent: () => false,
-      actors: { ada: counter(options) },
       setup: withTree({}),
+      actors: {
+        ada: counter(options),
+        bob: actor({
+          prepare: async () => undefined,
+          run: async ({ ports, note }) => {
+            const text = await readText(ports.disk, "count");
+            if (text !== undefined) note("seen", Number(text));
+          },
+        }),
+      },
+      audit: async (ports, facts) => {
+        await everyCountIsThere(ports, facts, 1);
+        const found = Number((await readText(ports.disk, "count")) ?? 0);
+        mustHold(found >= Math.max(0, ...valuesOf<number>(facts, "seen")), "what a reader has seen is gone");
+      },
     }),
+    ...profiles.flatMap((profile) => [
+      lockScenario({
+        name: `redo: a counter and power cuts (${profile})`,
+        about: "The power may be cut at any moment: acknowledged changes are there afterwards, and none is half done.",
+        profile,
+        check: noCountTwice,
+        audit: (ports, facts) => everyCountIsThere(ports, facts, 1),
+        powerCuts: true,
+        isPermanent: () => false,
+        actors: { ada: counter(options) },
+        setup: withTree({}),
+      }),
+      removalAndPowerCuts(options, profile),
+    ]),
   ];
 }
 
@@ -197,6 +229,66 @@ function twoStepsAndPowerCuts(options: LockScenarioOptions): Scenario {
       const [old, fresh] = [await readText(ports.disk, "old"), await readText(ports.disk, "new")];
       mustHold((old === "old") !== (fresh === "new"), `old is ${old ?? "gone"} and new is ${fresh ?? "not there"}`);
       if (valuesOf(facts, "replaced").length > 0) mustHold(fresh === "new", "what was acknowledged is gone");
+    },
+  });
+}
+
+function removalAndPowerCuts(options: LockScenarioOptions, profile: Profile): Scenario {
+  return lockScenario({
+    name: `redo: a removal and power cuts (${profile})`,
+    about: "Whenever the power is cut, the directory is there as it was, or gone, and gone if that was acknowledged.",
+    size: profile === "ext4-ordered" ? "small" : "medium",
+    profile,
+    powerCuts: true,
+    isPermanent: () => false,
+    setup: async (ports) => {
+      await withTree({})(ports);
+      await ports.disk.mkdir(`${root}/d`);
+      for (const name of ["one", "two"])
+        await ports.disk.createFile(`${root}/d/${name}`, Buffer.from(name), { sync: true });
+      for (const directory of [`${root}/d`, root]) await ports.disk.syncDirectory(directory);
+    },
+    actors: {
+      ada: locker(options, async ({ note }, locks) => {
+        const hold = await locks.acquire("d", { mode: "tree" });
+        const draft = await locks.draft(hold);
+        await draft.out("d");
+        await draft.commit();
+        note("removed");
+        await hold.release();
+      }),
+    },
+    audit: async (ports, facts) => {
+      await openLocks(ports);
+      const left = [await readText(ports.disk, "d/one"), await readText(ports.disk, "d/two")].join();
+      mustHold(left === "," || left === "one,two", `of the directory ${left} is left`);
+      if (valuesOf(facts, "removed").length > 0) mustHold(left === ",", "an acknowledged removal came back");
+    },
+  });
+}
+
+function moveAndPowerCuts(options: LockScenarioOptions): Scenario {
+  return lockScenario({
+    name: "redo: a move and power cuts",
+    about: "Whenever the power is cut during a move, the file is in one of the two places.",
+    powerCuts: true,
+    isPermanent: () => false,
+    setup: withTree({ old: "moved" }),
+    actors: {
+      ada: locker(options, async ({ note }, locks) => {
+        const hold = await locks.acquireMove("old", "new");
+        const draft = await locks.draft(hold);
+        await draft.move("old", "new");
+        await draft.commit();
+        note("moved");
+        await hold.release();
+      }),
+    },
+    audit: async (ports, facts) => {
+      await openLocks(ports);
+      const found = [await readText(ports.disk, "old"), await readText(ports.disk, "new")];
+      mustHold(found.filter((text) => text === "moved").length === 1, `it is in ${found.join()}`);
+      if (valuesOf(facts, "moved").length > 0) mustHold(found[1] === "moved", "what was acknowledged is gone");
     },
   });
 }

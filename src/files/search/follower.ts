@@ -27,6 +27,14 @@ export interface FollowerParts {
   readonly decideIndex: () => Promise<IndexRecord>;
   /** Absent: the one that is built in. */
   readonly givenIndex?: DerivedIndex | undefined;
+  /** Known-wrong variants, for tests. */
+  readonly EngineClass?: typeof GivenEngine | undefined;
+}
+
+/** What a change has taken away. */
+export interface Removal {
+  readonly path: string;
+  readonly change: number;
 }
 
 interface Loaded {
@@ -36,8 +44,8 @@ interface Loaded {
   position: number;
   /** Later ones that are in it, too. */
   readonly applied: Set<number>;
-  /** What a change has taken away: a document of an earlier one that comes late must not bring it back. */
-  removals: { readonly path: string; readonly change: number }[];
+  /** Of changes after the position. */
+  removals: Removal[];
 }
 
 export class Follower {
@@ -122,10 +130,10 @@ export class Follower {
   }
 
   async #load(record: IndexRecord): Promise<void> {
-    const { givenIndex, snapshots, documents } = this.#parts;
+    const { givenIndex, snapshots, documents, EngineClass = GivenEngine } = this.#parts;
     const before = this.#loaded?.engine;
     const snapshot = givenIndex === undefined ? await snapshots.find(record.id) : undefined;
-    const engine = givenIndex === undefined ? await openBuiltIn(snapshot?.bytes) : engineOf(givenIndex);
+    const engine = givenIndex === undefined ? await openBuiltIn(snapshot?.bytes) : engineOf(givenIndex, EngineClass);
     const loaded: Loaded = {
       record,
       engine: engine ?? new BuiltInEngine(await TextIndex.open()),
@@ -173,7 +181,7 @@ export class Follower {
   async #put(loaded: Loaded, documents: AsyncIterable<Document>): Promise<void> {
     let files: IndexedText[] = [];
     for await (const { path, stamp, change, text, vector } of documents) {
-      if (loaded.removals.some((removal) => removal.change > change && isWithin(path, removal.path))) continue;
+      if (this.isTakenAway({ path, change }, loaded.removals)) continue;
       if (text === undefined) await loaded.engine.drop(path, change + 1);
       else files.push({ path, stamp, change, text, vector });
       if (files.length < batch) continue;
@@ -182,6 +190,11 @@ export class Follower {
       await this.#parts.clock.sleep(0);
     }
     if (files.length > 0) await loaded.engine.put(files);
+  }
+
+  /** A document of an earlier change that comes late must not bring back what a later one has taken away. */
+  protected isTakenAway({ path, change }: Removal, removals: readonly Removal[]): boolean {
+    return removals.some((removal) => removal.change > change && isWithin(path, removal.path));
   }
 
   /** One that is gone was replaced by that of a later change, whose outcome comes, too. */
@@ -200,8 +213,8 @@ export class Follower {
   }
 }
 
-function engineOf(index: DerivedIndex): Engine {
-  return index.isShared === true ? new SharedEngine(index) : new GivenEngine(index);
+function engineOf(index: DerivedIndex, EngineClass: typeof GivenEngine): Engine {
+  return index.isShared === true ? new SharedEngine(index) : new EngineClass(index);
 }
 
 /** Undefined for bytes that are no snapshot after all. */

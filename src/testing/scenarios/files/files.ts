@@ -193,7 +193,7 @@ function racingScenarios(options: FileScenarioOptions): Scenario[] {
     fileScenario(
       {
         name: "files: a removal of a file that becomes a directory",
-        size: "large",
+        size: "medium",
         about: "Between the look and the lock another process puts a directory there: the lock is chosen anew.",
         actors: {
           ada: worker(options, (context, { files }) => once(context, "removed", () => files.remove("a"))),

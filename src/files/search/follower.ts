@@ -132,16 +132,20 @@ export class Follower {
   async #load(record: IndexRecord): Promise<void> {
     const { givenIndex, snapshots, documents, EngineClass = GivenEngine } = this.#parts;
     const before = this.#loaded?.engine;
+    // First: up to its position all documents are there, also when the snapshot itself cannot be used. The outcomes of
+    // those changes may be gone.
+    const inSnapshot = (await snapshots.findRecord(record.id))?.record.position ?? 0;
     const snapshot = givenIndex === undefined ? await snapshots.find(record.id) : undefined;
     const engine = givenIndex === undefined ? await openBuiltIn(snapshot?.bytes) : engineOf(givenIndex, EngineClass);
     const loaded: Loaded = {
       record,
       engine: engine ?? new BuiltInEngine(await TextIndex.open()),
-      position: record.base - 1,
+      position: Math.max(inSnapshot, record.base - 1),
       applied: new Set(),
       removals: [],
     };
-    if (snapshot !== undefined && engine !== undefined) loaded.position = Math.max(snapshot.position, loaded.position);
+    // Another one may be the current one by now.
+    if (snapshot !== undefined && engine !== undefined) loaded.position = Math.max(snapshot.position, record.base - 1);
     else if (!(engine instanceof SharedEngine)) {
       await givenIndex?.clear?.();
       await this.#put(loaded, documents.all());
@@ -153,7 +157,7 @@ export class Follower {
   /** Outcomes that a snapshot has are removed. A process that missed them begins with that snapshot. */
   async #isInSnapshot({ record, position }: Loaded): Promise<boolean> {
     const nowMs = this.#parts.clock.monotonicMs();
-    if (this.#parts.givenIndex !== undefined || nowMs - this.#lookedAtMs < snapshotLookMs) return false;
+    if (nowMs - this.#lookedAtMs < snapshotLookMs) return false;
     this.#lookedAtMs = nowMs;
     const found = await this.#parts.snapshots.findRecord(record.id);
     return found !== undefined && found.record.position > position;

@@ -8,6 +8,7 @@ import { indexDeletedScenarios } from "../scenarios/files/index-deleted.ts";
 import { indexWorkScenarios } from "../scenarios/files/index-work.ts";
 import { sessionScenarios } from "../scenarios/files/sessions.ts";
 import { sidecarScenarios } from "../scenarios/files/sidecars.ts";
+import { snapshotScenarios } from "../scenarios/files/snapshots.ts";
 import type { ExploredRoom } from "./room.ts";
 
 export const filesRoom: ExploredRoom = {
@@ -19,6 +20,7 @@ export const filesRoom: ExploredRoom = {
     indexWorkScenarios,
     indexFollowScenarios,
     indexDeletedScenarios,
+    snapshotScenarios,
     sidecarScenarios,
     sessionScenarios,
   ],

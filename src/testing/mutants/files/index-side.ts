@@ -14,12 +14,15 @@ import { Worker, type WorkerParts } from "../../../files/queue/worker.ts";
 import { GivenEngine } from "../../../files/search/engine.ts";
 import { Follower } from "../../../files/search/follower.ts";
 import { Searcher, type SearcherParts } from "../../../files/search/searcher.ts";
+import { stampOf } from "../../../files/tree/stamps.ts";
+import { SnapshotKeeper, type SnapshotKeeperParts } from "../../../files/search/snapshot-keeper.ts";
 import { encodeRecord } from "../../../format/record.ts";
 import { randomName } from "../../../format/id.ts";
 import type { LeasedWork } from "../../../part/progress/checkpoints.ts";
 import { indexDeletedScenarios, recordFirst } from "../../scenarios/files/index-deleted.ts";
 import { indexFollowScenarios } from "../../scenarios/files/index-follow.ts";
 import { indexWorkScenarios } from "../../scenarios/files/index-work.ts";
+import { snapshotScenarios } from "../../scenarios/files/snapshots.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** Takes the text that comes last for the newest. */
@@ -91,6 +94,22 @@ class TrustingSearcher extends Searcher {
   }
 }
 
+/** Reads the file by its name, which the client of a share may answer from what it remembers. */
+class ReadingSearcher extends Searcher {
+  readonly #reading: SearcherParts;
+
+  constructor(parts: SearcherParts) {
+    super(parts);
+    this.#reading = parts;
+  }
+
+  protected override async findStamp(path: string): Promise<string | undefined> {
+    const { place } = this.#reading;
+    const bytes = await place.disk.readFile(place.pathOf(path), 1000).catch(() => undefined);
+    return bytes === undefined ? undefined : stampOf(bytes);
+  }
+}
+
 /** Moves its checkpoint on, and then makes the tickets. */
 class EarlyCheckpoint extends Dispatcher {
   readonly #early: DispatcherParts;
@@ -105,6 +124,21 @@ class EarlyCheckpoint extends Dispatcher {
     const isSaved = await work.save(changes.at(-1)?.number ?? work.saved.position);
     for (const change of changes) await this.#early.enqueue(change);
     return isSaved;
+  }
+}
+
+/** Removes outcomes first, and then publishes the snapshot that has them. */
+class EarlyRemoval extends SnapshotKeeper {
+  readonly #early: SnapshotKeeperParts;
+
+  constructor(parts: SnapshotKeeperParts) {
+    super(parts);
+    this.#early = parts;
+  }
+
+  override async keep(changesWanted: number): Promise<void> {
+    await this.#early.outcomes.removeUpTo(await this.#early.place.changes.last());
+    await super.keep(changesWanted);
   }
 }
 
@@ -170,7 +204,16 @@ export const indexMutants: readonly Mutant[] = [
       indexFollowScenarios({ SearcherClass: TrustingSearcher }),
       "files index: a search against a removal in another process",
     ),
-    breaks: /removal was acknowledged/,
+    breaks: /acknowledged removal or move/,
+  },
+  {
+    name: "search that reads a file of a share by its name",
+    about: "The client of a share may give a file for a while that another machine has moved away.",
+    scenario: scenarioNamed(
+      indexFollowScenarios({ SearcherClass: ReadingSearcher }),
+      "files index: a search against a move on another machine",
+    ),
+    breaks: /acknowledged removal or move/,
   },
   {
     name: "follower that does not wait for the hold of the change",
@@ -202,6 +245,15 @@ export const indexMutants: readonly Mutant[] = [
       "files index: the dispatcher against a process that adds and dies",
     ),
     breaks: /has 2 tickets/,
+  },
+  {
+    name: "outcomes removed before their snapshot is published",
+    about: "After a power cut a change is in no snapshot, and is waited for for ever.",
+    scenario: scenarioNamed(
+      snapshotScenarios({ KeeperClass: EarlyRemoval }),
+      "files snapshots: a keeper and power cuts",
+    ),
+    breaks: /in no snapshot/,
   },
   {
     name: "index whose record is deleted first",

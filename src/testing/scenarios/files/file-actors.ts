@@ -130,11 +130,9 @@ type Troubles = Pick<Scenario, "killsMax" | "pauses" | "beatsMax">;
 export function isUnseen(operation: string, path: string, { killsMax = 0, pauses, beatsMax }: Troubles): boolean {
   const holdersChange = pauses !== undefined || beatsMax !== undefined;
   if (path.startsWith(`${ground}/holders/`)) return !holdersChange;
-  if (/^\/(ground\/temp|staged)(\/|$)/.test(path)) return true;
-  // Where the power is cut, no step is unseen.
-  if (path === durabilityTouch) return !holdersChange;
-  // What is applied is garbage, and no process waits for its removal.
-  if (/^\/ground\/(redo|done|trash)(\/|$)/.test(path) && killsMax === 0 && !holdersChange) return true;
+  // What was removed is garbage, and no process waits for its end. Where the power is cut, no step is unseen.
+  if (/^\/(ground\/(temp|trash)|staged)(\/|$)/.test(path) || path === durabilityTouch) return true;
+  if (/^\/ground\/(redo|done)(\/|$)/.test(path) && killsMax === 0 && !holdersChange) return true;
   const isMaking = ["create", "write", "mkdir", "sync", "sync directory", "open", "link"].includes(operation);
   return isMaking && /^\/ground\/(holds|redo)\/./.test(path);
 }

@@ -235,8 +235,7 @@ export function indexScenario({
       if (isKnown(operation, path, isPermanent) || ownInQueue.test(path) || otherPriorities.test(path)) return true;
       // A file of the tree is never changed under its readers: another one takes its place.
       if (path.startsWith(`${root}/`) && ["close", "stat", "sync directory"].includes(operation)) return true;
-      // There are no snapshots.
-      if (path.startsWith(`${ground}/files/index/`)) return true;
+      if (!isDeleted && path.startsWith(`${ground}/files/index/`)) return true;
       // No chain comes to the end of its first epoch.
       if (/^\/ground\/files\/.*\/epochs(\/|$)/.test(path)) return true;
       return isUnseen(operation, path, scenario);

@@ -21,6 +21,7 @@ export function indexDeletedScenarios(options: DeletionOptions = {}): Scenario[]
   const deleted = (name: string, about: string, remove: (disk: Disk) => Promise<void>): Scenario =>
     indexScenario({
       name,
+      size: "medium",
       about,
       isDeleted: true,
       files: { a: "a" },

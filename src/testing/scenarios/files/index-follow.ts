@@ -23,11 +23,12 @@ export interface FollowScenarioOptions extends IndexScenarioOptions {
 
 export function indexFollowScenarios(options: FollowScenarioOptions = {}): Scenario[] {
   const quiet = { ...options, isTicketless: true };
-  const twoWorkers = (name: string, about: string, change: (process: IndexProcess) => Promise<unknown>): Scenario =>
+  const twoWorkers = (
+    described: Pick<Scenario, "name" | "about" | "size">,
+    change: (process: IndexProcess) => Promise<unknown>,
+  ): Scenario =>
     indexScenario({
-      name,
-      size: "medium",
-      about,
+      ...described,
       begin: ({ place }) => place.changes.append({ kind: "written", path: "a" }),
       files: { a: "one" },
       actors: {
@@ -39,13 +40,18 @@ export function indexFollowScenarios(options: FollowScenarioOptions = {}): Scena
     });
   return [
     twoWorkers(
-      "files index: a worker that is late against a write and its worker",
-      "Two workers finish the outcomes of two writes in either order: the newest document counts.",
+      {
+        name: "files index: a worker that is late against a write and its worker",
+        size: "medium",
+        about: "Two workers finish the outcomes of two writes in either order: the newest document counts.",
+      },
       ({ files }) => files.write("a", "two"),
     ),
     twoWorkers(
-      "files index: a worker that is late against a removal and its worker",
-      "Two workers finish the outcomes of a write and of a removal in either order: the file does not come back.",
+      {
+        name: "files index: a worker that is late against a removal and its worker",
+        about: "Two workers finish the outcomes of a write and a removal in either order: the file does not come back.",
+      },
       ({ files }) => files.remove("a"),
     ),
     indexScenario({
@@ -72,7 +78,15 @@ export function indexFollowScenarios(options: FollowScenarioOptions = {}): Scena
         await mustAgree(next);
       },
     }),
-    searching(quiet),
+    searching(quiet, ({ files }) => files.remove("a"), {
+      name: "files index: a search against a removal in another process",
+    }),
+    searching(quiet, ({ files }) => files.move("a", "b"), {
+      name: "files index: a search against a move on another machine",
+      machine: "m2",
+      quirks: { stalePresence: true, fileHandles: true },
+      troubles: { stale: 2 },
+    }),
     following(quiet),
   ];
 }
@@ -102,17 +116,21 @@ function following(options: FollowScenarioOptions & { isTicketless: boolean }): 
 }
 
 /** One removes a file that the other has in its engine. */
-function searching(options: IndexScenarioOptions & { isTicketless: boolean }): Scenario {
+function searching(
+  options: IndexScenarioOptions & { isTicketless: boolean },
+  takeAway: (process: IndexProcess) => Promise<unknown>,
+  { machine = "m1", ...more }: Pick<Scenario, "name" | "quirks" | "troubles"> & Pick<Actor, "machine">,
+): Scenario {
   return indexScenario({
-    name: "files index: a search against a removal in another process",
-    about: "A search that began after a removal was acknowledged does not find the file.",
+    ...more,
+    about: "A search that began after a removal or a move was acknowledged does not find the file there.",
     files: { a: "one" },
     begin: async (process) => {
       await process.place.changes.append({ kind: "written", path: "a" });
       await workOn(process, 1);
     },
     actors: {
-      bob: operator(options, "announced", ({ files }) => files.remove("a")),
+      bob: { ...operator(options, "announced", takeAway), machine },
       cleo: indexer(
         options,
         async ({ note, ports }, { searcher }) => {
@@ -121,7 +139,11 @@ function searching(options: IndexScenarioOptions & { isTicketless: boolean }): S
           note("asks");
           note("hits", (await searcher.search("one", {})).map(({ path }) => path).join());
         },
-        ({ follower: ofCleo }) => ofCleo.refresh(),
+        // It has found the file, and may remember that.
+        async ({ follower: ofCleo, searcher }) => {
+          await ofCleo.refresh();
+          await searcher.search("one", {});
+        },
       ),
     },
     check: noHitAfterRemoval,
@@ -132,7 +154,11 @@ function searching(options: IndexScenarioOptions & { isTicketless: boolean }): S
 function noHitAfterRemoval(facts: readonly Fact[]): void {
   const order = facts.map(({ what }) => what);
   const isGone = order.includes("operated") && order.indexOf("operated") < order.indexOf("asks");
-  if (isGone) mustHold(!valuesOf(facts, "hits").includes("a"), "a file was found whose removal was acknowledged");
+  if (isGone)
+    mustHold(
+      !valuesOf(facts, "hits").includes("a"),
+      "a file was found where an acknowledged removal or move has left none",
+    );
 }
 
 /** Has read the file for change 1 before the scenario begins, and goes on. */

@@ -71,6 +71,7 @@ export function indexWorkScenarios(options: IndexScenarioOptions = {}): Scenario
     }),
     indexScenario({
       name: "files index: a worker that comes before the commit",
+      size: "medium",
       about: "Its change is announced and not committed, and the writer may die: what is indexed is what is there.",
       files: { a: "old" },
       killsMax: 1,

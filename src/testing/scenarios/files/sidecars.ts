@@ -21,6 +21,7 @@ export function sidecarScenarios(options: IndexScenarioOptions = {}): Scenario[]
   return [
     indexScenario({
       name: "files sidecars: a version that is late against the next one",
+      size: "medium",
       about: "A file comes while its directory is summarised: in the end the sidecars show it.",
       files: { "a/x": "x" },
       actors: {

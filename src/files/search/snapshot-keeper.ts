@@ -1,4 +1,5 @@
 // The keeper of snapshots: one of all processes publishes what its engine has, and removes what that makes superfluous.
+import { isHoldfastError } from "../../errors.ts";
 import type { Leases } from "../../part/leases.ts";
 import type { LoopSignals } from "../../part/loop.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
@@ -29,6 +30,8 @@ export interface SnapshotKeeperParts {
 export class SnapshotKeeper {
   readonly #parts: SnapshotKeeperParts;
   #documentsMade = 0;
+  /** The last one. */
+  #warned = "";
 
   constructor(parts: SnapshotKeeperParts) {
     this.#parts = parts;
@@ -62,10 +65,20 @@ export class SnapshotKeeper {
     if (hold === undefined) return;
     try {
       await this.#publish(before);
+    } catch (error) {
+      // A person may delete the snapshots while one is written. What only a snapshot has is removed after it is
+      // published, so nothing is lost, and the work of this process goes on: the next look tries again.
+      if (!isHoldfastError(error)) throw error;
+      this.#warnOnce(`${place.layout.index}: no snapshot could be published: ${error.message}`);
     } finally {
       // A lease that cannot be released now ends with this process.
       await hold.release().catch(() => undefined);
     }
+  }
+
+  #warnOnce(message: string): void {
+    if (message !== this.#warned) this.#parts.place.ground.ports.host.warn(message);
+    this.#warned = message;
   }
 
   async #publish(before: number): Promise<void> {

@@ -1,6 +1,9 @@
 // Searching a tree that several processes change: what is found is there, with that content; and nothing is missing.
 import { describe, expect, it, vi } from "vitest";
+import { removeTree } from "../../../src/durable/publish/directory.ts";
 import { TextIndex } from "../../../src/files/engine/text-index.ts";
+import { hasErrno } from "../../../src/ports/disk-error.ts";
+import type { Disk } from "../../../src/ports/disk.ts";
 import { sites } from "../../sites/sites.ts";
 import { makeRealSite } from "../../sites/sites.ts";
 import { codeOf } from "../file-sites.ts";
@@ -63,8 +66,9 @@ describe("an index and its tree", () => {
     for (const name of ["wolf", "bear", "lynx"]) await ada.write(`${name}.md`, `a ${name} and a fox`);
     await ada.settled();
     const before = await ada.search("fox");
-    const { rm } = await import("node:fs/promises");
-    for (const part of ["documents", "index"]) await rm(`${site.state}/${part}`, { recursive: true, force: true });
+    // In one step each: what is deleted file by file may take with it what the next index has made by then.
+    for (const part of ["documents", "index"])
+      await site.disk.rename(`${site.state}/${part}`, `${site.directory}/${part}`).catch(unlessMissing);
     // The process that has it open goes on, and a new one begins with nothing.
     const bob = await site.open();
     for (const files of [bob, ada]) {
@@ -73,6 +77,29 @@ describe("an index and its tree", () => {
     }
     expect(await ada.rebuildIndex()).toBe(3);
     expect((await ada.search("fox")).sort(byPath)).toEqual([...before].sort(byPath));
+  });
+
+  // The work of the process ended with the error of the snapshot.
+  it("goes on with its work when the snapshots are deleted while one is published", async () => {
+    const site = await indexedOn(makeRealSite);
+    let deletions = 0;
+    const ada = await site.open({}, (ports) => {
+      const rename = async (from: string, to: string): Promise<void> => {
+        if (to.endsWith("/snapshot.json") && ++deletions === 1) await removeTree(ports.disk, `${site.state}/index`);
+        await ports.disk.rename(from, to);
+      };
+      return { ...ports, disk: withMethod(ports.disk, "rename", rename) };
+    });
+    await ada.write("a", "a wolf");
+    await ada.settled();
+    await ada.rebuildIndex();
+    expect(deletions).toBe(1);
+    await ada.write("b", "a wolf");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a", "b"]);
+    await ada.rebuildIndex();
+    expect(deletions).toBe(2);
+    expect(await found(await site.open({ work: false }), "wolf")).toEqual(["a", "b"]);
   });
 
   it("detects a file that another program has changed, reports it, and indexes it again", async () => {
@@ -128,6 +155,8 @@ describe("an index and its tree", () => {
     await ada.add("many", await site.stage("staged", files));
     await ada.settled();
     await ada.rebuildIndex();
+    // The second one removes the outcomes that the first one has.
+    await ada.rebuildIndex();
     await ada.write("late.md", "a late wolf");
     await ada.settled();
     const opening = vi.spyOn(TextIndex, "open");
@@ -147,6 +176,8 @@ describe("an index and its tree", () => {
     expect(await found(eve, "wolf")).toHaveLength(31);
     expect(opening.mock.calls[0]?.[0]).toBeUndefined();
     opening.mockRestore();
+    // Its documents are all there, so nothing is waited for.
+    await eve.settled();
   });
 
   it("shows the progress of a rebuild, and can be interrupted", async () => {
@@ -181,4 +212,19 @@ describe("an index and its tree", () => {
 
 function byPath(one: { path: string }, other: { path: string }): number {
   return one.path < other.path ? -1 : 1;
+}
+
+/** There is no snapshot yet. */
+function unlessMissing(error: unknown): void {
+  if (!hasErrno(error, "ENOENT")) throw error;
+}
+
+/** A disk of which one method is another. */
+function withMethod<Name extends keyof Disk>(disk: Disk, name: Name, method: Disk[Name]): Disk {
+  return new Proxy(disk, {
+    get: (target, property) => {
+      const found: unknown = property === name ? method : Reflect.get(target, property, target);
+      return typeof found === "function" ? found.bind(target) : found;
+    },
+  });
 }

@@ -13,7 +13,7 @@ import { S3Error } from "../../http/s3-error.ts";
 import type { ObjectVersion, PutOptions } from "../../../objects/index.ts";
 import { checksumHeaders, defaultContentType, findHeaderValue, quoted, versionHeader } from "./object-headers.ts";
 import { checkMetadata, metadataPrefix, mustMayShare } from "./put-attributes.ts";
-import { checkBucketName, bucketOf, locationOf, type Place } from "../operation.ts";
+import { bucketOf, locationOf, type Place } from "../operation.ts";
 import { parseTagHeader, tagsOfXml } from "./tag-set.ts";
 
 /** The signature is in the form: the request itself has none. */

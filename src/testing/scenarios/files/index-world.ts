@@ -12,6 +12,7 @@ import type { IndexQueue } from "../../../files/model/index-queue.ts";
 import { Dispatcher } from "../../../files/queue/dispatcher.ts";
 import { IndexTickets } from "../../../files/queue/index-tickets.ts";
 import { Indexer } from "../../../files/queue/indexer.ts";
+import { LockWaits } from "../../../files/queue/lock-waits.ts";
 import { TaskQueue } from "../../../files/queue/task-queue.ts";
 import { UserFunctions } from "../../../files/queue/user-functions.ts";
 import { Worker } from "../../../files/queue/worker.ts";
@@ -163,7 +164,8 @@ export async function openIndexed(given: Ports, options: OpenIndexOptions = {}):
     givenIndex: index,
     EngineClass: options.EngineClass,
   });
-  const sidecars = new Sidecars({ place, queue, functions, operations, VersionClass: options.VersionClass });
+  const waits = new LockWaits();
+  const sidecars = new Sidecars({ place, queue, functions, operations, waits, VersionClass: options.VersionClass });
   const archives = new SessionArchives({ staging, directory: layout.sessions, functions, operations });
   const indexing: IndexQueue = {
     isOn: true,
@@ -190,6 +192,7 @@ export async function openIndexed(given: Ports, options: OpenIndexOptions = {}):
   const worker = new (options.WorkerClass ?? Worker)({
     ...shared,
     queue,
+    waits,
     indexer: new (options.IndexerClass ?? Indexer)({ ...shared, stamps, reader, functions, isIndexing: true }),
     sidecars,
     archives,

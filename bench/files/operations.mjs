@@ -5,7 +5,7 @@ import { inFlight, openByHand, openHoldfast, syncsIn } from "./contestants.mjs";
 
 const ratioMin = 0.25;
 /** What a call may wait for at the disk. */
-const syncsMax = { write: 7, remove: 5, move: 8 };
+const syncsMax = { write: 7, remove: 5, move: 9 };
 
 export async function operationsGroup({ directory, ground, counts }) {
   return { run: () => run(directory, ground.ports, counts) };

@@ -233,8 +233,10 @@ async function mustAllow(operation: Operation, request: S3Request, { objects }: 
   if (name === "CreateBucket" || (isOperator && expected === undefined)) return;
   // Each of the keys is decided by the operation.
   if (name === "DeleteObjects" && expected === undefined) return;
-  // As on AWS it may be known that a bucket is not there. What is in one that is may not.
-  const found = await objects.bucket(checkBucketName(bucket));
+  const named = checkBucketName(bucket);
+  // What is not signed does not learn whether a bucket is there.
+  const found = principal.kind === "anonymous" ? await objects.findBucket(named) : await objects.bucket(named);
+  if (found === undefined) throw new S3Error("AccessDenied");
   await mustBeGranted(request, found, { operation: name, key, versionId: query.get("versionId") });
   // A number is an account of AWS, which clients cannot do without.
   if (expected !== undefined && !/^[0-9]{12}$/.test(expected) && expected !== (await ownerOf(found)))

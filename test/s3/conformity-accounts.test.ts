@@ -199,10 +199,10 @@ describe("an account", () => {
   });
 });
 
-it("everybody may know that a bucket is not there, and of one that is nothing", async () => {
+it("what is not signed does not learn whether a bucket or a key is there", async () => {
   const Bucket = await bucketOf(site.shop);
   await put(site.shop, Bucket, "k");
-  expect(await send(site.port, { path: "/account-none/k" })).toMatchObject({ status: 404, code: "NoSuchBucket" });
+  expect(await send(site.port, { path: "/account-none/k" })).toMatchObject({ status: 403, code: "AccessDenied" });
   for (const path of [`/${Bucket}/k`, `/${Bucket}/none`, `/${Bucket}`])
     expect(await send(site.port, { path })).toMatchObject({ status: 403, code: "AccessDenied" });
   expect(await send(site.port, { method: "PUT", path: "/account-none" })).toMatchObject({ status: 403 });

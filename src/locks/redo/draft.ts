@@ -137,8 +137,12 @@ export class RedoDraft {
     await this.#countSteps();
     const kinds = this.#steps.map(({ kind }) => kind);
     await checkSteps(this.#table.place, redo, kinds);
-    if (!isOneRename(redo.steps))
-      for (const directory of [this.#directory, parentOf(this.#directory)]) await syncNames(this.#disk, directory);
+    if (!isOneRename(redo.steps)) {
+      // The hold file, too: without it the redo counts as done, and what it has in hand would stay there.
+      const holds = parentOf(this.#table.holds.pathOf(grant.id));
+      for (const directory of [this.#directory, parentOf(this.#directory), holds])
+        await syncNames(this.#disk, directory);
+    }
     grant.mustHold();
     // Recorded before the append: if its reply is lost, the hold must not end until the outcome is
     // known.

@@ -231,7 +231,10 @@ export const redoMutants: readonly Mutant[] = [
   {
     name: "redo: a commit that is not synced",
     about: "A power cut takes the commit after the first rename of a move, and the file is swept.",
-    scenario: scenarioNamed(redoScenarios({ TableClass: CommittingUnsynced }), "redo: a move and power cuts"),
+    scenario: scenarioNamed(
+      redoScenarios({ TableClass: CommittingUnsynced }),
+      "redo: a move and power cuts (ext4-ordered)",
+    ),
     breaks: /it is in ,/,
   },
   {

@@ -50,6 +50,8 @@ export function indexFollowScenarios(options: FollowScenarioOptions = {}): Scena
     twoWorkers(
       {
         name: "files index: a worker that is late against a removal and its worker",
+        // By its time, not by its states: there are three processes to be opened for each schedule.
+        size: "medium",
         about: "Two workers finish the outcomes of a write and a removal in either order: the file does not come back.",
       },
       ({ files }) => files.remove("a"),

@@ -71,7 +71,8 @@ export class MemoryIndex implements DerivedIndex {
   readonly #files = new Map<string, { readonly text: string; readonly stamp: string | undefined }>();
 
   get texts(): Record<string, string> {
-    return Object.fromEntries([...this.#files].map(([path, { text }]) => [path, text]).sort());
+    const paths = [...this.#files.keys()].sort();
+    return Object.fromEntries(paths.map((path) => [path, this.#files.get(path)?.text ?? ""]));
   }
 
   async upsert(path: string, text: string, { stamp }: { stamp?: string | undefined } = {}): Promise<void> {
@@ -115,10 +116,10 @@ export interface IndexProcess {
   readonly box: Box;
   /** Makes tickets at once, without a time of grace. */
   readonly dispatcher: Dispatcher;
-  decideIndex(): Promise<IndexRecord>;
+  readonly decideIndex: () => Promise<IndexRecord>;
   /** The work of the dispatcher, with the fence of its lease. */
-  takeDispatch(): Promise<LeasedWork>;
-  close(): Promise<void>;
+  readonly takeDispatch: () => Promise<LeasedWork>;
+  readonly close: () => Promise<void>;
 }
 
 export interface OpenIndexOptions extends IndexScenarioOptions {

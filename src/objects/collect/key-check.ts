@@ -19,6 +19,9 @@ import { versionIdOf } from "../version/find-version.ts";
 /** So many slots are read at the same time. */
 const readsAtOnce = 16;
 
+/** Errors that are about the key itself. */
+const unreadable = ["CORRUPT", "NEWER_FORMAT", "IO_ERROR", "INVALID_PATH", "RESOURCE_BUSY"] as const;
+
 export interface KeyFault {
   readonly path: string;
   readonly what: string;
@@ -73,19 +76,24 @@ export class KeyCheck {
 
   /** As the disk has it now: what this process remembers of the key is not asked. */
   async #look(): Promise<Look> {
+    const look = await this.#read();
+    if (look === "gone" || !("error" in look) || !isHoldfastError(look.error, "RESOURCE_BUSY")) return look;
+    const before = await this.#listing();
+    const again = await this.#read();
+    if (again === "gone" || !("error" in again) || (await this.#listing()) !== before) return again;
+    // No other process has done anything to it: a block has lost its first slot.
+    const message = `${this.#directory}: the first slot of its newest block is missing. Restore it from a backup.`;
+    return { error: holdfastError("CORRUPT", message, { path: this.#directory }, again.error) };
+  }
+
+  async #read(): Promise<Look> {
     const { place } = this.#bucket;
     const chain = new KeyChain(place, this.#directory);
-    const history = new KeyHistory(place.disk, chain.names);
-    const before = await this.#listing();
     try {
-      return (await readKey({ chain, history })) ?? "gone";
+      return (await readKey({ chain, history: new KeyHistory(place.disk, chain.names) })) ?? "gone";
     } catch (error) {
-      if (isHoldfastError(error, "CORRUPT", "NEWER_FORMAT", "IO_ERROR", "INVALID_PATH")) return { error };
-      if (!isHoldfastError(error, "RESOURCE_BUSY")) throw error;
-      if ((await this.#listing()) !== before) return { error };
-      // No other process has done anything to it: a block has lost its first slot.
-      const message = `${this.#directory}: the first slot of its newest block is missing. Restore it from a backup.`;
-      return { error: holdfastError("CORRUPT", message, { path: this.#directory }, error) };
+      if (isHoldfastError(error, ...unreadable)) return { error };
+      throw error;
     }
   }
 

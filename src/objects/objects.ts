@@ -1,6 +1,6 @@
 // DirectoryObjects: an object store in a directory, with its buckets.
 import type { Cancel, VerifyOptions, VerifyReport } from "../common.ts";
-import { holdfastError } from "../errors.ts";
+import { holdfastError, isHoldfastError } from "../errors.ts";
 import { checkOptions } from "../format/known-options.ts";
 import { Buckets } from "./bucket/buckets.ts";
 import { ObjectBucket, type BucketUse } from "./bucket/object-bucket.ts";
@@ -10,6 +10,7 @@ import { Announcements } from "./listing/announcements.ts";
 import { KeyIndex, mergeAt } from "./listing/key-index.ts";
 import { Collector, type Collected } from "./collect/collect.ts";
 import { verifyObjects } from "./collect/verify.ts";
+import type { PathHold } from "../locks/path/path-hold.ts";
 import { Leases } from "../part/leases.ts";
 import type { BucketInfo, ObjectStoreOptions, Versioning } from "./model/object-store.ts";
 import { versionings } from "./bucket/bucket-config.ts";
@@ -99,19 +100,34 @@ export class DirectoryObjects implements AsyncDisposable {
     checkOptions("collect", options, { signal: true });
     const { signal } = options;
     return await this.#run(async () => {
-      const hold = await this.#leases.acquire("collect", signal ?? new AbortController().signal);
+      // No room for a lease, and a collection makes room. It only spares other processes the same work.
+      const hold = await this.#lease(signal).catch((error: unknown) => {
+        if (!isHoldfastError(error, "DISK_FULL")) throw error;
+      });
       try {
         return await new Collector(this.#opened.place, this.#buckets, this.#use.openIndex).collect({ signal });
       } finally {
         // A lease that could not be released ends with this process.
-        await hold.release().catch(() => undefined);
+        await hold?.release().catch(() => undefined);
       }
     });
   }
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
     checkOptions("verify", options, { signal: true, repair: true, onProgress: true });
-    return await this.#run(() => verifyObjects(this.#opened.place, this.#buckets, options));
+    return await this.#run(async () => {
+      // One process repairs at a time, so that none moves what another one has put in the place of damage.
+      const hold = options.repair === true ? await this.#lease(options.signal) : undefined;
+      try {
+        return await verifyObjects(this.#opened.place, this.#buckets, options);
+      } finally {
+        await hold?.release().catch(() => undefined);
+      }
+    });
+  }
+
+  async #lease(signal: AbortSignal | undefined): Promise<PathHold> {
+    return await this.#leases.acquire("collect", signal ?? new AbortController().signal);
   }
 
   /** Waits for what is under way, and leaves. */

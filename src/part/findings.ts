@@ -48,9 +48,15 @@ export class Findings {
     return [...this.#problems, more];
   }
 
-  damage(spot: Spot, what: string, remedy: string = this.#remedy): void {
-    this.#damages++;
-    this.#add("damage", spot, what, remedy, false);
+  /** What was repaired does not count any more. */
+  damage(
+    spot: Spot,
+    what: string,
+    remedy: string = this.#remedy,
+    { repaired = false }: { readonly repaired?: boolean } = {},
+  ): void {
+    if (!repaired) this.#damages++;
+    this.#add("damage", spot, what, remedy, repaired);
   }
 
   /** Harmless, and not needed any more. */
@@ -70,17 +76,9 @@ export class Findings {
     try {
       return await read();
     } catch (error) {
-      if (isHoldfastError(error, "NEWER_FORMAT")) {
-        this.#isNewer = true;
-        this.damage(
-          spot,
-          `${subject} has a newer format: Holdfast ${error.writtenBy} wrote it.`,
-          "Upgrade Holdfast here.",
-        );
-      } else if (isMissing(error)) this.damage(spot, `${subject} is missing.`);
-      else if (isHoldfastError(error, "CORRUPT", "IO_ERROR", "INVALID_PATH"))
-        this.damage(spot, `${subject} cannot be read: ${error.message}`);
-      else throw error;
+      if (isHoldfastError(error, "NEWER_FORMAT")) this.#isNewer = true;
+      const { what, remedy } = describeDamage(subject, error);
+      this.damage(spot, what, remedy);
       return undefined;
     }
   }
@@ -104,6 +102,21 @@ export class Findings {
         repaired,
       });
   }
+}
+
+/** What an error says of `subject`. Errors that are no damage are thrown. */
+export function describeDamage(
+  subject: string,
+  error: unknown,
+): { readonly what: string; readonly remedy: string | undefined } {
+  if (isHoldfastError(error, "NEWER_FORMAT")) {
+    const what = `${subject} has a newer format: Holdfast ${error.writtenBy} wrote it.`;
+    return { what, remedy: "Upgrade Holdfast here." };
+  }
+  if (isMissing(error)) return { what: `${subject} is missing.`, remedy: undefined };
+  if (isHoldfastError(error, "CORRUPT", "IO_ERROR", "INVALID_PATH"))
+    return { what: `${subject} cannot be read: ${error.message}`, remedy: undefined };
+  throw error;
 }
 
 /** Also if the error was turned into CORRUPT already. */

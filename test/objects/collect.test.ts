@@ -1,12 +1,19 @@
-// Collection and verification on every kind of disk: what is not needed goes, and nothing else.
+// Collection on every kind of disk: what is not needed goes, and nothing else.
 import { describe, expect, it } from "vitest";
 import { openPlace } from "../../src/objects/bucket/open-objects.ts";
 import { Buckets } from "../../src/objects/bucket/buckets.ts";
 import { Collector } from "../../src/objects/collect/collect.ts";
 import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import type { ObjectsPlace } from "../../src/objects/bucket/objects-place.ts";
+import type { OpenBucket } from "../../src/objects/bucket/open-bucket.ts";
+import { versionsOf as listVersions } from "../../src/objects/listing/list-page.ts";
+import { deleteObject } from "../../src/objects/version/delete-version.ts";
+import { forgetBlocks } from "../../src/objects/version/forget-blocks.ts";
+import { putBody } from "../../src/objects/version/put-version.ts";
+import { openObject } from "../../src/objects/version/read-version.ts";
 import type { Ports } from "../../src/ports/ports.ts";
 import { sites } from "../sites/sites.ts";
-import { codeOf, objectsOn, smallInline, textOf, versionsOf, type ObjectSite } from "./object-sites.ts";
+import { codeOf, filesIn, objectsOn, smallInline, textOf, versionsOf, type ObjectSite } from "./object-sites.ts";
 
 const long = (text: string): string => `${text}, in a body that has a file of its own`;
 
@@ -27,18 +34,23 @@ async function collectLater(site: ObjectSite): Promise<number> {
   }
 }
 
-/** The names of all files below a directory, without those of the configuration and of the ground. */
-async function filesIn({ disk }: Ports, directory: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const name of await disk.list(directory)) {
-    if (["config", ".holdfast", "objects.json"].includes(name)) continue;
-    const path = `${directory}/${name}`;
-    if ((await disk.stat(path)).kind === "file") found.push(path);
-    else found.push(...(await filesIn(ports(disk), path)));
-  }
-  return found;
+/** A process to which a block has four slots. */
+async function openSmallBlocks(site: ObjectSite): Promise<{ place: ObjectsPlace; buckets: Buckets }> {
+  const { place } = await openPlace(await site.openPorts(), `${site.directory}/objects`);
+  Object.assign(place, { slotsPerBlock: 4 });
+  return { place, buckets: new Buckets(place) };
 }
-const ports = (disk: Ports["disk"]): Ports => ({ disk }) as Ports;
+
+async function putLarge(bucket: OpenBucket, key: string, text: string): Promise<void> {
+  const request = { key, facts: { headers: {}, metadata: {}, tags: {} }, preconditions: {} };
+  await putBody(
+    async () => bucket,
+    request,
+    text,
+    { inlineMax: 0 },
+    async () => undefined,
+  );
+}
 
 async function makeBucket(site: ObjectSite, versioning: "enabled" | "off"): Promise<ObjectBucket> {
   return await (await site.open(smallInline)).createBucket("photos", { versioning });
@@ -56,7 +68,7 @@ describe.each(sites)("a collection on %s", (_name, make) => {
     expect(await textOf(bucket, "cow")).toBe(long("cow"));
     expect(await codeOf(bucket.get("dog"))).toBe("NO_SUCH_KEY");
     const { disk } = await site.openPorts();
-    const files = await filesIn(ports(disk), `${site.directory}/objects`);
+    const files = await filesIn(disk, `${site.directory}/objects`);
     expect(files.filter((path) => path.includes("dog~"))).toEqual([]);
     expect(files.filter((path) => path.includes("/bodies/"))).toHaveLength(2);
     await bucket.put("dog", "again");
@@ -69,9 +81,7 @@ describe.each(sites)("a collection on %s", (_name, make) => {
     const gone = await site.open(smallInline);
     await (await gone.bucket("photos")).put("cat", long("kept"));
     const { disk } = await site.openPorts();
-    const [body] = (await filesIn(ports(disk), `${site.directory}/objects`)).filter((each) =>
-      each.includes("/bodies/"),
-    );
+    const [body] = (await filesIn(disk, `${site.directory}/objects`)).filter((each) => each.includes("/bodies/"));
     const orphan = `${body!.slice(0, body!.lastIndexOf("/"))}/orphan`;
     await disk.createFile(orphan, Buffer.from("left by a process that died"), { sync: true });
     await collectLater(site);
@@ -93,42 +103,62 @@ describe.each(sites)("a collection on %s", (_name, make) => {
     expect((await versionsOf(bucket, "cat")).sort()).toEqual(["a", "b", "c"].map(long));
   });
 
-  it("a verification names a bucket whose configuration is damaged, and goes on with the others", async () => {
-    const site = await objectsOn(make);
-    const store = await site.open();
-    for (const name of ["cats", "dogs"]) await (await store.createBucket(name)).put("one", "1");
-    const { disk } = await site.openPorts();
-    const config = `${site.directory}/objects/buckets/cats/config`;
-    for (const path of await filesIn(ports(disk), config)) {
-      const file = await disk.open(path, "write");
-      if ((await file.stat()).size > 1) await file.write(1, Buffer.from("?"));
-      await file.close();
-    }
-    const { ok, checked, problems } = await (await site.open()).verify();
-    expect({ ok, checked }).toEqual({ ok: false, checked: 1 });
-    expect(problems).toMatchObject([{ severity: "damage", path: config }]);
-  });
-
-  it("a verification reads every version, and names a body that was altered", async () => {
+  it("removes no body of a key that has a dropped block, whatever it meets first", async () => {
     const site = await objectsOn(make);
     const bucket = await makeBucket(site, "enabled");
-    const store = await site.open();
-    await bucket.put("cat", "small");
-    await bucket.put("dog", long("one"));
-    expect(await store.verify()).toMatchObject({ ok: true, checked: 2, problems: [] });
-    const { disk } = await site.openPorts();
-    const files = await filesIn(ports(disk), `${site.directory}/objects`);
-    const body = files.find((path) => path.includes("/bodies/"))!;
-    const slot = files.find((path) => path.includes("cat~"))!;
-    for (const path of [body, slot]) {
-      const file = await disk.open(path, "write");
-      await file.write((await file.stat()).size - 1, Buffer.from("X"));
-      await file.close();
+    const { place, buckets } = await openSmallBlocks(site);
+    const open = await buckets.get(bucket.name);
+    for (let count = 1; count <= 10; count++) await putLarge(open, "cat", long(`version ${count}`));
+    // The versions of block 1 go, and then the block does.
+    for (const { versionId } of (await listVersions(open, "cat")).slice(2, 6))
+      await deleteObject(open, "cat", { versionId }, async () => undefined);
+    expect(await open.useKey("cat", (key) => forgetBlocks(open, key, { restMs: -1 }))).toBe(1);
+    await place.ground.close();
+    const later = await openSmallBlocks(site);
+    await new Collector(later.place, later.buckets).collect();
+    const found = await later.buckets.get(bucket.name);
+    const texts: string[] = [];
+    for (const { versionId } of await listVersions(found, "cat")) {
+      await using object = await openObject(found, "cat", { versionId });
+      texts.push(await object.text());
     }
-    expect(await codeOf(textOf(bucket, "dog"))).toBe("CORRUPT");
-    expect(await codeOf(textOf(bucket, "cat"))).toBe("CORRUPT");
-    const { ok, problems } = await store.verify();
-    expect(ok).toBe(false);
-    expect(problems.map(({ path }) => path).sort()).toEqual([body, slot].sort());
+    await later.place.ground.close();
+    expect(texts).toEqual([10, 9, 4, 3, 2, 1].map((count) => long(`version ${count}`)));
+  });
+
+  it("goes on with other keys and buckets when a key is damaged, and says so at its end", async () => {
+    const site = await objectsOn(make);
+    const bucket = await makeBucket(site, "enabled");
+    const store = await site.open(smallInline);
+    const second = await store.createBucket("second", { versioning: "enabled" });
+    await second.setConfig({ lifecycle: [{ noncurrent: { keep: 1 } }] });
+    for (const text of ["one", "two", "three", "four"]) await second.put("q", text);
+    for (const text of ["one", "two", "three"]) await bucket.put("cat", long(text));
+    const { disk } = await site.openPorts();
+    const files = await filesIn(disk, `${site.directory}/objects`);
+    const slot = files.find((path) => path.includes("cat~") && path.endsWith("-0000000002"))!;
+    await disk.unlink(slot);
+    const orphan = `${files.find((path) => path.includes("/bodies/"))!}x`;
+    await disk.createFile(orphan, Buffer.from("perhaps one of the damaged key"), { sync: true });
+    const error: unknown = await (await site.open()).collect().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "CORRUPT", path: slot });
+    expect(await versionsOf(second, "q")).toEqual(["four", "three"]);
+    expect(await disk.findStat(orphan)).toBeDefined();
+  });
+
+  it("leaves what has lost its first slot, and the bodies that it names", async () => {
+    const site = await objectsOn(make);
+    const gone = await site.open(smallInline);
+    const bucket = await gone.createBucket("photos", { versioning: "enabled" });
+    for (const text of ["one", "two"]) await bucket.put("cat", long(text));
+    await gone.close();
+    const { disk } = await site.openPorts();
+    const files = await filesIn(disk, `${site.directory}/objects`);
+    const first = files.find((path) => path.includes("cat~") && path.endsWith("-0000000001"))!;
+    await disk.rename(first, `${site.directory}/away`);
+    await collectLater(site);
+    await disk.rename(`${site.directory}/away`, first);
+    const restored = await (await site.open()).bucket("photos");
+    expect(await versionsOf(restored, "cat")).toEqual([long("two"), long("one")]);
   });
 });

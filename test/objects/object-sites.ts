@@ -4,6 +4,7 @@ import { openPlace } from "../../src/objects/bucket/open-objects.ts";
 import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
 import { DirectoryObjects } from "../../src/objects/objects.ts";
 import type { ObjectStoreOptions, Versioning } from "../../src/objects/model/object-store.ts";
+import type { Disk } from "../../src/ports/disk.ts";
 import type { Site } from "../sites/sites.ts";
 
 export interface ObjectSite extends Site {
@@ -55,4 +56,16 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
     return (error as { code?: string }).code ?? String(error);
   }
   return "nothing failed";
+}
+
+/** The names of all files below a directory, without those of the configuration and of the ground. */
+export async function filesIn(disk: Disk, directory: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const name of await disk.list(directory)) {
+    if (["config", ".holdfast", "objects.json"].includes(name)) continue;
+    const path = `${directory}/${name}`;
+    if ((await disk.stat(path)).kind === "file") found.push(path);
+    else found.push(...(await filesIn(disk, path)));
+  }
+  return found;
 }

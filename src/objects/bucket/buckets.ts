@@ -14,6 +14,7 @@ import { uploadsUnderWay } from "../multipart/object-upload.ts";
 import { ConfigChain, defaultSettings } from "./bucket-config.ts";
 import { emptyShard } from "./empty-keys.ts";
 import { IncarnationLayout } from "./layout.ts";
+import { findLost, hasAside } from "./lost-keys.ts";
 import { noSuchBucket, OpenBucket, retire } from "./open-bucket.ts";
 import type { ObjectsPlace } from "./objects-place.ts";
 
@@ -78,6 +79,8 @@ export class Buckets {
     checkBucketName(name);
     if ((await this.findLiving(name)) !== undefined) throw bucketExists(name);
     const { disk, layout } = this.#place;
+    const lost = await findLost(this, this.#place, name);
+    if (lost !== undefined) throw holdfastError("CORRUPT", `${lost.what} ${lost.remedy}`, { path: lost.path });
     await ensureDirectory(disk, layout.bucket(name));
     const config = await this.#config(name);
     const incarnation = this.#place.newId();
@@ -129,6 +132,8 @@ export class Buckets {
     if (!abortUploads && (await uploadsUnderWay(bucket)).length > 0) throw notEmpty(name);
     const shards = await namesIn(disk, keys);
     for (const shard of shards) if (!(await emptyShard(bucket, `${keys}/${shard}`))) throw notEmpty(name);
+    // After the keys: one that was not among them because a repair has moved it is here by now.
+    if (await hasAside(bucket)) throw asideNotEmpty(name, bucket.layout.aside);
     try {
       for (const shard of shards) await this.#removeEmpty(`${keys}/${shard}`);
       await retryOutage(disk, directory, () => disk.rmdir(keys));
@@ -199,6 +204,11 @@ function isBucketName(name: string): boolean {
 function bucketExists(bucket: string): Error {
   const message = `The bucket ${bucket} is there already. Open it with bucket(), or choose another name.`;
   return holdfastError("BUCKET_EXISTS", message, { bucket });
+}
+
+function asideNotEmpty(bucket: string, path: string): Error {
+  const message = `The bucket ${bucket} was not deleted: ${path} has keys that could not be read and were moved there. Restore them, or move that directory out of the store.`;
+  return holdfastError("BUCKET_NOT_EMPTY", message, { bucket });
 }
 
 function notEmpty(bucket: string, cause?: unknown): Error {

@@ -71,6 +71,13 @@ export class IncarnationLayout {
     return `${this.directory}/uploads`;
   }
   /**
+   * Keys that could not be read, as a repair has moved them away. While it has something, bodies that
+   * no key names may belong to it.
+   */
+  get aside(): string {
+    return `${this.directory}/aside`;
+  }
+  /**
    * 4,096 shards, so that no directory becomes too long to be listed. The beginning of the key is
    * for people; the hash makes the name unique, also where letters are folded.
    */

@@ -3,14 +3,18 @@
 import type { Cancel } from "../../common.ts";
 import { ensureDirectory, removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
+import { holdfastError, isHoldfastError, type HoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Buckets } from "../bucket/buckets.ts";
 import { closeIfEmpty } from "../bucket/empty-keys.ts";
 import type { ObjectsPlace } from "../bucket/objects-place.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
+import { hasAside } from "../bucket/lost-keys.ts";
+import { findDyingEntries } from "../key/dying-key.ts";
 import { findSlot } from "../key/entry-file.ts";
 import type { OpenKey } from "../key/key-chains.ts";
+import { readKey, type ReadKey } from "../key/read-key.ts";
 import { KeyIndex } from "../listing/key-index.ts";
 import { keyDirectories, namesIn } from "../listing/walk-keys.ts";
 import type { PutEntry } from "../model/entry.ts";
@@ -25,6 +29,20 @@ import { discardBody } from "../version/stage-body.ts";
  */
 const restMs = 60_000;
 
+/** What keeps a collection from one key, bucket or file, and from no other. */
+const passedOver = [
+  "CORRUPT",
+  "NEWER_FORMAT",
+  "IO_ERROR",
+  "INVALID_PATH",
+  "NO_PERMISSION",
+  "RESOURCE_BUSY",
+  "DISK_FULL",
+  "OUTCOME_UNKNOWN",
+] as const;
+/** So many places are named by an error. */
+const namedMax = 10;
+
 export interface Collected {
   readonly objects: number;
   readonly bytes: number;
@@ -35,6 +53,7 @@ export class Collector {
   readonly #place: ObjectsPlace;
   readonly #buckets: Buckets;
   readonly #openIndex: (bucket: OpenBucket) => Promise<KeyIndex>;
+  readonly #failures: HoldfastError[] = [];
   #objects = 0;
   #bytes = 0;
 
@@ -48,24 +67,52 @@ export class Collector {
     this.#openIndex = openIndex;
   }
 
+  /**
+   * What cannot be collected keeps nothing else from it: the first error of that kind is thrown at the
+   * end.
+   */
   async collect({ signal }: Cancel = {}): Promise<Collected> {
-    await this.#collectStaging();
-    for (const { name } of await this.#buckets.list()) {
+    await this.#attempt(() => this.#collectStaging());
+    for (const name of await this.#buckets.names()) {
       signal?.throwIfAborted();
-      const bucket = await this.#buckets.find(name);
-      if (bucket === undefined) continue;
-      // Before the keys are read: what a dead holder has named by then, it has named for good.
-      const settled = await this.#settledIn(bucket);
-      const named = new Set<string>();
-      for await (const directory of keyDirectories(bucket)) {
-        signal?.throwIfAborted();
-        await bucket.useDirectory(directory, (key) => this.#collectKey(bucket, key, named));
-      }
-      for (const holder of settled) await this.#collectBodies(bucket, holder, named);
-      this.#objects += (await collectUploads(bucket)).objects;
-      await (await this.#openIndex(bucket)).merge(1);
+      await this.#attempt(() => this.#collectBucket(name, signal));
     }
+    if (this.#failures.length > 0) throw failureOf(this.#failures);
     return { objects: this.#objects, bytes: this.#bytes };
+  }
+
+  async #collectBucket(name: string, signal: AbortSignal | undefined): Promise<void> {
+    const bucket = await this.#buckets.findLiving(name);
+    if (bucket === undefined) return;
+    // Before the keys are read: what a dead holder has named by then, it has named for good.
+    const settled = await this.#settledIn(bucket);
+    const named = new Set<string>();
+    let isComplete = true;
+    for await (const directory of keyDirectories(bucket)) {
+      signal?.throwIfAborted();
+      const collectKey = (key: OpenKey): Promise<boolean> => this.#collectKey(bucket, key, named);
+      const isRead = await this.#attempt(() => bucket.useDirectory(directory, collectKey));
+      if (isRead !== true) isComplete = false;
+    }
+    // A key that could not be read names bodies as well. So does one that a repair has moved aside; asked
+    // after the keys: one that was not among them for that reason is there by now.
+    if (isComplete && !(await hasAside(bucket)))
+      for (const holder of settled) await this.#attempt(() => this.#collectBodies(bucket, holder, named));
+    await this.#attempt(async () => (this.#objects += (await collectUploads(bucket)).objects));
+    await this.#attempt(async () => await (await this.#openIndex(bucket)).merge(1));
+  }
+
+  /** Undefined when it failed. */
+  async #attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      // Deleted meanwhile.
+      if (isHoldfastError(error, "NO_SUCH_BUCKET")) return undefined;
+      if (!isHoldfastError(error, ...passedOver)) throw error;
+      this.#failures.push(error);
+      return undefined;
+    }
   }
 
   /**
@@ -91,25 +138,23 @@ export class Collector {
   async #settledIn({ layout }: OpenBucket): Promise<string[]> {
     const settled: string[] = [];
     for (const holder of await namesIn(this.#place.disk, layout.bodies))
-      if (await this.#place.ground.settle(holder)) {
+      await this.#attempt(async () => {
+        if (!(await this.#place.ground.settle(holder))) return;
         // It may have prepared a key whose body is here: from now on it cannot put it in place.
         await this.#takeStaged(holder);
         settled.push(holder);
-      }
+      });
     return settled;
   }
 
-  /** Removes a key without versions, and the bodies of versions that are gone. Notes what living ones name. */
-  async #collectKey(bucket: OpenBucket, key: OpenKey, named: Set<string>): Promise<void> {
-    const before = bucket.settings.lifecycle.length === 0 ? undefined : await key.chain.findHead();
-    if (before !== undefined) {
-      const aged = await ageKey(bucket, before.entry.key, key);
-      this.#objects += aged.objects;
-      this.#bytes += aged.bytes;
-    }
-    const head = await key.chain.findHead();
-    const versions = head && (await key.history.read(head));
-    if (head === undefined || versions === undefined) return;
+  /**
+   * Removes a key without versions, and the bodies of versions that are gone. Notes what living ones
+   * name; true when all of that was noted, whatever failed afterwards.
+   */
+  async #collectKey(bucket: OpenBucket, key: OpenKey, named: Set<string>): Promise<boolean> {
+    const read = await readKey(key);
+    if (read === undefined) return await this.#collectDying(bucket, key);
+    const { head, versions } = read;
     const living = new Set(versions.map(({ slot }) => slot));
     for (let number = 1; number <= head.number; number++) {
       const slot = await findSlot(this.#place.disk, key.chain.names.slotPath(head.incarnation, number));
@@ -117,9 +162,32 @@ export class Collector {
       if (living.has(number)) for (const { file } of slot.entry.parts ?? []) named.add(file);
       else await this.#removeBody(bucket, slot.entry);
     }
+    // From here on room is needed on the disk.
+    await this.#attempt(() => this.#shorten(bucket, key, read));
+    return true;
+  }
+
+  /** Applies the rules of the bucket, drops blocks without versions, and closes a key that has none. */
+  async #shorten(bucket: OpenBucket, key: OpenKey, before: ReadKey): Promise<void> {
+    const { objects, bytes } = await ageKey(bucket, before.head.entry.key, key);
+    this.#objects += objects;
+    this.#bytes += bytes;
     this.#objects += await forgetBlocks(bucket, key, { restMs });
-    if (versions.length > 0 || this.#place.nowMs() - head.entry.atMs < restMs) return;
+    const now = objects === 0 ? before : await readKey(key);
+    if (now === undefined || now.versions.length > 0) return;
+    if (this.#place.nowMs() - now.head.entry.atMs < restMs) return;
     if (await closeIfEmpty(bucket, key)) this.#objects++;
+  }
+
+  /**
+   * What another process has closed and not removed goes. False when it was not closed: then its first
+   * slot was lost, and the bodies that it names must stay.
+   */
+  async #collectDying(bucket: OpenBucket, key: OpenKey): Promise<boolean> {
+    const entries = (await findDyingEntries(this.#place.disk, key.chain.names)) ?? [];
+    if (entries.length > 0 && entries.every(({ kind }) => kind !== "closed")) return false;
+    await closeIfEmpty(bucket, key);
+    return true;
   }
 
   async #removeBody(bucket: OpenBucket, { parts = [], partsIn }: PutEntry): Promise<void> {
@@ -155,6 +223,17 @@ export class Collector {
       if (!hasErrno(error, "ENOENT", "ENOTEMPTY", "EEXIST", "EBUSY", "EACCES", "EPERM")) throw error;
     }
   }
+}
+
+/** The first failure; damage before others, with what else is damaged. */
+function failureOf(failures: readonly HoldfastError[]): Error {
+  const damages = failures.filter((error) => isHoldfastError(error, "CORRUPT"));
+  const [first, ...others] = damages;
+  if (first === undefined || others.length === 0) return first ?? failures[0] ?? new Error("Nothing has failed.");
+  const named = others.slice(0, namedMax).map(({ path }) => path);
+  const rest = others.length > namedMax ? ` and ${others.length - namedMax} more` : "";
+  const message = `${first.message} The same holds of ${named.join(", ")}${rest}. All else was collected.`;
+  return holdfastError("CORRUPT", message, { path: first.path }, first);
 }
 
 /** Takes each of these entries of `directory` under a new name; returns how many. */

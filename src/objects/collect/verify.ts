@@ -1,26 +1,27 @@
-// Verification: every slot of every key is read, every body compared with its digest.
+// Verification of an object store: of its buckets, of every key in them, and of their indexes.
 import type { VerifyOptions, VerifyReport } from "../../common.ts";
-import { FileContent } from "../../part/content.ts";
-import { Findings } from "../../part/findings.ts";
 import { moveAside } from "../../part/aside.ts";
+import { Findings } from "../../part/findings.ts";
 import type { Buckets } from "../bucket/buckets.ts";
+import { findLost } from "../bucket/lost-keys.ts";
 import type { ObjectsPlace } from "../bucket/objects-place.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
-import { openIfThere, readSlot } from "../key/entry-file.ts";
-import type { OpenKey } from "../key/key-chains.ts";
 import { KeyIndex } from "../listing/key-index.ts";
 import { verifyIndex } from "../listing/rebuild-index.ts";
 import { keyDirectories } from "../listing/walk-keys.ts";
-import { findParts, hasBodyFiles } from "../version/body-parts.ts";
-import type { PutEntry } from "../model/entry.ts";
+import { KeyCheck } from "./key-check.ts";
 
-/** With `repair`, keys that cannot be read are moved aside; nothing is deleted. */
+/**
+ * With `repair`, a key that cannot be used at all is moved aside, with all that names its bodies, and
+ * an index is made again. Whatever can be read stays: a damaged body is one of a version that says so
+ * itself. Nothing is deleted. To be called under the lease of collections if it repairs.
+ */
 export async function verifyObjects(
   place: ObjectsPlace,
   buckets: Buckets,
   { signal, repair = false, onProgress }: VerifyOptions,
 ): Promise<VerifyReport> {
-  const verification = new Verification(place);
+  const verification = new Verification(place, repair);
   for (const name of await buckets.names()) {
     const bucket = await verification.findBucket(buckets, name);
     if (bucket === undefined) continue;
@@ -28,21 +29,23 @@ export async function verifyObjects(
     for await (const directory of keyDirectories(bucket)) directories.push(directory);
     for (const [index, directory] of directories.entries()) {
       signal?.throwIfAborted();
-      await verification.checkKey(bucket, directory, repair);
+      await verification.checkKey(bucket, directory);
       onProgress?.(index + 1, directories.length);
     }
-    await verification.checkIndex(bucket, repair);
+    await verification.checkIndex(bucket);
   }
   return verification.report();
 }
 
 class Verification {
   readonly #place: ObjectsPlace;
+  readonly #isRepair: boolean;
   readonly #findings = new Findings();
   #checked = 0;
 
-  constructor(place: ObjectsPlace) {
+  constructor(place: ObjectsPlace, isRepair: boolean) {
     this.#place = place;
+    this.#isRepair = isRepair;
   }
 
   report(): VerifyReport {
@@ -54,72 +57,33 @@ class Verification {
   async findBucket(buckets: Buckets, name: string): Promise<OpenBucket | undefined> {
     const path = this.#place.layout.config(name);
     const what = `The configuration of the bucket ${name}`;
-    return await this.#findings.attempt({ path }, what, () => buckets.findLiving(name));
+    return await this.#findings.attempt({ path }, what, async () => {
+      const found = await buckets.findLiving(name);
+      const lost = await findLost(buckets, this.#place, name);
+      if (lost !== undefined) this.#findings.damage({ path: lost.path }, lost.what, lost.remedy);
+      return found;
+    });
   }
 
-  async checkKey(bucket: OpenBucket, directory: string, repair: boolean): Promise<void> {
-    const before = this.#findings.problems.length;
-    await bucket.useDirectory(directory, async (key) => {
-      const head = await this.#findings.attempt({ path: directory }, "The newest entry", () => key.chain.findHead());
-      if (head === undefined) return;
-      if (bucket.layout.key(head.entry.key) !== directory) {
-        const what = `It has the entries of the key ${JSON.stringify(head.entry.key)}, which belongs elsewhere.`;
-        this.#findings.damage({ path: directory }, what, "Move it away.");
-        return;
-      }
-      const versions = await this.#findings.attempt({ path: directory }, "An entry", () => key.history.read(head));
-      for (const { slot, entry } of versions ?? [])
-        if (entry.kind === "put") await this.#checkVersion(bucket, key, head.incarnation, slot, entry);
-      this.#checked += head.number;
-    });
-    if (!repair || this.#findings.problems.length === before) return;
-    const { disk, layout } = this.#place;
-    const aside = { disk, directory: layout.directory, newId: () => this.#place.newId() };
-    if (await moveAside(aside, directory))
-      this.#findings.note({ path: directory }, "It was moved into the folder aside.", "Look at it there.");
+  async checkKey(bucket: OpenBucket, directory: string): Promise<void> {
+    const { checked, faults, isUnusable } = await new KeyCheck(bucket, directory).check();
+    this.#checked += checked;
+    const isMoved = this.#isRepair && isUnusable && (await this.#moveAside(bucket, directory));
+    for (const { path, what, remedy, severity } of faults) {
+      const done = `It is in ${bucket.layout.aside} now, and its bodies are where they were. Restore what it lacks, and move it back.`;
+      if (severity === "damage") this.#findings.damage({ path }, what, isMoved ? done : remedy, { repaired: isMoved });
+      else if (severity === "leftover") this.#findings.leftover({ path }, what, remedy ?? "");
+      else this.#findings.note({ path }, what, remedy ?? "");
+    }
   }
 
   /** After the keys: what cannot be read was moved aside by then. */
-  async checkIndex(bucket: OpenBucket, repair: boolean): Promise<void> {
-    await verifyIndex(bucket, await KeyIndex.open(bucket), this.#findings, { repair });
+  async checkIndex(bucket: OpenBucket): Promise<void> {
+    await verifyIndex(bucket, () => KeyIndex.open(bucket), this.#findings, { repair: this.#isRepair });
   }
 
-  async #checkVersion(
-    bucket: OpenBucket,
-    { chain }: OpenKey,
-    incarnation: string,
-    slot: number,
-    entry: PutEntry,
-  ): Promise<void> {
-    const { size, sha256 = "" } = entry;
-    const path = chain.names.slotPath(incarnation, slot);
-    const parts = await this.#findings.attempt({ path }, "The list of its parts", () => findParts(bucket, entry));
-    if (hasBodyFiles(entry) && parts === undefined) {
-      this.#findings.damage({ path }, `${entry.partsIn ?? path}, which names the parts of its body, cannot be read.`);
-      return;
-    }
-    const pieces = parts?.map((part) => ({ path: bucket.bodyPath(part.file), digest: part, offset: 0 })) ?? [
-      { path, digest: { size, sha256 }, offset: undefined },
-    ];
-    for (const { path: file, digest, offset } of pieces)
-      await this.#findings.attempt({ path: file }, `The body of ${path}`, () => this.#checkBody(file, digest, offset));
-  }
-
-  async #checkBody(
-    path: string,
-    digest: { readonly size: number; readonly sha256: string },
-    offset: number | undefined,
-  ): Promise<void> {
+  async #moveAside({ layout }: OpenBucket, directory: string): Promise<boolean> {
     const { disk } = this.#place;
-    const file = await openIfThere(disk, path);
-    if (file === undefined) await disk.stat(path);
-    else {
-      try {
-        const at = offset ?? (await readSlot(file, path)).bodyAt;
-        await new FileContent({ path, digest, offset: at, open: async () => file }).verify();
-      } finally {
-        await file.close();
-      }
-    }
+    return await moveAside({ disk, directory: layout.directory, newId: () => this.#place.newId() }, directory);
   }
 }

@@ -8,8 +8,10 @@ import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
+import type { KeyEntry } from "../model/entry.ts";
+import { findSlot } from "./entry-file.ts";
 import type { KeyPlace } from "./key-place.ts";
-import { findIncarnation, isBlockName, type KeyNames } from "./key-names.ts";
+import { compareNames, findIncarnation, isBlockName, isSlotName, type KeyNames } from "./key-names.ts";
 
 /** What cannot be removed in so many rounds is left to the next process that meets it. */
 const roundsMax = 8;
@@ -35,7 +37,8 @@ export async function removeDying(disk: Disk, { directory }: KeyNames): Promise<
       const names = await disk.list(directory);
       // Born anew: every name that a key lives by was in the directory before it came here.
       if (findIncarnation(names) !== undefined) return;
-      for (const name of names.sort()) {
+      // The last entry, which says that the key was closed, goes last: what lacks it was not closed.
+      for (const name of names.sort(compareNames)) {
         if (isBlockName(name)) await removeBlock(disk, `${directory}/${name}`);
         else await unlinkIfThere(disk, `${directory}/${name}`);
       }
@@ -52,9 +55,39 @@ export async function removeDying(disk: Disk, { directory }: KeyNames): Promise<
 
 async function removeBlock(disk: Disk, path: string): Promise<void> {
   try {
-    for (const name of await disk.list(path)) await unlinkIfThere(disk, `${path}/${name}`);
+    for (const name of (await disk.list(path)).sort()) await unlinkIfThere(disk, `${path}/${name}`);
     await disk.rmdir(path);
   } catch (error) {
     if (!hasErrno(error, "ENOENT", "ENOTEMPTY", "EEXIST", "ESTALE")) throw error;
+  }
+}
+
+/**
+ * The entries that lie in a directory without a first slot; undefined when it has one, or is gone.
+ * CORRUPT when one cannot be read.
+ */
+export async function findDyingEntries(disk: Disk, { directory }: KeyNames): Promise<KeyEntry[] | undefined> {
+  if (disk.volume.kind !== "local") await disk.canOpen(directory);
+  const names = await findNames(disk, directory);
+  if (names === undefined || findIncarnation(names) !== undefined) return undefined;
+  const paths = names.filter(isSlotName).map((name) => `${directory}/${name}`);
+  for (const block of names.filter(isBlockName)) {
+    const slots = ((await findNames(disk, `${directory}/${block}`)) ?? []).filter(isSlotName);
+    paths.push(...slots.map((name) => `${directory}/${block}/${name}`));
+  }
+  const entries: KeyEntry[] = [];
+  for (const path of paths) {
+    const slot = await findSlot(disk, path);
+    if (slot !== undefined) entries.push(slot.entry);
+  }
+  return entries;
+}
+
+async function findNames(disk: Disk, directory: string): Promise<string[] | undefined> {
+  try {
+    return await disk.list(directory);
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ESTALE", "ENOTDIR")) return undefined;
+    throw error;
   }
 }

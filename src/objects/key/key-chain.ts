@@ -44,10 +44,14 @@ export class KeyChain {
   /** Up to here this process has seen the names made durable, that of the key with them. */
   #durable: Placed | undefined;
 
-  constructor(place: KeyPlace, directory: string) {
+  /** `onRewound` is called when entries that this process has seen are gone, and their key is not. */
+  constructor(place: KeyPlace, directory: string, onRewound?: () => void) {
     this.names = new KeyNames(directory, place.slotsPerBlock);
     this.place = place;
-    this.#finder = new KeyHeadFinder(place.staging.disk, this.names);
+    this.#finder = new KeyHeadFinder(place.staging.disk, this.names, () => {
+      this.#durable = undefined;
+      onRewound?.();
+    });
   }
 
   /** The newest entry; undefined when there is no such key. `incarnation` is one that it may have. */

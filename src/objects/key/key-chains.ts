@@ -52,8 +52,9 @@ export class KeyChains {
       if (known.users++ === 0) this.#count(known, -1);
       return known;
     }
-    const chain = new KeyChain(this.#place, directory);
-    const key = { chain, history: new KeyHistory(this.#disk, chain.names), users: 1 };
+    const chain: KeyChain = new KeyChain(this.#place, directory, () => history.doubt());
+    const history = new KeyHistory(this.#disk, chain.names);
+    const key = { chain, history, users: 1 };
     this.#keys.set(directory, key);
     return key;
   }

@@ -25,11 +25,14 @@ export type FoundHead = KeyHead | "dying" | undefined;
 export class KeyHeadFinder {
   readonly #disk: Disk;
   readonly #names: KeyNames;
+  readonly #onRewound: () => void;
   #known: KeyHead | undefined;
 
-  constructor(disk: Disk, names: KeyNames) {
+  /** `onRewound` is called when an entry that this process remembers is gone. */
+  constructor(disk: Disk, names: KeyNames, onRewound: () => void = () => undefined) {
     this.#disk = disk;
     this.#names = names;
+    this.#onRewound = onRewound;
   }
 
   /**
@@ -124,7 +127,20 @@ export class KeyHeadFinder {
       if (step >= stepsMax) return undefined;
       head = { ...next, incarnation: head.incarnation, number };
     }
+    if (head === from && !(await this.#isAsRemembered(head))) {
+      this.#onRewound();
+      return undefined;
+    }
     return await this.#stillOpen(head);
+  }
+
+  /**
+   * False when the entry that this process remembers is gone and its key is not: an older copy of the
+   * folder was put in its place. What was linked behind it would lie behind a gap. Asked on a local disk
+   * only, where it costs little.
+   */
+  async #isAsRemembered({ incarnation, number }: KeyHead): Promise<boolean> {
+    return !this.#isLocal || number === 1 || (await this.#isThere(this.#names.slotPath(incarnation, number)));
   }
 
   /**

@@ -31,6 +31,7 @@ export class KeyHistory {
   readonly #turns = new Fifo();
   #incarnation = "";
   #number = 0;
+  #isInDoubt = false;
   /** By slot, in ascending order. */
   #versions = new Map<number, KeyVersion>();
   /** How many dropped blocks were passed over. */
@@ -46,6 +47,11 @@ export class KeyHistory {
     return this.#versions.size;
   }
 
+  /** What was read is not what is there any more: the next reader begins anew. */
+  doubt(): void {
+    this.#isInDoubt = true;
+  }
+
   /** The version in this slot, as of what was read last. */
   find(slot: number): KeyVersion | undefined {
     return this.#versions.get(slot);
@@ -59,7 +65,7 @@ export class KeyHistory {
   async read(head: KeyHead): Promise<readonly KeyVersion[] | undefined> {
     await this.#turns.take();
     try {
-      if (this.#incarnation !== head.incarnation) this.#forget(head.incarnation);
+      if (this.#isInDoubt || this.#incarnation !== head.incarnation) this.#forget(head.incarnation);
       const dropped = this.#dropped;
       while (this.#number < head.number)
         if (!(await this.#readOn(head))) {
@@ -80,7 +86,7 @@ export class KeyHistory {
    * the newest entry has to be found anew.
    */
   async readOne(head: KeyHead, slot: number): Promise<KeyVersion | undefined> {
-    const isRead = this.#incarnation === head.incarnation && this.#number >= slot;
+    const isRead = !this.#isInDoubt && this.#incarnation === head.incarnation && this.#number >= slot;
     if (!isRead && head.number - slot < readOneMax) {
       const versions = new Map<number, KeyVersion>();
       const numbers = Array.from({ length: head.number - slot }, (_, index) => slot + index);
@@ -130,6 +136,7 @@ export class KeyHistory {
   }
 
   #forget(incarnation: string): void {
+    this.#isInDoubt = false;
     this.#incarnation = incarnation;
     this.#number = 0;
     this.#versions = new Map();

@@ -92,7 +92,18 @@ export function isBlockName(name: string): boolean {
   return blockPattern.test(name);
 }
 
+/** Of a slot, in the directory of a key or of a block. */
+export function isSlotName(name: string): boolean {
+  return slotPattern.test(name) || numberPattern.test(name);
+}
+
 /** The numbers of the slots in a block other than 0. */
 export function numbersIn(names: readonly string[]): number[] {
   return names.filter((name) => numberPattern.test(name)).map(Number);
+}
+
+/** The order in which the entries of a directory came: slots by number, then blocks by number. */
+export function compareNames(a: string, b: string): number {
+  const [blockOfA, blockOfB] = [a, b].map((name) => Number(blockPattern.exec(name)?.[2] ?? 0));
+  return (blockOfA ?? 0) - (blockOfB ?? 0) || (a < b ? -1 : 1);
 }

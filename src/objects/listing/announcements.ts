@@ -5,8 +5,9 @@ import { retryIfSwept, stage } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { encodeRecord, type RecordKind } from "../../format/record.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
-import type { IndexLine, KeyLife } from "./index-line.ts";
+import { lostIndex, type IndexLine, type KeyLife } from "./index-line.ts";
 
 /** So many go into one file, and so many bytes of keys: what a listing holds in memory has a bound. */
 const livesPerFile = 256;
@@ -118,13 +119,22 @@ function takeBatch(waiting: Waiting[]): Waiting[] {
 }
 
 /** Durable when it resolves. Returns its name. */
-export async function writeAnnouncement({ place, layout }: OpenBucket, lives: Announcement): Promise<string> {
+export async function writeAnnouncement(bucket: OpenBucket, lives: Announcement): Promise<string> {
+  const { place, layout } = bucket;
   const pairsOf = (some: readonly KeyLife[]) => some.map(({ key, incarnation }) => [key, incarnation]);
   const bytes = encodeRecord(announcementKind, { keys: pairsOf(lives.keys), ended: pairsOf(lives.ended) });
   const name = place.newId();
   await retryIfSwept(async () => {
     const temp = await stage(place.staging, bytes, { sync: place.isSynced });
-    if (await moveOnce(place.disk, temp, `${layout.entries}/${name}`)) return;
+    const isMoved = await moveOnce(place.disk, temp, `${layout.entries}/${name}`).catch((error: unknown) => {
+      if (!hasErrno(error, "ENOENT")) throw error;
+      return false;
+    });
+    if (isMoved) return;
+    if (!(await place.disk.canOpen(layout.entries))) {
+      await bucket.mustBeThere();
+      throw lostIndex(layout.index);
+    }
     const message = `${temp} is gone, so this process was closed or taken for dead meanwhile. Open it again.`;
     throw holdfastError("LOCK_LOST", message, { path: temp });
   });

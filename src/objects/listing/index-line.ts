@@ -69,3 +69,9 @@ export function damagedRun(path: string, why: string): Error {
   const message = `${path} is not a run of keys: ${why}. Have the store verified and repaired: the index is made again from the keys.`;
   return holdfastError("CORRUPT", message, { path });
 }
+
+/** Of an index whose files were removed by something else than a merge. */
+export function lostIndex(path: string): Error {
+  const message = `${path} has lost files that it needs. Close the programs that use the store, and have it verified and repaired: the index is made again from the keys.`;
+  return holdfastError("CORRUPT", message, { path });
+}

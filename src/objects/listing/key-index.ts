@@ -16,7 +16,7 @@ import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { isSlotThere, openIfThere } from "../key/entry-file.ts";
 import { KeyNames } from "../key/key-names.ts";
 import { FreshAnnouncements } from "./fresh-announcements.ts";
-import { damagedRun, type IndexLine } from "./index-line.ts";
+import { damagedRun, lostIndex, type IndexLine } from "./index-line.ts";
 import { IndexSnapshot } from "./index-snapshot.ts";
 import { KeyRun, writeRun, type RunFacts } from "./key-run.ts";
 import { isKnown, manifestAfter, openManifests, openOf, type Manifest } from "./manifest.ts";
@@ -62,8 +62,10 @@ export class KeyIndex {
 
   /** The keys that were announced before this call, and perhaps later ones. */
   async snapshot(): Promise<IndexSnapshot> {
+    const manifests = new Set<number>();
     for (let attempt = 0; attempt < attemptsMax;) {
       const { state } = await this.#chain.read();
+      manifests.add(state.number);
       const names = await this.#fresh.names(state);
       // A listing does not fail because nothing can be written.
       if (names.length > mergeAt && (await this.merge(mergeAt).catch(() => false))) continue;
@@ -78,6 +80,8 @@ export class KeyIndex {
         throw damagedRun(`${this.bucket.layout.runs} (manifest ${state.number})`, "a run that is named is missing");
     }
     const path = this.bucket.layout.index;
+    // What a manifest needs goes when the one after the next is named.
+    if (manifests.size === 1) throw lostIndex(path);
     const message = `${path} changed at each of ${attemptsMax} looks. Try again later.`;
     throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
   }

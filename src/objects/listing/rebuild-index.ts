@@ -1,9 +1,10 @@
 // Making the index anew from the directories of the keys, and comparing the two. Memory does not grow
 // with the number of keys.
 import { newTemp } from "../../durable/publish/staging.ts";
-import { unlinkIfThere } from "../../durable/publish/directory.ts";
-import { holdfastError } from "../../errors.ts";
-import type { Findings } from "../../part/findings.ts";
+import { ensureDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { moveAside } from "../../part/aside.ts";
+import { describeDamage, type Findings } from "../../part/findings.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { compareKeys, compareLines, type IndexLine } from "./index-line.ts";
 import type { KeyIndex } from "./key-index.ts";
@@ -16,28 +17,63 @@ const sortedAtOnce = 32_768;
 /** Other processes that merge all the time are not waited for any longer. */
 const attemptsMax = 10;
 
-/** Finds keys that no listing shows, and runs that cannot be read. With `repair` the index is made anew. */
+/**
+ * Finds keys that no listing shows, and an index that cannot be read. With `repair` the index is made
+ * anew.
+ */
 export async function verifyIndex(
   bucket: OpenBucket,
-  index: KeyIndex,
+  open: () => Promise<KeyIndex>,
   findings: Findings,
   { repair }: { readonly repair: boolean },
 ): Promise<void> {
-  const before = findings.problems.length;
-  const place = { path: bucket.layout.index };
-  await findings.attempt(place, "The index of keys", async () => {
-    const missing = await findMissing(bucket, index);
-    if (missing === undefined) return;
+  const fault = await findFault(bucket, open);
+  if (fault === undefined) return;
+  const path = bucket.layout.index;
+  const isRepaired = repair && !fault.isNewer;
+  if (isRepaired) await repairIndex(bucket, open);
+  const remedy = isRepaired ? "The index of keys was made again. Nothing is left to do." : fault.remedy;
+  findings.damage({ path }, fault.what, remedy, { repaired: isRepaired });
+}
+
+interface IndexFault {
+  readonly what: string;
+  readonly remedy: string;
+  readonly isNewer: boolean;
+}
+
+async function findFault(bucket: OpenBucket, open: () => Promise<KeyIndex>): Promise<IndexFault | undefined> {
+  const remake = "Have the store repaired: the index is made again from the keys.";
+  try {
+    const missing = await findMissing(bucket, await open());
+    if (missing === undefined) return undefined;
     const what = `The key ${JSON.stringify(missing)} is not in the index, so no listing shows it.`;
-    findings.damage(place, what, "Have the store repaired: the index is made again from the keys.");
-  });
-  if (!repair || findings.problems.length === before) return;
-  await findings.attempt(place, "The index of keys", () => rebuildIndex(bucket, index));
-  findings.note(place, "The index of keys was made again.", "Nothing is left to do.");
+    return { what, remedy: remake, isNewer: false };
+  } catch (error) {
+    const { what, remedy = remake } = describeDamage("The index of keys", error);
+    return { what, remedy, isNewer: isHoldfastError(error, "NEWER_FORMAT") };
+  }
+}
+
+async function repairIndex(bucket: OpenBucket, open: () => Promise<KeyIndex>): Promise<void> {
+  try {
+    await rebuildIndex(bucket, await open());
+  } catch (error) {
+    if (!isHoldfastError(error, "CORRUPT")) throw error;
+    // Its manifests cannot be read: it begins with a first one.
+    const { place, layout } = bucket;
+    await moveAside(
+      { disk: place.disk, directory: place.layout.directory, newId: () => place.newId() },
+      layout.manifests,
+    );
+    await rebuildIndex(bucket, await open());
+  }
 }
 
 /** From the directories of the keys, and from what can be read of the runs: a put may be about to begin a key. */
 export async function rebuildIndex(bucket: OpenBucket, index: KeyIndex): Promise<void> {
+  await bucket.mustBeThere();
+  for (const path of [bucket.layout.entries, bucket.layout.runs]) await ensureDirectory(bucket.place.disk, path);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     await using lives = await SortedLives.collect(bucket);
     const runs = (await index.runs()).filter((run) => run !== undefined);

@@ -7,6 +7,7 @@ import { keyIndexMutants } from "../mutants/objects/key-index.ts";
 import { keyMutants } from "../mutants/objects/keys.ts";
 import { uploadMutants } from "../mutants/objects/uploads.ts";
 import { versionMutants } from "../mutants/objects/versions.ts";
+import { verifyMutants } from "../mutants/objects/verifying.ts";
 import { bucketScenarios } from "../scenarios/objects/buckets.ts";
 import { collectScenarios } from "../scenarios/objects/collecting.ts";
 import { deadBlockScenarios } from "../scenarios/objects/dead-blocks.ts";
@@ -15,6 +16,7 @@ import { keyIndexScenarios } from "../scenarios/objects/key-index.ts";
 import { keyScenarios } from "../scenarios/objects/keys.ts";
 import { uploadScenarios } from "../scenarios/objects/uploads.ts";
 import { versionScenarios } from "../scenarios/objects/versions.ts";
+import { verifyScenarios } from "../scenarios/objects/verifying.ts";
 import type { ExploredRoom } from "./room.ts";
 
 export const objectsRoom: ExploredRoom = {
@@ -36,6 +38,8 @@ export const objectsRoom: ExploredRoom = {
     versionScenarios,
     // What goes, and what does not.
     collectScenarios,
+    // What is damage, and what is not.
+    verifyScenarios,
   ],
   mutants: [
     keyMutants,
@@ -46,5 +50,6 @@ export const objectsRoom: ExploredRoom = {
     uploadMutants,
     versionMutants,
     collectMutants,
+    verifyMutants,
   ],
 };

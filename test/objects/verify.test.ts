@@ -1,0 +1,204 @@
+// Verification and repair on every kind of disk: damage is told, nothing else is, and what is whole
+// stays.
+import { describe, expect, it } from "vitest";
+import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
+import type { Disk } from "../../src/ports/disk.ts";
+import { sites } from "../sites/sites.ts";
+import { codeOf, filesIn, objectsOn, smallInline, textOf, versionsOf, type ObjectSite } from "./object-sites.ts";
+
+const long = (text: string): string => `${text}, in a body that has a file of its own`;
+
+async function makeBucket(site: ObjectSite, versioning: "enabled" | "off" = "enabled"): Promise<ObjectBucket> {
+  return await (await site.open(smallInline)).createBucket("photos", { versioning });
+}
+
+/** Files of the store whose path has all of these. */
+async function find(site: ObjectSite, ...parts: readonly string[]): Promise<string[]> {
+  const files = await filesIn((await site.openPorts()).disk, `${site.directory}/objects`);
+  return files.filter((path) => parts.every((part) => path.includes(part))).sort();
+}
+
+async function spoil(disk: Disk, path: string): Promise<void> {
+  const file = await disk.open(path, "write");
+  await file.write((await file.stat()).size - 1, Buffer.from("X"));
+  await file.close();
+}
+
+describe.each(sites)("a verification on %s", (_name, make) => {
+  it("names a bucket whose configuration is damaged, and goes on with the others", async () => {
+    const site = await objectsOn(make);
+    const store = await site.open();
+    for (const name of ["cats", "dogs"]) await (await store.createBucket(name)).put("one", "1");
+    const { disk } = await site.openPorts();
+    const config = `${site.directory}/objects/buckets/cats/config`;
+    for (const path of await filesIn(disk, config)) {
+      const file = await disk.open(path, "write");
+      if ((await file.stat()).size > 1) await file.write(1, Buffer.from("?"));
+      await file.close();
+    }
+    const { ok, checked, problems } = await (await site.open()).verify();
+    expect({ ok, checked }).toEqual({ ok: false, checked: 1 });
+    expect(problems).toMatchObject([{ severity: "damage", path: config }]);
+  });
+
+  it("reads every version, and names a body that was altered", async () => {
+    const site = await objectsOn(make);
+    const bucket = await makeBucket(site, "enabled");
+    const store = await site.open();
+    await bucket.put("cat", "small");
+    await bucket.put("dog", long("one"));
+    expect(await store.verify()).toMatchObject({ ok: true, checked: 2, problems: [] });
+    const { disk } = await site.openPorts();
+    const files = await filesIn(disk, `${site.directory}/objects`);
+    const body = files.find((path) => path.includes("/bodies/"))!;
+    const slot = files.find((path) => path.includes("cat~"))!;
+    for (const path of [body, slot]) {
+      const file = await disk.open(path, "write");
+      await file.write((await file.stat()).size - 1, Buffer.from("X"));
+      await file.close();
+    }
+    expect(await codeOf(textOf(bucket, "dog"))).toBe("CORRUPT");
+    expect(await codeOf(textOf(bucket, "cat"))).toBe("CORRUPT");
+    const { ok, problems } = await store.verify();
+    expect(ok).toBe(false);
+    expect(problems.map(({ path }) => path).sort()).toEqual([body, slot].sort());
+  });
+
+  it("finds no damage beside processes that put and delete, and a repair moves nothing", async () => {
+    const site = await objectsOn(make);
+    const bucket = await makeBucket(site);
+    const plain = await (await site.open(smallInline)).createBucket("plain");
+    const store = await site.open();
+    const kept = await bucket.put("cat", "precious");
+    let isOver = false;
+    const write = async (): Promise<void> => {
+      const puts: string[] = [];
+      for (let count = 0; !isOver; count++) {
+        puts.push((await bucket.put("cat", long(`${count}`))).versionId);
+        if (puts.length > 3) await bucket.delete("cat", { versionId: puts.shift() });
+        await plain.put("dog", long(`${count}`));
+      }
+    };
+    const writing = write();
+    try {
+      for (let count = 0; count < 4; count++)
+        expect(await store.verify({ repair: count % 2 === 1 })).toMatchObject({ ok: true, problems: [] });
+    } finally {
+      isOver = true;
+      await writing;
+    }
+    expect(await textOf(bucket, "cat", kept.versionId)).toBe("precious");
+  });
+
+  it("a repair keeps every version beside a damaged one, also through the next collection", async () => {
+    const site = await objectsOn(make);
+    const bucket = await makeBucket(site);
+    const gone = await site.open(smallInline);
+    const writer = await gone.bucket("photos");
+    await writer.put("cat", long("one"));
+    const { disk } = await site.openPorts();
+    const [body] = await find(site, "/bodies/");
+    for (const text of ["two", "three"]) await writer.put("cat", long(text));
+    await spoil(disk, body!);
+    const store = await site.open();
+    const { ok, problems } = await store.verify({ repair: true });
+    expect({ ok, problems }).toMatchObject({ ok: false, problems: [{ path: body, repaired: false }] });
+    await gone.close();
+    await store.collect();
+    const read = [];
+    for await (const { versionId } of bucket.versions({ key: "cat" }))
+      read.push(await textOf(bucket, "cat", versionId).catch((error: { code: string }) => error.code));
+    expect(read).toEqual([long("three"), long("two"), "CORRUPT"]);
+  });
+
+  it("a repair moves a key aside that cannot be read; its bodies stay, and the bucket does", async () => {
+    const site = await objectsOn(make);
+    const gone = await site.open(smallInline);
+    const writer = await gone.createBucket("photos", { versioning: "enabled" });
+    for (const text of ["one", "two", "three"]) await writer.put("cat", long(text));
+    const { disk } = await site.openPorts();
+    const [, slot] = await find(site, "cat~");
+    await disk.rename(slot!, `${site.directory}/away`);
+    await gone.close();
+    const store = await site.open();
+    const bucket = await store.bucket("photos");
+    expect(await store.verify()).toMatchObject({ ok: false, problems: [{ severity: "damage", repaired: false }] });
+    const { ok, problems } = await store.verify({ repair: true });
+    expect({ ok, problems }).toMatchObject({ ok: true, problems: [{ severity: "damage", repaired: true }] });
+    expect(await codeOf(bucket.get("cat"))).toBe("NO_SUCH_KEY");
+    await store.collect();
+    expect(await find(site, "/bodies/")).toHaveLength(3);
+    expect(await codeOf(store.deleteBucket("photos"))).toBe("BUCKET_NOT_EMPTY");
+    // Restored as the report says.
+    const [moved] = await find(site, "/aside/");
+    const directory = moved!.slice(0, moved!.lastIndexOf("/"));
+    await disk.rename(directory, slot!.slice(0, slot!.lastIndexOf("/")));
+    await disk.rename(`${site.directory}/away`, slot!);
+    expect(await versionsOf(bucket, "cat")).toEqual(["three", "two", "one"].map(long));
+  });
+
+  it("names a slot that is a copy of another one", async () => {
+    const site = await objectsOn(make);
+    const bucket = await makeBucket(site);
+    for (const text of ["one", "two", "three"]) await bucket.put("cat", text);
+    const { disk } = await site.openPorts();
+    const [first, , third] = await find(site, "cat~");
+    const bytes = await disk.readFile(first!, 100_000);
+    await disk.unlink(third!);
+    await disk.createFile(third!, bytes, { sync: true });
+    const { ok, problems } = await (await site.open()).verify();
+    expect({ ok, problems }).toMatchObject({ ok: false, problems: [{ path: third, what: /same entry as/ }] });
+  });
+
+  it("names a bucket whose configuration is gone, and no bucket is made over its keys", async () => {
+    const site = await objectsOn(make);
+    const bucket = await makeBucket(site);
+    await bucket.put("cat", "here");
+    const { disk } = await site.openPorts();
+    const directory = `${site.directory}/objects/buckets/photos`;
+    await disk.rename(`${directory}/config`, `${site.directory}/away`);
+    const store = await site.open();
+    expect(await store.verify()).toMatchObject({ ok: false, problems: [{ severity: "damage" }] });
+    expect(await codeOf(store.createBucket("photos"))).toBe("CORRUPT");
+    expect(await codeOf(store.bucket("photos"))).toBe("NO_SUCH_BUCKET");
+    await store.collect();
+    await disk.rename(`${site.directory}/away`, `${directory}/config`);
+    expect(await textOf(await (await site.open()).bucket("photos"), "cat")).toBe("here");
+  });
+
+  it("tells of a first slot that was lost", async () => {
+    const site = await objectsOn(make);
+    const bucket = await makeBucket(site);
+    for (const text of ["one", "two"]) await bucket.put("cat", text);
+    const { disk } = await site.openPorts();
+    const [first] = await find(site, "cat~");
+    await disk.unlink(first!);
+    const { problems } = await (await site.open()).verify();
+    expect(problems).toMatchObject([{ severity: "leftover", what: /first slot is missing/ }]);
+  });
+
+  it.each(["all of it", "its files", "its manifests"])(
+    "an index that has lost %s is told, and a repair makes it again",
+    async (what) => {
+      const site = await objectsOn(make);
+      const bucket = await makeBucket(site);
+      for (const key of ["cat", "dog"]) await bucket.put(key, key);
+      const { disk } = await site.openPorts();
+      for (const path of await find(site, "/index/"))
+        if (what !== "its manifests") await disk.unlink(path);
+        else if (path.includes("/manifests/") && (await disk.stat(path)).size > 1) await spoil(disk, path);
+      const [slot] = await find(site, "cat~");
+      const index = `${slot!.slice(0, slot!.indexOf("/keys/"))}/index`;
+      if (what === "all of it") await disk.rename(index, `${site.directory}/away`);
+      const store = await site.open();
+      const again = await store.bucket("photos");
+      expect(await codeOf(again.list())).toBe("CORRUPT");
+      if (what === "all of it") expect(await codeOf(again.put("cow", "new"))).toBe("CORRUPT");
+      expect(await store.verify()).toMatchObject({ ok: false, problems: [{ path: index, repaired: false }] });
+      expect(await store.verify({ repair: true })).toMatchObject({ ok: true, problems: [{ repaired: true }] });
+      const opened = await (await site.open()).bucket("photos");
+      await opened.put("ant", "new");
+      expect((await opened.list()).objects.map(({ key }) => key)).toEqual(["ant", "cat", "dog"]);
+    },
+  );
+});

@@ -385,6 +385,6 @@ export class ObjectBucket {
 }
 
 function checkLimit(call: string, limit: number | undefined): void {
-  if (limit === undefined || (Number.isInteger(limit) && limit >= 1 && limit <= pageLimit)) return;
-  throw new RangeError(`${call}: limit is a whole number from 1 to ${pageLimit}.`);
+  if (limit === undefined || (Number.isInteger(limit) && limit >= 0 && limit <= pageLimit)) return;
+  throw new RangeError(`${call}: limit is a whole number from 0 to ${pageLimit}.`);
 }

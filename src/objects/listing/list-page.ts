@@ -111,7 +111,7 @@ function slotOf(versions: readonly KeyVersion[], marker: string | undefined): nu
   return found ?? Infinity;
 }
 
-async function readVersions(bucket: OpenBucket, key: string): Promise<KeyVersion[]> {
+export async function readVersions(bucket: OpenBucket, key: string): Promise<KeyVersion[]> {
   return await bucket.useKey(key, async ({ chain, history }) => {
     for (;;) {
       const head = await chain.findHead();

@@ -1,8 +1,6 @@
 // ObjectUpload: an upload in parts as its users have it.
 import type { Body, Cancel } from "../../common.ts";
-import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { checkOptions } from "../../format/known-options.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { compareKeys } from "../listing/index-line.ts";
 import { namesIn } from "../listing/walk-keys.ts";
@@ -18,8 +16,8 @@ import { checkPartOptions, checkPreconditions, preconditionNames } from "../mode
 import type { CopySource } from "../version/copy-version.ts";
 import type { Announce } from "../version/put-version.ts";
 import { openObject } from "../version/read-version.ts";
-import { stageFile } from "../version/stage-body.ts";
 import { completeUpload, invalidPart, type NamedPart } from "./complete-upload.ts";
+import { putPart } from "./put-part.ts";
 import { noSuchUpload, UploadFiles } from "./upload-files.ts";
 import type { JoinedKind, PartRecord, UploadRecord } from "./upload-records.ts";
 
@@ -60,28 +58,8 @@ export class ObjectUpload {
     return await this.#use.on(async (bucket) => {
       const files = await this.#open(bucket);
       const algorithm = this.checksum?.algorithm;
-      const file = files.newBodyFile();
       const checksum = options.checksum ?? (algorithm && { algorithm });
-      try {
-        const staged = await stageFile(bucket, this.key, body, { ...options, checksum }, file);
-        const { size, etag, sha256, checksum: found } = staged;
-        const atMs = bucket.place.nowMs();
-        const part = {
-          partNumber,
-          etag,
-          size,
-          sha256,
-          file,
-          atMs,
-          ...(found === undefined ? {} : { checksum: found }),
-        };
-        await files.setPart(part);
-        return infoOf(part);
-      } catch (error) {
-        await unlinkIfThere(bucket.place.disk, bucket.bodyPath(file)).catch(() => undefined);
-        // The upload was aborted or completed meanwhile.
-        throw hasErrno(error, "ENOENT") ? noSuchUpload(this.id) : error;
-      }
+      return infoOf(await putPart(files, { partNumber, key: this.key, body }, { ...options, checksum }));
     });
   }
 
@@ -125,7 +103,8 @@ export class ObjectUpload {
     checkOptions("complete", options, { ...preconditionNames, signal: true, checksum: true });
     const { signal, checksum, ...preconditions } = options;
     checkPreconditions("complete", preconditions);
-    for (const part of parts)
+    if (!Array.isArray(parts)) throw new TypeError("complete takes a list of { partNumber, etag }.");
+    for (const part of parts as readonly NamedPart[])
       if (typeof part?.etag !== "string") throw invalidPart(part?.partNumber ?? 0, "it is named without an ETag");
     signal?.throwIfAborted();
     return await this.#use.on((bucket) =>

@@ -2,12 +2,12 @@
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { ListOptions, ListPage, ListVersionsOptions, ObjectVersion, VersionPage } from "../model/object-store.ts";
 import type { KeyVersion } from "../key/key-history.ts";
+import { pageLimit } from "../model/arguments.ts";
 import { findVersionName, formatVersionId, nullVersionId } from "../model/version-id.ts";
 import { describe, findVersion } from "../version/find-version.ts";
 import { compareKeys, type KeyLife } from "./index-line.ts";
 import type { IndexSnapshot } from "./index-snapshot.ts";
 
-export const pageLimit = 1000;
 /** So many keys are resolved at the same time. */
 const looksAtOnce = 32;
 

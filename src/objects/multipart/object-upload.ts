@@ -12,7 +12,14 @@ import type {
   PutOptions,
   UploadInfo,
 } from "../model/object-store.ts";
-import { checkPartOptions, checkPreconditions, preconditionNames } from "../model/arguments.ts";
+import {
+  checkPage,
+  checkPartOptions,
+  checkPreconditions,
+  checkSource,
+  pageLimit,
+  preconditionNames,
+} from "../model/arguments.ts";
 import type { CopySource } from "../version/copy-version.ts";
 import type { Announce } from "../version/put-version.ts";
 import { openObject } from "../version/read-version.ts";
@@ -22,7 +29,6 @@ import { noSuchUpload, UploadFiles } from "./upload-files.ts";
 import type { JoinedKind, PartRecord, UploadRecord } from "./upload-records.ts";
 
 const partNumberMax = 10_000;
-const pageLimit = 1000;
 
 export interface UploadUse {
   /** Runs on the bucket as it is at that moment. */
@@ -69,6 +75,7 @@ export class ObjectUpload {
     options: Cancel = {},
   ): Promise<PartInfo> {
     checkOptions("upload.copy", options, { signal: true });
+    checkSource("upload.copy", from, true);
     const { signal } = options;
     const { bucket, key, versionId, range } = from;
     const open = async (own: OpenBucket): Promise<OpenBucket> =>
@@ -87,7 +94,9 @@ export class ObjectUpload {
     options: { after?: number | undefined; limit?: number | undefined } = {},
   ): Promise<{ readonly parts: readonly PartInfo[]; readonly next?: number }> {
     checkOptions("parts", options, { after: true, limit: true });
+    checkPage("parts", options, []);
     const { after = 0, limit = pageLimit } = options;
+    if (!Number.isInteger(after) || after < 0) throw new RangeError("parts: after is the number of a part, or 0.");
     return await this.#use.on(async (bucket) => {
       const all = (await (await this.#open(bucket)).parts()).filter(({ partNumber }) => partNumber > after);
       const page = all.slice(0, limit);

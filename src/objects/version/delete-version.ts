@@ -10,12 +10,12 @@ import { encodeEntry, type MarkerEntry, type RemoveEntry, type StubEntry } from 
 import type { Deleted, DeleteOptions } from "../model/object-store.ts";
 import { appendEntry } from "./append-entry.ts";
 import { hasBodyFiles } from "./body-parts.ts";
-import { findCurrent, noSuchKey, versionIdOf } from "./find-version.ts";
-import { failed, matches } from "./preconditions.ts";
+import { findCurrent, versionIdOf } from "./find-version.ts";
+import { mustMatch } from "./preconditions.ts";
 import type { Announce } from "./put-version.ts";
 import { discardBody } from "./stage-body.ts";
 
-/** RETAINED, PRECONDITION_FAILED, NO_SUCH_KEY with `ifMatch`. An object that is not there is deleted already. */
+/** RETAINED; PRECONDITION_FAILED with `ifMatch`. An object that is not there is deleted already. */
 export async function deleteObject(
   bucket: OpenBucket,
   key: string,
@@ -42,7 +42,7 @@ async function addMarker(
   const id = place.newId();
   const judge = async (head: KeyHead | undefined): Promise<"go on" | "again"> => {
     const current = await findCurrent(open, head);
-    if (current !== "again") mustMatch(key, current, ifMatch);
+    if (current !== "again" && ifMatch !== undefined) mustMatch(key, current, ifMatch);
     return current === "again" ? current : "go on";
   };
   const make = (): MarkerEntry => ({
@@ -84,7 +84,7 @@ async function removeVersion(
     const versions = head === undefined ? [] : await open.history.read(head);
     if (versions === undefined) return "again";
     // A delete of the current object says which one it means; one of a version has said so already.
-    if (versionId === undefined || ifMatch !== undefined) mustMatch(key, versions.at(-1), ifMatch);
+    if (ifMatch !== undefined) mustMatch(key, versions.at(-1), ifMatch);
     removed = versions.find((each) => (versionId === undefined ? each.entry.isNull : versionIdOf(each) === versionId));
     if (removed === undefined) return undefined;
     mustNotBeRetained(removed, place.nowMs(), bypassGovernance);
@@ -138,12 +138,6 @@ export async function eraseBody(
     // removed in any case: only its bytes stay until the key goes.
     if (!isHoldfastError(error)) throw error;
   }
-}
-
-function mustMatch(key: string, current: KeyVersion | undefined, ifMatch: string | undefined): void {
-  if (ifMatch === undefined) return;
-  if (current?.entry.kind !== "put") throw noSuchKey(key, current && versionIdOf(current));
-  if (!matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
 }
 
 /** Whether it must stay, unless governance is bypassed. */

@@ -22,6 +22,25 @@ export function ownWords(program: Command, words: readonly string[]): readonly s
   return words;
 }
 
+/**
+ * A word that stands where a verb does and is none. A user who asks for the help of a verb
+ * that there is not would be shown that of the command before it, as if all was well.
+ */
+export function findUnknownVerb(
+  program: Command,
+  words: readonly string[],
+): { readonly command: Command; readonly word: string } | undefined {
+  let command = program;
+  for (const word of words) {
+    if (word.startsWith("-")) continue;
+    if (command.commands.length === 0 || word === "help") return undefined;
+    const next = command.commands.find((each) => each.name() === word);
+    if (next === undefined) return { command, word };
+    command = next;
+  }
+  return undefined;
+}
+
 /** A required list of words is a command with its arguments; an optional one is a list of files. */
 function runsAnother({ registeredArguments }: Command): boolean {
   return registeredArguments.some(({ variadic, required }) => variadic && required);

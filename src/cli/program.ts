@@ -5,7 +5,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { reportFailure } from "./failure.ts";
 import { endHelp } from "./help.ts";
 import { Output, type Streams } from "./output.ts";
-import { ownWords } from "./own-words.ts";
+import { findUnknownVerb, ownWords } from "./own-words.ts";
 import type { Pipes, Register, Run } from "./run.ts";
 
 interface ListedCommand {
@@ -107,6 +107,8 @@ export async function runCommandLine(
   run.output = new Output(pipes, { isJson: own.includes("--json"), isQuiet: own.includes("--quiet") });
   news.onOutput?.(run.output);
   try {
+    const unknown = own.some((word) => word === "--help" || word === "-h") && findUnknownVerb(program, own);
+    if (unknown) unknown.command.error(`error: unknown command '${unknown.word}'`);
     await program.parseAsync(args, { from: "user" });
     return run.exitCode;
   } catch (error) {

@@ -23,7 +23,7 @@ export interface Imported {
   readonly bytes: number;
   /** How many were there already with the same bytes. */
   readonly unchanged: number;
-  /** Paths of what is neither a file nor a directory. */
+  /** Paths of what is neither a file nor a directory, or has a name that is not UTF-8: no key can have it. */
   readonly skipped: readonly string[];
 }
 
@@ -91,9 +91,16 @@ async function findFolder({ disk, folder, store }: ImportWork): Promise<string> 
 
 /** In the order of their names, so that a second run meets them in the same order. */
 async function* filesBelow(disk: Disk, folder: string, below: string, skipped: string[]): AsyncGenerator<FoundFile> {
-  for (const name of (await disk.list(below === "" ? folder : `${folder}/${below}`)).sort()) {
+  const names = (await disk.list(below === "" ? folder : `${folder}/${below}`)).sort();
+  for (const [index, name] of names.entries()) {
     const path = below === "" ? name : `${below}/${name}`;
     const stat = await disk.findStat(`${folder}/${path}`);
+    // A name that is not UTF-8 comes with these in the place of its bytes, and is not found by that.
+    // If another file has that very name, it comes twice.
+    if (name.includes("\ufffd") && (stat === undefined || names[index - 1] === name)) {
+      skipped.push(`${folder}/${path}`);
+      continue;
+    }
     // Behind a symbolic link lies what belongs to another place.
     const kind = (await isLink(disk, `${folder}/${path}`)) ? "other" : stat?.kind;
     if (kind === "directory") yield* filesBelow(disk, folder, path, skipped);

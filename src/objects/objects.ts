@@ -12,6 +12,7 @@ import { Collector, type Collected } from "./collect/collect.ts";
 import { verifyObjects } from "./collect/verify.ts";
 import type { PathHold } from "../locks/path/path-hold.ts";
 import { Leases } from "../part/leases.ts";
+import { checkSettings } from "./model/arguments.ts";
 import type { BucketInfo, ObjectStoreOptions, Versioning } from "./model/object-store.ts";
 import { versionings } from "./bucket/bucket-config.ts";
 
@@ -56,6 +57,7 @@ export class DirectoryObjects implements AsyncDisposable {
     const { objectLock = false, versioning = objectLock ? "enabled" : "off" } = options;
     if (!versionings.includes(versioning))
       throw new TypeError(`versioning is one of ${versionings.join(", ")}, not ${versioning as string}.`);
+    checkSettings("createBucket", { objectLock });
     if (objectLock && versioning !== "enabled") throw new TypeError("Object lock needs versioning to be enabled.");
     await this.#run(async () => {
       await this.#buckets.create(name, { versioning, objectLock });

@@ -32,7 +32,11 @@ export async function bodyOfFile(
 ): Promise<{ size: number; body: AsyncGenerator<Uint8Array> }> {
   const stat = await disk.findStat(path);
   // A pipe or a device cannot be read from a place: its bytes come in on stdin.
-  if (stat?.kind !== "file") throw noSuchFile(path, stat === undefined ? "is not there" : "is not a file");
+  if (stat?.kind !== "file")
+    throw noSuchFile(
+      path,
+      stat === undefined ? "is not there" : stat.kind === "directory" ? "is a directory" : "is not a file",
+    );
   return { size: stat.size, body: readNamed(disk, path) };
 }
 

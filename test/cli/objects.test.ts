@@ -204,7 +204,67 @@ describe("ls, versions, rm and cp", () => {
   });
 });
 
+describe("what is not there, or not what it is taken for", () => {
+  test("a deletion of an object that never was says so, and adds nothing", async () => {
+    const { directory, on } = await newBucket("--versioning");
+    const never = await on("rm", "never");
+    expect(never).toMatchObject({ exitCode: 0, stdout: "0\n" });
+    expect(never.stderr).toMatch(/there is no object never/);
+    expect(await on("versions")).toMatchObject({ stdout: "" });
+    await using objects = await openObjects(directory);
+    const { versionId } = await (await objects.bucket("photos")).put("cat", "x");
+    expect((await on("rm", "cat", "--version-id", "null")).stderr).toMatch(/there is no version null/);
+    expect(await on("rm", "cat")).toMatchObject({ exitCode: 0, stdout: "1\n", stderr: "" });
+    expect(await on("rm", "cat")).toMatchObject({ stdout: "0\n" });
+    const [marker] = linesOf((await on("versions", "--json")).stdout).map((line) => String(jsonOf(line).versionId));
+    expect(marker).not.toBe(versionId);
+    expect(await on("rm", "cat", "--version-id", marker!)).toMatchObject({ exitCode: 0, stdout: "1\n", stderr: "" });
+    expect(await on("get", "cat")).toMatchObject({ stdout: "x" });
+  });
+
+  test("a condition on an object that is not there fails like a lost race", async () => {
+    const { on } = await newBucket();
+    expect(await on("put", "cat", "-", "--if-match", "x")).toMatchObject({ exitCode: 1 });
+    expect(await on("rm", "cat", "--if-match", "x")).toMatchObject({ exitCode: 1 });
+  });
+
+  test("the help names the default bucket, and that of a verb that there is not is wrong usage", async () => {
+    expect((await run(["objects", "put", "--help"])).stdout).toMatch(/default: main/);
+    expect(await run(["objects", "--help"])).toMatchObject({ exitCode: 0 });
+    expect(await run(["objects", "help", "put"])).toMatchObject({ exitCode: 0 });
+    for (const words of [["objects", "nonsense"], ["events", "nonsense"], ["nonsense"]]) {
+      const { exitCode, stderr } = await run([...words, "--help"]);
+      expect(exitCode).toBe(2);
+      expect(stderr).toMatch(/unknown command 'nonsense'/);
+    }
+  });
+
+  test("a directory that is given as a file is told to be one", async () => {
+    const { directory, on } = await newBucket();
+    const { exitCode, stderr } = await on("put", "cat", directory);
+    expect(exitCode).toBe(3);
+    expect(stderr).toMatch(/is a directory/);
+  });
+});
+
 describe("import", () => {
+  // Other systems refuse such a name.
+  test.runIf(process.platform === "linux")(
+    "lists what has a name that is not UTF-8, instead of leaving it out in silence",
+    async () => {
+      const { on } = await newBucket();
+      const folder = makeScratch();
+      const named = (bytes: string): Buffer => Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(bytes, "latin1")]);
+      writeFileSync(named("M\u00fcnchen"), "x");
+      mkdirSync(named("d\u00ffr"));
+      writeFileSync(join(folder, "good"), "x");
+      writeFileSync(join(folder, "M\ufffdnchen"), "of that very name");
+      const { stdout, stderr } = await on("import", folder, "--json");
+      expect(jsonOf(stdout)).toMatchObject({ files: 2, skipped: [expect.any(String), expect.any(String)] });
+      expect(linesOf(stderr)).toHaveLength(2);
+    },
+  );
+
   test("takes the files of a folder in under their paths, and a second run only what has changed", async () => {
     const { on } = await newBucket("--versioning");
     const folder = makeScratch();

@@ -64,6 +64,46 @@ describe.each(sites)("uploads on %s", (_name, make) => {
     expect(await codeOf(rival.abort())).toBe("NO_SUCH_UPLOAD");
   });
 
+  it("give the same version again also when a part was being replaced, which is not acknowledged", async () => {
+    const bucket = await newBucket(make);
+    const upload = await bucket.createUpload("film");
+    const parts = await putParts(upload, one);
+    let open: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    async function* slow(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from("another ");
+      await gate;
+      yield Buffer.from("part");
+    }
+    const late = codeOf(upload.put(1, slow()));
+    const { versionId } = await upload.complete(parts);
+    open();
+    expect(await late).toBe("NO_SUCH_UPLOAD");
+    expect((await upload.complete(parts)).versionId).toBe(versionId);
+    expect(await versionsOf(bucket, "film")).toEqual([one]);
+  });
+
+  it("beside each other and beside collections are told their own version, and their own abort", async () => {
+    const site = await objectsOn(make);
+    const stores = [await site.open(), await site.open()];
+    for (const versioning of ["off", "enabled"] as const) {
+      const name = `photos-${versioning}`;
+      await stores[0]!.createBucket(name, { versioning });
+      const buckets = await Promise.all(stores.map((store) => store.bucket(name)));
+      for (let round = 0; round < 3; round++) {
+        const begun = await Promise.all(
+          [...buckets, ...buckets].map(async (bucket, index) => {
+            const upload = await bucket.createUpload("film");
+            return { upload, parts: await putParts(upload, `${index}`), isAborted: index === 3 };
+          }),
+        );
+        const ends = begun.map(({ upload, parts, isAborted }) => (isAborted ? upload.abort() : upload.complete(parts)));
+        const told = await Promise.all([...ends, ...stores.map((store) => store.collect())].map(codeOf));
+        expect(new Set(told)).toEqual(new Set(["nothing failed"]));
+      }
+    }
+  });
+
   it("that are aborted leave nothing, and of abort and completion one wins", async () => {
     const site = await objectsOn(make);
     const store = await site.open();

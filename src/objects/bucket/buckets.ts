@@ -1,5 +1,6 @@
 // Buckets: making, finding, listing and deleting them.
 import { ensureDirectory, removeTree, syncNames } from "../../durable/publish/directory.ts";
+import { Fifo } from "../../durable/wait/fifo.ts";
 import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { isThere } from "../../durable/store/store-record.ts";
 import { outcomeUnknown } from "../../durable/publish/publish.ts";
@@ -29,6 +30,7 @@ export class Buckets {
   readonly #configs = new Map<string, Promise<ConfigChain>>();
   /** As this process has seen them last. */
   readonly #known = new Map<string, OpenBucket>();
+  readonly #deletions = new Fifo();
 
   constructor(place: ObjectsPlace) {
     this.#place = place;
@@ -125,6 +127,16 @@ export class Buckets {
    * put. NO_SUCH_BUCKET, BUCKET_NOT_EMPTY.
    */
   async delete(name: string, abortUploads = false): Promise<void> {
+    // One of the callers of this process deletes it, and is told so; the next ones find none.
+    await this.#deletions.take();
+    try {
+      await this.#delete(name, abortUploads);
+    } finally {
+      this.#deletions.give();
+    }
+  }
+
+  async #delete(name: string, abortUploads: boolean): Promise<void> {
     const bucket = await this.findLiving(name);
     if (bucket === undefined) throw noSuchBucket(name);
     const { disk } = this.#place;
@@ -139,7 +151,8 @@ export class Buckets {
       await retryOutage(disk, directory, () => disk.rmdir(keys));
     } catch (error) {
       if (hasErrno(error, "ENOTEMPTY", "EEXIST")) throw notEmpty(name, error);
-      // Another process has deleted it, or a request of this one whose answer was lost.
+      // Another process has deleted it. On a share it may be a request of this one whose answer was lost.
+      if (hasErrno(error, "ENOENT") && disk.volume.kind === "local") throw noSuchBucket(name, error);
       const isGone = hasErrno(error, "ENOENT") || (isOutcomeUnknown(error) && !(await this.#hasKeys(keys)));
       if (!isGone) throw error;
     }

@@ -1,5 +1,6 @@
 // Changing the settings of a bucket: what is allowed, decided by the swap itself.
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
+import { checkSettings } from "../model/arguments.ts";
 import { checkLifecycle } from "../model/lifecycle.ts";
 import type { BucketConfig } from "../model/object-store.ts";
 import { versionings } from "./bucket-config.ts";
@@ -30,18 +31,25 @@ export async function changeSettings(
   if (change.versioning !== undefined && !versionings.includes(change.versioning))
     throw new TypeError(`versioning is one of ${versionings.join(", ")}, not ${change.versioning as string}.`);
   if (change.lifecycle !== undefined) checkLifecycle(change.lifecycle);
+  checkSettings("setConfig", change);
   await bucket.mustBeThere();
   const { incarnation } = bucket.state;
   let isGone = false;
   await bucket.changeConfig((state) => {
     isGone = state.incarnation !== incarnation;
     if (isGone) return undefined;
-    const changed = { ...state.settings, ...structuredClone(change) };
+    const changed = { ...state.settings, ...settingsIn(change) };
     const settings = document === undefined ? changed : withDocument(changed, document);
     mustBeAllowed(state.settings, settings);
     return { ...state, settings };
   });
   if (isGone) throw noSuchBucket(bucket.name);
+}
+
+/** What is undefined stays as it is; only a default retention can be taken away. */
+function settingsIn(change: Partial<BucketConfig>): Partial<BucketConfig> {
+  const given = Object.entries(structuredClone(change));
+  return Object.fromEntries(given.filter(([name, value]) => value !== undefined || name === "defaultRetention"));
 }
 
 function withDocument(settings: BucketConfig, { name, text }: DocumentChange): BucketConfig {

@@ -2,7 +2,7 @@
 import type { Body, Cancel } from "../../common.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
-import { listPage, listVersionsPage, pageLimit, versionsOf } from "../listing/list-page.ts";
+import { listPage, listVersionsPage, versionsOf } from "../listing/list-page.ts";
 import type { IndexSnapshot } from "../listing/index-snapshot.ts";
 import type { KeyIndex } from "../listing/key-index.ts";
 import {
@@ -10,10 +10,15 @@ import {
   checkAcl,
   checkDeleteOptions,
   checkKey,
+  checkPage,
   checkPutOptions,
   checkReadOptions,
   checkRetention,
+  checkSource,
   checkTags,
+  checkTextOptions,
+  checkUpdateOptions,
+  checkUploadOptions,
 } from "../model/arguments.ts";
 import type {
   BucketConfig,
@@ -43,6 +48,7 @@ import { factsOf, putBody, type Announce } from "../version/put-version.ts";
 import type { Wanted } from "../version/preconditions.ts";
 import { entryIdOf, getVersion, openObject } from "../version/read-version.ts";
 import { isId, makeId } from "../../format/id.ts";
+import { orAborted } from "../../part/body.ts";
 import {
   listUploads,
   ObjectUpload,
@@ -140,8 +146,9 @@ export class ObjectBucket {
   }
 
   async copy(from: CopySource, to: string, options: CopyOptions = {}): Promise<ObjectVersion> {
-    checkKey(from.key);
+    checkSource("copy", from);
     checkKey(to);
+    checkTextOptions("copy", options, ["sourceIfMatch", "sourceIfNoneMatch"]);
     const { attributes: _attributes, sourceIfMatch: _match, sourceIfNoneMatch: _noneMatch, ...put } = options;
     checkPutOptions("copy", put);
     const { inlineMax, announce, buckets } = this.#use;
@@ -159,11 +166,14 @@ export class ObjectBucket {
   ): Promise<ObjectVersion | undefined> {
     const { retries = retriesDefault, ...put } = options;
     checkKey(key);
-    checkPutOptions("update", put);
+    checkUpdateOptions("update", options);
+    if (typeof change !== "function") throw new TypeError("update takes a function that gives the new body.");
+    const { signal } = options;
     for (let attempt = 0; ; attempt++) {
-      const current = await this.#findCurrent(key);
+      const current = await this.#findCurrent(key, signal);
       try {
-        const body = await change(current);
+        // Also of a change that never ends.
+        const body = await orAborted((async () => await change(current))(), signal);
         if (body === undefined) return undefined;
         const isUnchanged: Wanted = current === undefined ? { ifNoneMatch: "*" } : { ifEntry: entryIdOf(current) };
         return await this.#put(key, body, put, isUnchanged);
@@ -177,14 +187,14 @@ export class ObjectBucket {
 
   async list(options: ListOptions = {}): Promise<ListPage> {
     checkOptions("list", options, { prefix: true, delimiter: true, after: true, limit: true });
-    checkLimit("list", options.limit);
+    checkPage("list", options, ["prefix", "delimiter", "after"]);
     return await this.#listed((bucket, keys) => listPage(bucket, keys, options));
   }
 
   async listVersions(options: ListVersionsOptions = {}): Promise<VersionPage> {
     const names = { prefix: true, delimiter: true, keyMarker: true, versionMarker: true, limit: true } as const;
     checkOptions("listVersions", options, names);
-    checkLimit("listVersions", options.limit);
+    checkPage("listVersions", options, ["prefix", "delimiter", "keyMarker", "versionMarker"]);
     return await this.#listed((bucket, keys) => listVersionsPage(bucket, keys, options));
   }
 
@@ -194,7 +204,7 @@ export class ObjectBucket {
     for (let after = rest.after; ;) {
       signal?.throwIfAborted();
       const page = await this.list({ ...rest, after });
-      yield* page.objects;
+      yield* untilAborted(page.objects, signal);
       if (page.next === undefined) return;
       after = page.next;
     }
@@ -206,13 +216,15 @@ export class ObjectBucket {
     checkOptions("versions", options, { key: true, prefix: true, signal: true });
     const { signal, key, prefix } = options;
     if (key !== undefined) {
-      yield* await this.#on((bucket) => versionsOf(bucket, key));
+      checkKey(key);
+      signal?.throwIfAborted();
+      yield* untilAborted(await this.#on((bucket) => versionsOf(bucket, key)), signal);
       return;
     }
     for (let markers: Pick<ListVersionsOptions, "keyMarker" | "versionMarker"> = {}; ;) {
       signal?.throwIfAborted();
       const page = await this.listVersions({ prefix, ...markers });
-      yield* page.versions;
+      yield* untilAborted(page.versions, signal);
       if (page.nextKeyMarker === undefined) return;
       markers = { keyMarker: page.nextKeyMarker, versionMarker: page.nextVersionMarker };
     }
@@ -281,15 +293,17 @@ export class ObjectBucket {
     });
   }
 
-  async setAcl(key: string, acl: string, { versionId }: { versionId?: string | undefined } = {}): Promise<void> {
+  async setAcl(key: string, acl: string, options: OfVersion = {}): Promise<void> {
     checkKey(key);
     checkAcl("setAcl", acl);
+    checkOptions("setAcl", options, ofVersion);
+    const { versionId } = options;
     await this.#on((bucket) => changeVersion(bucket, { key, versionId, change: { acl } }));
   }
 
   async createUpload(key: string, options: UploadOptions = {}): Promise<ObjectUpload> {
     checkKey(key);
-    checkPutOptions("createUpload", options);
+    checkUploadOptions("createUpload", options);
     const { checksum, signal } = options;
     if (checksum !== undefined) checkJoinable("createUpload", checksum);
     signal?.throwIfAborted();
@@ -323,7 +337,7 @@ export class ObjectBucket {
 
   async listUploads(options: ListUploadsOptions = {}): Promise<UploadList> {
     checkOptions("listUploads", options, { prefix: true, keyMarker: true, idMarker: true, limit: true });
-    checkLimit("listUploads", options.limit);
+    checkPage("listUploads", options, ["prefix", "keyMarker", "idMarker"]);
     return await this.#on((bucket) => listUploads(bucket, options));
   }
 
@@ -395,9 +409,9 @@ export class ObjectBucket {
     });
   }
 
-  async #findCurrent(key: string): Promise<StoredObject | undefined> {
+  async #findCurrent(key: string, signal: AbortSignal | undefined): Promise<StoredObject | undefined> {
     try {
-      return await this.get(key);
+      return await this.get(key, { signal });
     } catch (error) {
       if (isHoldfastError(error, "NO_SUCH_KEY")) return undefined;
       throw error;
@@ -405,7 +419,10 @@ export class ObjectBucket {
   }
 }
 
-function checkLimit(call: string, limit: number | undefined): void {
-  if (limit === undefined || (Number.isInteger(limit) && limit >= 1 && limit <= pageLimit)) return;
-  throw new RangeError(`${call}: limit is a whole number from 1 to ${pageLimit}.`);
+/** A caller may abort while it has a page of them. */
+function* untilAborted(versions: readonly ObjectVersion[], signal: AbortSignal | undefined): Generator<ObjectVersion> {
+  for (const version of versions) {
+    signal?.throwIfAborted();
+    yield version;
+  }
 }

@@ -1,10 +1,12 @@
 // Collection of uploads: what a rule gives up, what an abort has left, and parts that a completed
 // upload did not name.
+import { isHoldfastError } from "../../errors.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { idTimeMs, isId } from "../../format/id.ts";
 import { namesIn } from "../listing/walk-keys.ts";
 import { isUploadDue } from "../model/lifecycle.ts";
 import { UploadFiles } from "../multipart/upload-files.ts";
+import type { Abort } from "../multipart/upload-records.ts";
 
 /**
  * An upload without a record is left alone for so long: its process may be about to write it. Only
@@ -24,7 +26,8 @@ export async function collectUploads(bucket: OpenBucket): Promise<UploadCounts> 
   return { objects };
 }
 
-async function collectUpload(bucket: OpenBucket, files: UploadFiles): Promise<number> {
+/** How many uploads and files went. Other processes may end the same upload at the same time. */
+export async function collectUpload(bucket: OpenBucket, files: UploadFiles): Promise<number> {
   const nowMs = bucket.place.nowMs();
   const record = await files.find();
   if (record === undefined) {
@@ -35,6 +38,23 @@ async function collectUpload(bucket: OpenBucket, files: UploadFiles): Promise<nu
   }
   const end = await files.findEnd();
   if (end?.kind === "complete") return await files.removeUnnamed(end);
-  const isOver = end?.kind === "abort" || isUploadDue(bucket.settings.lifecycle, record.key, record.startedAtMs, nowMs);
-  return isOver && (await files.abort()) ? 1 : 0;
+  if (end?.kind === "abort") return await removeAborted(bucket, files, end);
+  if (!isUploadDue(bucket.settings.lifecycle, record.key, record.startedAtMs, nowMs)) return 0;
+  try {
+    return (await files.abort()) ? 1 : 0;
+  } catch (error) {
+    // It was ended by another process, and its files are gone.
+    if (isHoldfastError(error, "NO_SUCH_UPLOAD")) return 0;
+    throw error;
+  }
+}
+
+/**
+ * The process that decided it removes the files itself. If they went under its hands, it could not
+ * tell its own abort from a completion whose version was deleted since.
+ */
+async function removeAborted(bucket: OpenBucket, files: UploadFiles, { holder }: Abort): Promise<number> {
+  if (holder !== undefined && !(await bucket.place.ground.settle(holder))) return 0;
+  await files.remove();
+  return 1;
 }

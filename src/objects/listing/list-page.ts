@@ -1,11 +1,13 @@
 // One page of a listing: objects and common prefixes, or all versions, in UTF-8 byte order.
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { ListOptions, ListPage, ListVersionsOptions, ObjectVersion, VersionPage } from "../model/object-store.ts";
+import type { KeyVersion } from "../key/key-history.ts";
+import { pageLimit } from "../model/arguments.ts";
+import { findVersionName, formatVersionId, nullVersionId } from "../model/version-id.ts";
 import { describe, findVersion } from "../version/find-version.ts";
 import { compareKeys, type KeyLife } from "./index-line.ts";
 import type { IndexSnapshot } from "./index-snapshot.ts";
 
-export const pageLimit = 1000;
 /** So many keys are resolved at the same time. */
 const looksAtOnce = 32;
 
@@ -30,7 +32,8 @@ interface Wanted {
 
 export async function listPage(bucket: OpenBucket, keys: IndexSnapshot, options: ListOptions): Promise<ListPage> {
   const { prefix = "", delimiter = "", after = "", limit = pageLimit } = options;
-  const isPrefixMarker = delimiter !== "" && after.endsWith(delimiter);
+  if (limit === 0) return await nothingOf(bucket, { objects: [], prefixes: [] });
+  const isPrefixMarker = commonOf(after, prefix, delimiter) === after;
   const isBehind = (key: string): boolean =>
     after === "" || (compareKeys(key, after) > 0 && !(isPrefixMarker && key.startsWith(after)));
   const objects: ObjectVersion[] = [];
@@ -57,7 +60,8 @@ export async function listVersionsPage(
   options: ListVersionsOptions,
 ): Promise<VersionPage> {
   const { prefix = "", delimiter = "", keyMarker = "", versionMarker, limit = pageLimit } = options;
-  const isPrefixMarker = delimiter !== "" && keyMarker.endsWith(delimiter) && versionMarker === undefined;
+  if (limit === 0) return await nothingOf(bucket, { versions: [], prefixes: [] });
+  const isPrefixMarker = commonOf(keyMarker, prefix, delimiter) === keyMarker && versionMarker === undefined;
   const isBehind = (key: string): boolean => {
     if (keyMarker === "") return true;
     const order = compareKeys(key, keyMarker);
@@ -69,18 +73,18 @@ export async function listVersionsPage(
   let last: { readonly nextKeyMarker: string; readonly nextVersionMarker?: string } | undefined;
   for await (const { name, isPrefix, life } of itemsOf(keys, { prefix, delimiter, from: keyMarker, isBehind })) {
     if (isPrefix) {
-      if (!(await hasAny(keys, name, life, async ({ key }) => (await versionsOf(bucket, key)).length > 0))) continue;
+      if (!(await hasAny(keys, name, life, async ({ key }) => (await readVersions(bucket, key)).length > 0))) continue;
       if (versions.length + prefixes.length >= limit) return { versions, prefixes, ...last };
       prefixes.push(name);
       last = { nextKeyMarker: name };
       continue;
     }
-    const all = await versionsOf(bucket, name);
-    const from = name === keyMarker ? all.findIndex(({ versionId }) => versionId === versionMarker) + 1 : 0;
-    for (const version of all.slice(from)) {
+    const all = await readVersions(bucket, name);
+    const below = name === keyMarker ? slotOf(all, versionMarker) : Infinity;
+    for (const version of all.filter(({ slot }) => slot < below)) {
       if (versions.length + prefixes.length >= limit) return { versions, prefixes, ...last };
-      versions.push(version);
-      last = { nextKeyMarker: name, nextVersionMarker: version.versionId };
+      versions.push(describe(version, version === all[0]));
+      last = { nextKeyMarker: name, nextVersionMarker: markerOf(version) };
     }
   }
   if (last === undefined) await bucket.mustBeThere();
@@ -89,15 +93,48 @@ export async function listVersionsPage(
 
 /** All versions of a key, the newest first. */
 export async function versionsOf(bucket: OpenBucket, key: string): Promise<ObjectVersion[]> {
+  return (await readVersions(bucket, key)).map((version, index) => describe(version, index === 0));
+}
+
+/**
+ * Where a page ends in the middle of a key. It names the slot, also of a null version, so that the
+ * next page goes on there whatever was removed or put meanwhile.
+ */
+function markerOf({ slot, entry }: KeyVersion): string {
+  return formatVersionId({ slot, id: entry.id });
+}
+
+/** The slot below which a page goes on. A text that names none begins the key anew. */
+function slotOf(versions: readonly KeyVersion[], marker: string | undefined): number {
+  const named = marker === undefined ? undefined : findVersionName(marker)?.slot;
+  const found = marker === nullVersionId ? versions.find(({ entry }) => entry.isNull)?.slot : named;
+  return found ?? Infinity;
+}
+
+export async function readVersions(bucket: OpenBucket, key: string): Promise<KeyVersion[]> {
   return await bucket.useKey(key, async ({ chain, history }) => {
     for (;;) {
       const head = await chain.findHead();
       if (head === undefined) return [];
       const versions = await history.read(head);
       if (versions === undefined) continue;
-      return versions.map((version, index) => describe(version, index === versions.length - 1)).reverse();
+      return [...versions].reverse();
     }
   });
+}
+
+/**
+ * The common prefix that a key is shown by; undefined when it is shown itself. What is shown itself
+ * has no delimiter behind the prefix, so a marker that is its own common prefix is never a key.
+ */
+function commonOf(key: string, prefix: string, delimiter: string): string | undefined {
+  const end = delimiter === "" || !key.startsWith(prefix) ? -1 : key.indexOf(delimiter, prefix.length);
+  return end < 0 ? undefined : key.slice(0, end + delimiter.length);
+}
+
+async function nothingOf<P>(bucket: OpenBucket, page: P): Promise<P> {
+  await bucket.mustBeThere();
+  return page;
 }
 
 /** Keys below a common prefix are passed over. */
@@ -115,8 +152,7 @@ async function* itemsOf(keys: IndexSnapshot, { prefix, delimiter, from, isBehind
         if (isPassed) break;
         continue;
       }
-      const end = delimiter === "" ? -1 : key.indexOf(delimiter, prefix.length);
-      common = end < 0 ? undefined : key.slice(0, end + delimiter.length);
+      common = commonOf(key, prefix, delimiter);
       steps = 0;
       yield { name: common ?? key, isPrefix: common !== undefined, life };
     }

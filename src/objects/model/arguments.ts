@@ -3,6 +3,7 @@ import { holdfastError } from "../../errors.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
 import { checksumAlgorithms } from "./entry.ts";
 import type {
+  BucketConfig,
   ContentHeaders,
   DeleteItem,
   DeleteOptions,
@@ -11,6 +12,7 @@ import type {
   PutOptions,
   ReadOptions,
   Retention,
+  UploadOptions,
 } from "./object-store.ts";
 
 const keyBytesMax = 1024;
@@ -23,6 +25,9 @@ const headerLengthMax = 1024;
 /** So much of a body may be kept in memory. */
 const inlineMaxMax = 16 * 1024 * 1024;
 const aclLengthMax = 16 * 1024;
+const retentionDaysMax = 36_500;
+/** Of every listing. */
+export const pageLimit = 1000;
 const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 
 const headerNames: OptionNames<ContentHeaders> = {
@@ -47,6 +52,10 @@ export const putOptionNames: OptionNames<PutOptions> = {
   legalHold: true,
   acl: true,
 };
+/** What an update decides itself it cannot be told. */
+const updateOptionNames: OptionNames<UpdateOptions> = { ...withoutPreconditions(putOptionNames), retries: true };
+const uploadOptionNames: OptionNames<UploadOptions> = withoutBodyFacts(withoutPreconditions(putOptionNames));
+const sourceNames = { bucket: true, key: true, versionId: true } as const;
 const readOptionNames: OptionNames<ReadOptions> = { signal: true, versionId: true, range: true };
 const deleteOptionNames: OptionNames<DeleteOptions> = {
   signal: true,
@@ -71,6 +80,19 @@ const deleteItemNames: OptionNames<DeleteItem> = {
   ifLastModified: true,
   bypassGovernance: true,
 };
+
+type UpdateOptions = Omit<PutOptions, keyof Preconditions> & { retries?: number | undefined };
+
+function withoutPreconditions(names: OptionNames<PutOptions>): OptionNames<Omit<PutOptions, keyof Preconditions>> {
+  const { ifMatch: _match, ifNoneMatch: _noneMatch, ifVersion: _version, ...rest } = names;
+  return rest;
+}
+
+/** Of a body that comes in parts: each part has its own. */
+function withoutBodyFacts(names: ReturnType<typeof withoutPreconditions>): OptionNames<UploadOptions> {
+  const { size: _size, md5: _md5, ...rest } = names;
+  return rest;
+}
 
 /** TypeError, RangeError. */
 export function checkStoreOptions(call: string, options: ObjectStoreOptions): void {
@@ -125,12 +147,86 @@ export function checkPutOptions(call: string, options: PutOptions): void {
   if (size !== undefined && !(Number.isSafeInteger(size) && size >= 0))
     throw new RangeError(`${call}: size must be a whole number from 0.`);
   if (md5 !== undefined && typeof md5 !== "string") throw new TypeError(`${call}: md5 must be a text.`);
+  if (checksum === null) throw new TypeError(`${call}: a checksum is { algorithm, value }.`);
   if (checksum !== undefined && !checksumAlgorithms.includes(checksum.algorithm))
     throw new TypeError(`${call}: a checksum is one of ${checksumAlgorithms.join(", ")}.`);
   if (retention !== undefined) checkRetention(call, retention);
   if (legalHold !== undefined && typeof legalHold !== "boolean")
     throw new TypeError(`${call}: legalHold must be true or false.`);
   if (options.acl !== undefined) checkAcl(call, options.acl);
+}
+
+/** TypeError, RangeError, TOO_LARGE. */
+export function checkUpdateOptions(call: string, options: UpdateOptions): void {
+  checkOptions(call, options, updateOptionNames);
+  const { retries, ...put } = options;
+  checkPutOptions(call, put);
+  if (retries !== undefined && retries !== Infinity && !(Number.isSafeInteger(retries) && retries >= 0))
+    throw new RangeError(`${call}: retries is a whole number from 0.`);
+}
+
+/** TypeError, RangeError, TOO_LARGE. */
+export function checkUploadOptions(call: string, options: UploadOptions): void {
+  checkOptions(call, options, uploadOptionNames);
+  checkPutOptions(call, options);
+}
+
+/** What is to be copied. TypeError, INVALID_NAME. */
+export function checkSource(call: string, from: CopySource, hasRange = false): void {
+  if (typeof from !== "object" || from === null) throw new TypeError(`${call} takes { bucket, key, versionId } first.`);
+  const names: OptionNames<CopySource & { range?: unknown }> = { ...sourceNames, range: true };
+  if (hasRange) checkOptions(`${call}: from`, from, names);
+  else checkOptions(`${call}: from`, from, sourceNames);
+  checkTextOptions(`${call}: from`, from, ["versionId"]);
+  checkKey(from.key);
+  if (from.bucket !== undefined) checkBucketName(from.bucket);
+}
+
+interface CopySource {
+  bucket?: string | undefined;
+  key: string;
+  versionId?: string | undefined;
+}
+
+/** Of one page: these options are texts, and the limit is one. TypeError, RangeError. */
+export function checkPage<O extends { limit?: number | undefined }>(
+  call: string,
+  options: O,
+  names: readonly (keyof O & string)[],
+): void {
+  checkTextOptions(call, options, names);
+  const { limit } = options;
+  if (limit === undefined || (Number.isInteger(limit) && limit >= 0 && limit <= pageLimit)) return;
+  throw new RangeError(`${call}: limit is a whole number from 0 to ${pageLimit}.`);
+}
+
+/** TypeError for an option that is no text, or no valid Unicode. */
+export function checkTextOptions<O extends object>(
+  call: string,
+  options: O,
+  names: readonly (keyof O & string)[],
+): void {
+  for (const name of names) {
+    const value: unknown = options[name];
+    if (value === undefined || (typeof value === "string" && !/\p{Surrogate}/u.test(value))) continue;
+    throw new TypeError(`${call}: ${name} is a text of valid Unicode.`);
+  }
+}
+
+/** What a bucket is to have. TypeError, RangeError. */
+export function checkSettings(call: string, settings: Partial<BucketConfig>): void {
+  const { objectLock, tags, documents, defaultRetention } = settings;
+  if (objectLock !== undefined && typeof objectLock !== "boolean")
+    throw new TypeError(`${call}: objectLock is true or false.`);
+  if (tags !== undefined) checkTexts(`${call}: tags`, tags);
+  if (documents !== undefined) checkTexts(`${call}: documents`, documents);
+  if (defaultRetention === undefined) return;
+  if (defaultRetention === null) throw new TypeError(`${call}: defaultRetention is { mode, days }, or undefined.`);
+  checkOptions(`${call}: defaultRetention`, defaultRetention, { mode: true, days: true });
+  const { mode, days } = defaultRetention;
+  checkMode(call, mode);
+  if (!Number.isInteger(days) || days < 1 || days > retentionDaysMax)
+    throw new RangeError(`${call}: the days of a retention are a whole number from 1 to ${retentionDaysMax}.`);
 }
 
 export function checkAcl(call: string, acl: string): void {
@@ -185,11 +281,20 @@ export function checkTags(call: string, tags: Readonly<Record<string, string>>):
   }
 }
 
-export function checkRetention(call: string, { mode, until }: Retention): void {
-  if (mode !== "governance" && mode !== "compliance")
-    throw new TypeError(`${call}: the mode of a retention is "governance" or "compliance".`);
+export function checkRetention(call: string, retention: Retention): void {
+  if (typeof retention !== "object" || retention === null)
+    throw new TypeError(`${call}: a retention is { mode, until }.`);
+  checkOptions(`${call}: retention`, retention, { mode: true, until: true });
+  const { mode, until } = retention;
+  checkMode(call, mode);
   if (!(until instanceof Date) || Number.isNaN(until.getTime()))
     throw new TypeError(`${call}: a retention lasts until a Date.`);
+  if (until.getTime() < 0) throw new RangeError(`${call}: a retention lasts until a Date from 1970 on.`);
+}
+
+function checkMode(call: string, mode: Retention["mode"]): void {
+  if (mode !== "governance" && mode !== "compliance")
+    throw new TypeError(`${call}: the mode of a retention is "governance" or "compliance".`);
 }
 
 export function checkPreconditions(call: string, { ifMatch, ifNoneMatch, ifVersion }: Preconditions): void {

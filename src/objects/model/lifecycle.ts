@@ -38,7 +38,27 @@ export interface Due {
 export function checkLifecycle(rules: readonly LifecycleRule[]): void {
   if (!Array.isArray(rules)) throw new TypeError("lifecycle is a list of rules.");
   if (rules.length > rulesMax) throw new RangeError(`A bucket has at most ${rulesMax} lifecycle rules.`);
-  for (const rule of rules as readonly LifecycleRule[]) checkRule(rule);
+  for (const rule of rules as readonly LifecycleRule[]) {
+    checkKinds(rule);
+    checkRule(rule);
+  }
+}
+
+/** TypeError for what is not of the kind that is stored. */
+function checkKinds(rule: LifecycleRule): void {
+  if (typeof rule !== "object" || rule === null) throw new TypeError("A lifecycle rule is an object.");
+  const { id, tags, noncurrent, removeLoneMarkers } = rule;
+  if (id !== undefined && typeof id !== "string") throw new TypeError("The id of a rule is a text.");
+  if (removeLoneMarkers !== undefined && typeof removeLoneMarkers !== "boolean")
+    throw new TypeError("removeLoneMarkers of a rule is true or false.");
+  for (const [name, each] of [
+    ["tags", tags],
+    ["noncurrent", noncurrent],
+  ] as const)
+    if (each !== undefined && (typeof each !== "object" || each === null))
+      throw new TypeError(`${name} of a rule is an object.`);
+  for (const text of Object.values(tags ?? {}))
+    if (typeof text !== "string") throw new TypeError("The tags of a rule are texts.");
 }
 
 function checkRule(rule: LifecycleRule): void {

@@ -106,9 +106,12 @@ export interface Deleted {
 export interface ListOptions {
   prefix?: string | undefined;
   delimiter?: string | undefined;
-  /** A key or a common prefix; all that begins with that prefix is skipped. */
+  /**
+   * A key, or a common prefix of this very prefix and delimiter: all that begins with that one is
+   * skipped. A common prefix is longer than `prefix`, and has the delimiter at its end only.
+   */
   after?: string | undefined;
-  /** Default and maximum 1_000. */
+  /** Default and maximum 1_000. With 0 the page is empty, and has no `next`. */
   limit?: number | undefined;
 }
 export interface ListPage {
@@ -129,6 +132,7 @@ export interface VersionPage {
   readonly versions: readonly ObjectVersion[];
   readonly prefixes: readonly string[];
   readonly nextKeyMarker?: string;
+  /** Where the page ended: the next one goes on there also if that version is gone by then. */
   readonly nextVersionMarker?: string;
 }
 export interface PartInfo {

@@ -7,6 +7,7 @@ import { findSlot } from "../key/entry-file.ts";
 import type { OpenKey } from "../key/key-chains.ts";
 import type { KeyHead } from "../key/key-head.ts";
 import { attributesOf, type KeyVersion } from "../key/key-history.ts";
+import { readVersions } from "../listing/list-page.ts";
 import type { BodyPart, Checksum, PartRun } from "../model/entry.ts";
 import type { ObjectVersion, Preconditions } from "../model/object-store.ts";
 import { nullVersionId } from "../model/version-id.ts";
@@ -17,7 +18,7 @@ import { mustMeet } from "../version/preconditions.ts";
 import { putStaged, type Announce } from "../version/put-version.ts";
 import { isSameChecksum, joinChecksums } from "./joined-checksum.ts";
 import { noSuchUpload, type UploadFiles } from "./upload-files.ts";
-import type { Completion, PartRecord, UploadRecord } from "./upload-records.ts";
+import type { Completion, PartRecord, UploadEnd, UploadRecord } from "./upload-records.ts";
 
 const partsMax = 10_000;
 
@@ -36,7 +37,7 @@ export interface NamedParts {
 /** NO_SUCH_UPLOAD, INVALID_PART, BAD_DIGEST, PRECONDITION_FAILED. */
 export async function completeUpload(
   files: UploadFiles,
-  { parts: named, checksum: expected }: NamedParts,
+  named: NamedParts,
   preconditions: Preconditions,
   announce: Announce,
 ): Promise<ObjectVersion> {
@@ -44,26 +45,18 @@ export async function completeUpload(
   const upload = await files.find();
   if (upload === undefined) throw noSuchUpload(files.id);
   const { key, facts } = upload;
-  const proposal = await completionOf(files, upload, named, expected).catch(async (error: unknown) => {
-    // Its parts go when it is aborted.
-    const isOver = (await files.find()) === undefined || (await files.findEnd())?.kind === "abort";
-    throw isOver ? noSuchUpload(files.id) : error;
-  });
-  let behind = { incarnation: "", number: 0 };
-  if ((await files.findEnd()) === undefined) {
-    const current = await bucket.useKey(key, (open) => findVersion(open, key, undefined));
-    // Before the end is decided: an upload that may not be completed now may be later.
-    mustMeet(key, current?.version, preconditions);
-    if (current !== undefined) behind = { incarnation: current.head.incarnation, number: current.head.number };
-  }
-  const end = await files.decide({ ...proposal, behind });
+  const end = (await files.findEnd()) ?? (await decideEnd(files, upload, named, preconditions));
   if (end.kind === "abort") throw noSuchUpload(files.id);
-  if (end.list !== proposal.list)
-    throw invalidPart(named[0]?.partNumber ?? 0, "the upload was completed with other parts");
+  mustBeOf(key, end, named);
+  let isPlaced = false;
+  const findPlaced = async (head: KeyHead | undefined, open: OpenKey): Promise<KeyVersion | undefined> => {
+    const found = head && (await findCompleted(head, open, end, files));
+    isPlaced = found !== undefined;
+    // Its files go with its version: it was completed, and the version is deleted.
+    if (!isPlaced && !(await files.isThere())) throw noSuchUpload(files.id);
+    return found;
+  };
   const { id, size, etag, checksum, parts } = end;
-  const findPlaced = (head: KeyHead, open: OpenKey): Promise<KeyVersion | undefined> =>
-    findCompleted(head, open, end, files);
-  const request = { key, facts, preconditions, findPlaced };
   const body = {
     size,
     etag,
@@ -71,23 +64,58 @@ export async function completeUpload(
     ...runsOf(parts),
     ...(checksum === undefined ? {} : { checksum }),
   };
-  const version = await putStaged(bucket, request, body, announce, id);
-  if (await hasItsFiles(files, version, announce)) return version;
+  const version = await putStaged(bucket, { key, facts, preconditions, findPlaced }, body, announce, id);
+  if (await isCompleted(files, version, isPlaced ? undefined : id, announce)) return version;
   throw noSuchUpload(files.id);
 }
 
+/** What holds from now on: this completion, or what another process has decided. */
+async function decideEnd(
+  files: UploadFiles,
+  upload: UploadRecord,
+  named: NamedParts,
+  preconditions: Preconditions,
+): Promise<UploadEnd> {
+  const { bucket } = files;
+  try {
+    const proposal = await completionOf(files, upload, named);
+    const current = await bucket.useKey(upload.key, (open) => findVersion(open, upload.key, undefined));
+    // Before the end is decided: an upload that may not be completed now may be later.
+    mustMeet(upload.key, current?.version, preconditions);
+    const { incarnation = "", number = 0 } = current?.head ?? {};
+    return await files.decide({ ...proposal, behind: { incarnation, number } });
+  } catch (error) {
+    // Decided meanwhile: what counts is what that one has named, not the parts as they are now.
+    const end = await files.findEnd();
+    if (end !== undefined) return end;
+    throw (await files.find()) === undefined ? noSuchUpload(files.id) : error;
+  }
+}
+
+/** INVALID_PART, BAD_DIGEST when a completion has named other parts. */
+function mustBeOf(key: string, { list, checksum }: Completion, { parts, checksum: expected }: NamedParts): void {
+  if (list !== listOf(parts)) throw invalidPart(parts[0]?.partNumber ?? 0, "the upload was completed with other parts");
+  mustHave(key, checksum, expected);
+}
+
 /**
- * The files of an upload go with its version. If they are gone, it was completed before, and its
- * version is deleted: the one that was put now has no body, and goes. OUTCOME_UNKNOWN when that
- * cannot be found out: the version may be there.
+ * Whether the version that was found or put counts. The files of an upload go with its version, and
+ * after it. If they are gone, and another completer had put the version, it is deleted. If this one
+ * has put it (`ownId`) and it is gone as well, it was there, and another version has taken its place.
+ * If it is still there, it never had a body: the upload was completed and deleted before. It goes.
+ * OUTCOME_UNKNOWN when that cannot be found out: the version may be there.
  */
-async function hasItsFiles(
+async function isCompleted(
   files: UploadFiles,
   { key, versionId }: ObjectVersion,
+  ownId: string | undefined,
   announce: Announce,
 ): Promise<boolean> {
   try {
     if (await files.isThere()) return true;
+    if (ownId === undefined) return false;
+    const versions = await readVersions(files.bucket, key);
+    if (!versions.some(({ entry }) => entry.id === ownId)) return true;
     if (versionId !== nullVersionId) await deleteObject(files.bucket, key, { versionId }, announce);
     return false;
   } catch (error) {
@@ -118,15 +146,14 @@ async function findCompleted(
 async function completionOf(
   files: UploadFiles,
   { key, checksum: kind }: UploadRecord,
-  named: readonly NamedPart[],
-  expected: Checksum | undefined,
+  { parts: named, checksum: expected }: NamedParts,
 ): Promise<Omit<Completion, "behind">> {
-  if (!Array.isArray(named) || named.length === 0) throw invalidPart(0, "no parts are named");
+  if (named.length === 0) throw invalidPart(0, "no parts are named");
   if (named.length > partsMax) throw invalidPart(partsMax + 1, `there are more than ${partsMax}`);
   const parts: PartRecord[] = [];
   const md5 = createHash("md5");
   const found = await files.findParts(named.map(({ partNumber }) => partNumber));
-  for (const [index, { partNumber, etag, checksum }] of (named as readonly NamedPart[]).entries()) {
+  for (const [index, { partNumber, etag, checksum }] of named.entries()) {
     if (partNumber <= (parts.at(-1)?.partNumber ?? 0))
       throw invalidPart(partNumber, "parts are named in ascending order");
     const part = found[index];
@@ -138,14 +165,11 @@ async function completionOf(
     parts.push(part);
   }
   const checksum = kind && joinChecksums(kind, parts);
-  if (expected !== undefined && (checksum === undefined || !isSameChecksum(expected, checksum))) {
-    const message = `The object ${JSON.stringify(key)} was not completed: its ${expected.algorithm} is ${checksum?.value ?? "not known"}, and ${expected.value} was declared. Upload the parts again, or correct the checksum.`;
-    throw holdfastError("BAD_DIGEST", message, { key });
-  }
+  mustHave(key, checksum, expected);
   return {
     kind: "complete",
     id: files.bucket.place.newId(),
-    list: named.map(({ partNumber, etag }) => `${partNumber}:${etag.replaceAll('"', "")}`).join(","),
+    list: listOf(named),
     size: parts.reduce((sum, { size }) => sum + size, 0),
     etag: `${md5.digest("hex")}-${parts.length}`,
     ...(checksum === undefined ? {} : { checksum }),
@@ -156,6 +180,17 @@ async function completionOf(
       ...(own === undefined || own.algorithm !== kind?.algorithm ? {} : { sum: own.value }),
     })),
   };
+}
+
+function listOf(named: readonly NamedPart[]): string {
+  return named.map(({ partNumber, etag }) => `${partNumber}:${etag.replaceAll('"', "")}`).join(",");
+}
+
+/** BAD_DIGEST when the whole object has another checksum than was declared. */
+function mustHave(key: string, found: Checksum | undefined, declared: Checksum | undefined): void {
+  if (declared === undefined || (found !== undefined && isSameChecksum(declared, found))) return;
+  const message = `The object ${JSON.stringify(key)} was not completed: its ${declared.algorithm} is ${found?.value ?? "not known"}, and ${declared.value} was declared. Upload the parts again, or correct the checksum.`;
+  throw holdfastError("BAD_DIGEST", message, { key });
 }
 
 /** More than these do not fit into a record: then the parts of the object are not known one by one. */

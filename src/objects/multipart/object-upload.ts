@@ -1,8 +1,6 @@
 // ObjectUpload: an upload in parts as its users have it.
 import type { Body, Cancel } from "../../common.ts";
-import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { checkOptions } from "../../format/known-options.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import { compareKeys } from "../listing/index-line.ts";
 import { namesIn } from "../listing/walk-keys.ts";
@@ -14,17 +12,23 @@ import type {
   PutOptions,
   UploadInfo,
 } from "../model/object-store.ts";
-import { checkPartOptions, checkPreconditions, preconditionNames } from "../model/arguments.ts";
+import {
+  checkPage,
+  checkPartOptions,
+  checkPreconditions,
+  checkSource,
+  pageLimit,
+  preconditionNames,
+} from "../model/arguments.ts";
 import type { CopySource } from "../version/copy-version.ts";
 import type { Announce } from "../version/put-version.ts";
 import { openObject } from "../version/read-version.ts";
-import { stageFile } from "../version/stage-body.ts";
 import { completeUpload, invalidPart, type NamedPart } from "./complete-upload.ts";
+import { putPart } from "./put-part.ts";
 import { noSuchUpload, UploadFiles } from "./upload-files.ts";
 import type { JoinedKind, PartRecord, UploadRecord } from "./upload-records.ts";
 
 const partNumberMax = 10_000;
-const pageLimit = 1000;
 
 export interface UploadUse {
   /** Runs on the bucket as it is at that moment. */
@@ -60,28 +64,8 @@ export class ObjectUpload {
     return await this.#use.on(async (bucket) => {
       const files = await this.#open(bucket);
       const algorithm = this.checksum?.algorithm;
-      const file = files.newBodyFile();
       const checksum = options.checksum ?? (algorithm && { algorithm });
-      try {
-        const staged = await stageFile(bucket, this.key, body, { ...options, checksum }, file);
-        const { size, etag, sha256, checksum: found } = staged;
-        const atMs = bucket.place.nowMs();
-        const part = {
-          partNumber,
-          etag,
-          size,
-          sha256,
-          file,
-          atMs,
-          ...(found === undefined ? {} : { checksum: found }),
-        };
-        await files.setPart(part);
-        return infoOf(part);
-      } catch (error) {
-        await unlinkIfThere(bucket.place.disk, bucket.bodyPath(file)).catch(() => undefined);
-        // The upload was aborted or completed meanwhile.
-        throw hasErrno(error, "ENOENT") ? noSuchUpload(this.id) : error;
-      }
+      return infoOf(await putPart(files, { partNumber, key: this.key, body }, { ...options, checksum }));
     });
   }
 
@@ -91,6 +75,7 @@ export class ObjectUpload {
     options: Cancel = {},
   ): Promise<PartInfo> {
     checkOptions("upload.copy", options, { signal: true });
+    checkSource("upload.copy", from, true);
     const { signal } = options;
     const { bucket, key, versionId, range } = from;
     const open = async (own: OpenBucket): Promise<OpenBucket> =>
@@ -109,7 +94,9 @@ export class ObjectUpload {
     options: { after?: number | undefined; limit?: number | undefined } = {},
   ): Promise<{ readonly parts: readonly PartInfo[]; readonly next?: number }> {
     checkOptions("parts", options, { after: true, limit: true });
+    checkPage("parts", options, []);
     const { after = 0, limit = pageLimit } = options;
+    if (!Number.isInteger(after) || after < 0) throw new RangeError("parts: after is the number of a part, or 0.");
     return await this.#use.on(async (bucket) => {
       const all = (await (await this.#open(bucket)).parts()).filter(({ partNumber }) => partNumber > after);
       const page = all.slice(0, limit);
@@ -125,7 +112,8 @@ export class ObjectUpload {
     checkOptions("complete", options, { ...preconditionNames, signal: true, checksum: true });
     const { signal, checksum, ...preconditions } = options;
     checkPreconditions("complete", preconditions);
-    for (const part of parts)
+    if (!Array.isArray(parts)) throw new TypeError("complete takes a list of { partNumber, etag }.");
+    for (const part of parts as readonly NamedPart[])
       if (typeof part?.etag !== "string") throw invalidPart(part?.partNumber ?? 0, "it is named without an ETag");
     signal?.throwIfAborted();
     return await this.#use.on((bucket) =>

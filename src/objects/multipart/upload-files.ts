@@ -1,7 +1,7 @@
 // The files of one upload: parts in files that stay where they are when the upload is completed.
 import { removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { isStillThere, moveOnce, putIfAbsent, replace } from "../../durable/publish/publish.ts";
-import { findRecord, getRecord } from "../../durable/publish/record-file.ts";
+import { findRecord, findRecordSurely, getRecord } from "../../durable/publish/record-file.ts";
 import { stage } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { encodeRecord } from "../../format/record.ts";
@@ -67,8 +67,9 @@ export class UploadFiles {
     return await isStillThere(this.bucket.place.staging, this.#record);
   }
 
+  /** As the server knows: this machine may have looked for it before it was decided. */
   async findEnd(): Promise<UploadEnd | undefined> {
-    return await findRecord(this.bucket.place.disk, endKind, this.#end);
+    return await findRecordSurely(this.bucket.place.disk, endKind, this.#end);
   }
 
   /** A name for the body of a part; each upload of a part has its own. */
@@ -123,7 +124,9 @@ export class UploadFiles {
 
   /** False when it was completed: the two cannot both win. NO_SUCH_UPLOAD. */
   async abort(): Promise<boolean> {
-    const end = await this.decide({ kind: "abort", id: this.bucket.place.newId() });
+    const { place } = this.bucket;
+    const { holder } = await place.ground.session();
+    const end = await this.decide({ kind: "abort", id: place.newId(), holder: holder.id });
     if (end.kind !== "abort") return false;
     await this.remove();
     return true;

@@ -64,7 +64,14 @@ export const partKind: RecordKind<PartRecord> = {
 };
 
 /** end: decided once. What an upload became, or that it became nothing. */
-export type UploadEnd = { readonly kind: "abort"; readonly id: string } | Completion;
+export type UploadEnd = Abort | Completion;
+
+export interface Abort {
+  readonly kind: "abort";
+  readonly id: string;
+  /** The process that decided it, and removes the files. A collection does so when that one is dead. */
+  readonly holder?: string;
+}
 
 export interface Completion {
   readonly kind: "complete";
@@ -83,8 +90,9 @@ export interface Completion {
 export const endKind: RecordKind<UploadEnd> = {
   kind: "upload-end",
   decode: (value) => {
-    const { kind, id, behind, list, size, etag, checksum, parts } = objectOf(value);
-    if (wordOf(kind, ["abort", "complete"] as const) === "abort") return { kind: "abort", id: textOf(id) };
+    const { kind, id, holder, behind, list, size, etag, checksum, parts } = objectOf(value);
+    if (wordOf(kind, ["abort", "complete"] as const) === "abort")
+      return { kind: "abort", id: textOf(id), ...(holder === undefined ? {} : { holder: textOf(holder) }) };
     return {
       kind: "complete",
       id: textOf(id),

@@ -23,7 +23,7 @@ export interface CopyWork {
   readonly announce: Announce;
 }
 
-/** NO_SUCH_KEY, NO_SUCH_VERSION of the source; PRECONDITION_FAILED of either. */
+/** NO_SUCH_KEY, NO_SUCH_VERSION of the source; PRECONDITION_FAILED of either; BAD_DIGEST. */
 export async function copyObject(work: CopyWork, options: CopyOptions): Promise<ObjectVersion> {
   const { source, from, open, to, inlineMax, announce } = work;
   const { version } = await getVersion(source, from.key, { versionId: from.versionId });
@@ -44,7 +44,8 @@ export async function copyObject(work: CopyWork, options: CopyOptions): Promise<
   const object = await openObject(source, from.key, { versionId: versionIdOf(version) });
   try {
     const checksum = options.checksum ?? (entry.checksum && { algorithm: entry.checksum.algorithm });
-    const declared = { size: object.size, checksum, signal: options.signal, inlineMax };
+    const { size = object.size, md5, signal } = options;
+    const declared = { size, md5, checksum, signal, inlineMax };
     return await putBody(open, { key: to, facts, preconditions: options }, object.stream(), declared, announce);
   } finally {
     await object[Symbol.asyncDispose]();

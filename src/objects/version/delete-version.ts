@@ -10,12 +10,12 @@ import { encodeEntry, type MarkerEntry, type RemoveEntry, type StubEntry } from 
 import type { Deleted, DeleteOptions } from "../model/object-store.ts";
 import { appendEntry } from "./append-entry.ts";
 import { hasBodyFiles } from "./body-parts.ts";
-import { findCurrent, noSuchKey, versionIdOf } from "./find-version.ts";
-import { failed, matches } from "./preconditions.ts";
+import { findCurrent, versionIdOf } from "./find-version.ts";
+import { failed, mustMatch } from "./preconditions.ts";
 import type { Announce } from "./put-version.ts";
 import { discardBody } from "./stage-body.ts";
 
-/** RETAINED, PRECONDITION_FAILED, NO_SUCH_KEY with `ifMatch`. An object that is not there is deleted already. */
+/** RETAINED; PRECONDITION_FAILED with `ifMatch`. An object that is not there is deleted already. */
 export async function deleteObject(
   bucket: OpenBucket,
   key: string,
@@ -42,7 +42,7 @@ async function addMarker(
   const id = place.newId();
   const judge = async (head: KeyHead | undefined): Promise<"go on" | "again"> => {
     const current = await findCurrent(open, head);
-    if (current !== "again") mustMatch(key, current, options);
+    if (current !== "again") mustMeetConditions(key, current, options);
     return current === "again" ? current : "go on";
   };
   const make = (): MarkerEntry => ({
@@ -85,7 +85,7 @@ async function removeVersion(
     if (areKept()) return undefined;
     const versions = head === undefined ? [] : await open.history.read(head);
     if (versions === undefined) return "again";
-    mustMatch(key, versions.at(-1), options);
+    mustMeetConditions(key, versions.at(-1), options);
     removed = versions.find((each) => (versionId === undefined ? each.entry.isNull : versionIdOf(each) === versionId));
     if (removed === undefined) return undefined;
     mustNotBeRetained(removed, place.nowMs(), bypassGovernance);
@@ -145,13 +145,13 @@ function hasCondition({ ifMatch, ifSize, ifLastModified }: DeleteOptions): boole
   return [ifMatch, ifSize, ifLastModified].some((each) => each !== undefined);
 }
 
-/** NO_SUCH_KEY, PRECONDITION_FAILED. */
-function mustMatch(key: string, current: KeyVersion | undefined, options: DeleteOptions): void {
+/** PRECONDITION_FAILED. They are about the current version. */
+function mustMeetConditions(key: string, current: KeyVersion | undefined, options: DeleteOptions): void {
   if (!hasCondition(options)) return;
-  if (current?.entry.kind !== "put") throw noSuchKey(key, current && versionIdOf(current));
+  const { ifMatch = "*", ifSize, ifLastModified } = options;
+  mustMatch(key, current, ifMatch);
+  if (current?.entry.kind !== "put") return;
   const { size, atMs } = current.entry;
-  const { ifMatch, ifSize, ifLastModified } = options;
-  if (ifMatch !== undefined && !matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
   if (ifSize !== undefined && size !== ifSize) throw failed(key, current, `it has ${size} bytes, not ${ifSize}`);
   if (ifLastModified !== undefined && secondOf(atMs) !== secondOf(ifLastModified.getTime()))
     throw failed(key, current, `it was not written at ${ifLastModified.toISOString()}`);

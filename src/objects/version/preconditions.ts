@@ -2,7 +2,7 @@
 import { holdfastError } from "../../errors.ts";
 import type { KeyVersion } from "../key/key-history.ts";
 import type { Preconditions } from "../model/object-store.ts";
-import { noSuchKey, versionIdOf } from "./find-version.ts";
+import { versionIdOf } from "./find-version.ts";
 
 /** What a write wants of the current version. */
 export interface Wanted extends Preconditions {
@@ -14,19 +14,24 @@ export function hasPreconditions({ ifMatch, ifNoneMatch, ifVersion, ifEntry }: W
   return [ifMatch, ifNoneMatch, ifVersion, ifEntry].some((each) => each !== undefined);
 }
 
-/** PRECONDITION_FAILED; NO_SUCH_KEY for an ETag of an object that is not there. */
+/** PRECONDITION_FAILED. */
 export function mustMeet(key: string, current: KeyVersion | undefined, wanted: Wanted): void {
   const { ifMatch, ifNoneMatch, ifVersion, ifEntry } = wanted;
-  const isObject = current?.entry.kind === "put";
-  if (ifNoneMatch !== undefined && isObject) throw failed(key, current, "it is there already");
-  if (ifMatch !== undefined) {
-    if (!isObject) throw noSuchKey(key, current && versionIdOf(current));
-    if (!matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
-  }
+  if (ifNoneMatch !== undefined && current?.entry.kind === "put") throw failed(key, current, "it is there already");
+  if (ifMatch !== undefined) mustMatch(key, current, ifMatch);
   if (ifVersion !== undefined && (current === undefined || versionIdOf(current) !== ifVersion))
     throw failed(key, current, `its current version is not ${ifVersion}`);
   if (ifEntry !== undefined && current?.entry.id !== ifEntry)
     throw failed(key, current, "it was changed since it was read");
+}
+
+/**
+ * PRECONDITION_FAILED, also where no object is: the loser cannot know whether the winner has replaced
+ * the object or deleted it. `current` is then absent, and a front can tell the two apart.
+ */
+export function mustMatch(key: string, current: KeyVersion | undefined, ifMatch: string): void {
+  if (current?.entry.kind !== "put") throw failed(key, undefined, "it is not there, or was deleted");
+  if (!matches(current, ifMatch)) throw failed(key, current, `its ETag is not ${ifMatch}`);
 }
 
 /** With or without quotes, as HTTP has them; a star matches every object. */
@@ -35,7 +40,7 @@ export function matches({ entry }: KeyVersion, etag: string): boolean {
 }
 
 export function failed(key: string, current: KeyVersion | undefined, why: string): Error {
-  const message = `The object ${JSON.stringify(key)} was not written: ${why}. Read it again, and decide anew.`;
+  const message = `The condition on ${JSON.stringify(key)} does not hold: ${why}. Nothing was changed: read it again, and decide anew.`;
   return holdfastError("PRECONDITION_FAILED", message, {
     key,
     ...(current === undefined ? {} : { current: versionIdOf(current) }),

@@ -22,8 +22,8 @@ export interface PutRequest {
   readonly key: string;
   readonly facts: VersionFacts;
   readonly preconditions: Wanted;
-  /** Finds this very version if it was put before: then nothing is added. */
-  readonly findPlaced?: ((head: KeyHead, open: OpenKey) => Promise<KeyVersion | undefined>) | undefined;
+  /** Finds this very version if it was put before: then nothing is added. Throws when it must not be put any more. */
+  readonly findPlaced?: ((head: KeyHead | undefined, open: OpenKey) => Promise<KeyVersion | undefined>) | undefined;
 }
 
 /** Called before a life of a key begins, so that a listing knows of it. */
@@ -71,7 +71,7 @@ export async function putStaged(
     let placed: KeyVersion | undefined;
     let isLatest = false;
     const judge = async (head: KeyHead | undefined): Promise<"go on" | "again" | undefined> => {
-      placed = head && (await findPlaced?.(head, open));
+      placed = await findPlaced?.(head, open);
       const current = await findCurrent(open, head);
       if (current === "again") return current;
       isLatest = placed !== undefined && current?.slot === placed.slot;

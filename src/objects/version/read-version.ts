@@ -3,7 +3,7 @@
 import type { Content } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { FileContent } from "../../part/content.ts";
-import type { BodyDigest } from "../../part/body.ts";
+import { orAborted, type BodyDigest } from "../../part/body.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
 import type { OpenBucket } from "../bucket/open-bucket.ts";
@@ -63,7 +63,7 @@ export async function openObject(
       if (attempt < attemptsMax) continue;
       throw noSuchVersion(key, described.versionId);
     }
-    const object = new OpenObject(described, content, bytes) as StoredObject & OpenObject;
+    const object = new OpenObject(described, content, { range: bytes, signal }) as StoredObject & OpenObject;
     entryIds.set(object, found.version.entry.id);
     return object;
   }
@@ -251,18 +251,37 @@ function rangeOf({ key, size }: ObjectVersion, range: ReadOptions["range"]): Byt
   throw holdfastError("INVALID_RANGE", message, { size });
 }
 
+interface Reading {
+  readonly range: ByteRange | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
 class OpenObject implements Content, AsyncDisposable {
   readonly #content: ObjectContent;
   readonly #range: ByteRange | undefined;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(version: ObjectVersion, content: ObjectContent, range: ByteRange | undefined) {
+  constructor(version: ObjectVersion, content: ObjectContent, { range, signal }: Reading) {
     Object.assign(this, version, range === undefined ? {} : { range });
     this.#content = content;
     this.#range = range;
+    this.#signal = signal;
   }
 
   async *stream(): AsyncGenerator<Uint8Array> {
-    yield* this.#content.stream(this.#range);
+    const chunks = this.#content.stream(this.#range)[Symbol.asyncIterator]();
+    try {
+      // An abort ends also a wait for a read that never ends.
+      for (;;) {
+        const { done, value } = await orAborted(chunks.next(), this.#signal);
+        if (done === true) return;
+        yield value;
+      }
+    } finally {
+      const closing = Promise.resolve(chunks.return?.());
+      if (this.#signal?.aborted === true) void closing.catch(() => undefined);
+      else await closing;
+    }
   }
 
   async bytes(): Promise<Uint8Array> {

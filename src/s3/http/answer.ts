@@ -99,7 +99,8 @@ function findCode(error: unknown): ConstructorParameters<typeof S3Error> | undef
     case "BAD_DIGEST":
       return plain("BadDigest");
     case "PRECONDITION_FAILED":
-      return plain("PreconditionFailed");
+      // S3 tells an If-Match of an object that is not there that it is not.
+      return error.current === undefined ? plain("NoSuchKey", { Key: error.key }) : plain("PreconditionFailed");
     case "RETAINED":
       return ["AccessDenied", { message: "Access Denied because object protected by object lock.", cause: error }];
     case "INVALID_NAME":

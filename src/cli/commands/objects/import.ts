@@ -35,7 +35,7 @@ export function registerImport(objects: Command, run: Run): void {
       for (const path of imported.skipped)
         run.output.warning({
           name: "Skipped",
-          message: `${printable(path)} is neither a file nor a folder, and was left out`,
+          message: `${printable(path)} is neither a file nor a folder, or its name is not UTF-8: it was left out`,
         });
       const { files, bytes, unchanged } = imported;
       run.output.result(

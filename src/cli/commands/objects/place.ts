@@ -62,7 +62,7 @@ export function objectsVerb(
     .summary(summary)
     .description(description)
     .argument("<DIR>", "a store, or the directory of an object store")
-    .addOption(new Option("--bucket <name>", "which bucket").default(undefined, bucketDefault));
+    .addOption(new Option("--bucket <name>", `which bucket (default: ${bucketDefault})`));
   for (const option of options) command.addOption(option);
   return endHelp(command, end);
 }

@@ -1,6 +1,8 @@
 // The command `holdfast objects rm`: objects are deleted, or versions removed for good.
 import { Option, type Command } from "commander";
+import { isHoldfastError } from "../../../index.ts";
 import type { DeleteItem } from "../../../objects/index.ts";
+import { printable } from "../../output.ts";
 import { failed } from "../../part-verb.ts";
 import type { Run } from "../../run.ts";
 import { exits, objectsVerb, versionOption, withBucket, type BucketFlags, type OpenBucket } from "./place.ts";
@@ -20,7 +22,7 @@ export function registerRm(objects: Command, run: Run): void {
   const command = objectsVerb(objects, "rm", {
     summary: "delete objects, or remove versions for good",
     description:
-      "Deletes an object. Where the bucket keeps versions, this adds a mark of the delete, and all versions stay: removing the mark by its id brings the object back. With --version-id or --all-versions versions are removed for good, unless they are retained. An object that is not there is deleted already. Prints how many there were.",
+      "Deletes an object. Where the bucket keeps versions, this adds a mark of the delete, and all versions stay: removing the mark by its id brings the object back. With --version-id or --all-versions versions are removed for good, unless they are retained. An object that is not there is deleted already: nothing is added then. Prints how many were deleted.",
     options: [
       versionOption("remove this version for good"),
       new Option("-r, --recursive", "all objects whose key begins with KEY; without a KEY all of the bucket"),
@@ -33,7 +35,7 @@ export function registerRm(objects: Command, run: Run): void {
       "holdfast objects rm /mnt/shop --bucket photos --recursive --all-versions",
     ],
     exits: {
-      done: "deleted, or not there",
+      done: "deleted, or not there: it says which",
       ...exits,
       failed: `${failed}; the condition does not hold, or it is retained`,
     },
@@ -44,6 +46,12 @@ export function registerRm(objects: Command, run: Run): void {
       command.error("error: --version-id names one version, so it does not go with --recursive");
     await withBucket(directory, flags, run, async (bucket) => {
       let count = 0;
+      const isMissing = key !== undefined && isOneObject(flags) && !(await isThere(bucket, key, flags));
+      if (isMissing) {
+        const what = flags.versionId === undefined ? "object" : `version ${flags.versionId} of`;
+        run.output.note(`holdfast: there is no ${what} ${printable(key)}: nothing was deleted`);
+        return run.output.result({ bucket: bucket.name, deleted: count }, () => String(count));
+      }
       for await (const items of batches(meant(bucket, key ?? "", flags, run))) {
         run.signal.throwIfAborted();
         for (const result of await bucket.deleteMany(items, { signal: run.signal })) {
@@ -54,6 +62,21 @@ export function registerRm(objects: Command, run: Run): void {
       run.output.result({ bucket: bucket.name, deleted: count }, () => String(count));
     });
   });
+}
+
+function isOneObject({ recursive, allVersions, ifMatch }: RmFlags): boolean {
+  return recursive !== true && allVersions !== true && ifMatch === undefined;
+}
+
+/** Also a mark of a delete, if its id was given. */
+async function isThere(bucket: OpenBucket, key: string, { versionId }: RmFlags): Promise<boolean> {
+  try {
+    await bucket.head(key, { versionId });
+    return true;
+  } catch (error) {
+    if (!isHoldfastError(error, "NO_SUCH_KEY", "NO_SUCH_VERSION")) throw error;
+    return versionId !== undefined && error.code === "NO_SUCH_KEY" && error.deleteMarker === versionId;
+  }
 }
 
 async function* meant(bucket: OpenBucket, key: string, flags: RmFlags, run: Run): AsyncGenerator<DeleteItem> {

@@ -6,7 +6,10 @@ import { Buckets } from "../../../objects/bucket/buckets.ts";
 import { ObjectsPlace } from "../../../objects/bucket/objects-place.ts";
 import { versionsOf } from "../../../objects/listing/list-page.ts";
 import { deleteObject } from "../../../objects/version/delete-version.ts";
+import { collectUpload } from "../../../objects/collect/collect-uploads.ts";
+import type { Versioning } from "../../../objects/model/object-store.ts";
 import { completeUpload } from "../../../objects/multipart/complete-upload.ts";
+import { putPart } from "../../../objects/multipart/put-part.ts";
 import { UploadFiles } from "../../../objects/multipart/upload-files.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import {
@@ -19,13 +22,22 @@ import {
   type Scenario,
 } from "../../explorer/scenario.ts";
 import { share } from "../volumes.ts";
+import { putText } from "./object-world.ts";
 
 const directory = "/objects";
 const uploadId = "upload";
 const parts = [{ partNumber: 1, etag: "00" }];
 
-/** How an upload is completed: the real way, or a known-wrong one. */
+/** How an upload is completed, a part of it is put, and it is collected: the real ways, or known-wrong ones. */
 export type Complete = typeof completeUpload;
+export type PutPart = typeof putPart;
+export type CollectUpload = typeof collectUpload;
+
+export interface UploadWays {
+  readonly complete?: Complete;
+  readonly put?: PutPart;
+  readonly collect?: CollectUpload;
+}
 
 async function openFiles(ports: Ports): Promise<UploadFiles> {
   const place = new ObjectsPlace(await Ground.open(ports, "/ground", { leaseMs: 1_000_000 }), directory);
@@ -36,8 +48,8 @@ async function orTold({ note }: ActorContext, action: () => Promise<void>): Prom
   try {
     await action();
   } catch (error) {
-    // IO_ERROR: nothing was done, and the disk has failed.
-    if (!isHoldfastError(error, "NO_SUCH_UPLOAD", "OUTCOME_UNKNOWN", "IO_ERROR")) throw error;
+    // INVALID_PART: the part was replaced. IO_ERROR: nothing was done, and the disk has failed.
+    if (!isHoldfastError(error, "NO_SUCH_UPLOAD", "INVALID_PART", "OUTCOME_UNKNOWN", "IO_ERROR")) throw error;
     note("told", error.code);
   }
 }
@@ -59,11 +71,45 @@ function aborter(): Actor {
     run: (context, files) =>
       orTold(context, async () => {
         if ((await files.find()) === undefined) return context.note("told", "NO_SUCH_UPLOAD");
-        if ((await files.decide({ kind: "abort", id: files.bucket.place.newId() })).kind !== "abort") return;
+        const { ground } = files.bucket.place;
+        const holder = (await ground.session()).holder.id;
+        if ((await files.decide({ kind: "abort", id: files.bucket.place.newId(), holder })).kind !== "abort") return;
         context.note("aborted");
         await files.remove();
       }),
   });
+}
+
+/** Puts another part 1. */
+function partPutter(put: PutPart): Actor {
+  return actor({
+    prepare: async ({ ports }) => await openFiles(ports),
+    run: (context, files) =>
+      orTold(context, async () => {
+        await put(files, { partNumber: 1, key: "k", body: "y" }, {});
+        context.note("part put");
+      }),
+  });
+}
+
+/** Puts an object under the key of the upload. */
+function rival(): Actor {
+  return actor({
+    prepare: async ({ ports }) => await openFiles(ports),
+    run: async (_context, { bucket }) => void (await putText(bucket, "rival")),
+  });
+}
+
+function uploadCollector(collect: CollectUpload): Actor {
+  return actor({
+    prepare: async ({ ports }) => await openFiles(ports),
+    run: async (_context, files) => void (await collect(files.bucket, files)),
+  });
+}
+
+function mustBeTold(facts: readonly Fact[], fact: "completed" | "aborted"): void {
+  const told = valuesOf<string>(facts, "told");
+  mustHold(valuesOf(facts, fact).length === 1, `the only one that ended the upload was told ${told.join()}`);
 }
 
 /** One version of a completed upload with all its parts, and none of an aborted one. */
@@ -79,13 +125,19 @@ async function audit(ports: Ports, facts: readonly Fact[]): Promise<void> {
     mustHold(await ports.disk.canOpen(`${files.directory}/body`), "a version has lost its only part");
 }
 
-function uploadScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & Partial<Scenario>): Scenario {
+type UploadScenario = Partial<Scenario> &
+  Pick<Scenario, "name" | "about" | "actors"> & {
+    /** Default "enabled". */
+    readonly versioning?: Versioning;
+  };
+
+function uploadScenario({ versioning = "enabled", ...scenario }: UploadScenario): Scenario {
   return {
     setup: async (ports) => {
       for (const path of ["/ground", directory]) await ports.disk.mkdir(path);
       const place = new ObjectsPlace(await Ground.open(ports, "/ground", { leaseMs: 1_000_000 }), directory);
       const buckets = new Buckets(place);
-      await buckets.create("photos", { versioning: "enabled", objectLock: false });
+      await buckets.create("photos", { versioning, objectLock: false });
       const files = new UploadFiles(await buckets.get("photos"), uploadId);
       const facts = { headers: {}, metadata: {}, tags: {} };
       await files.create({ id: uploadId, key: "k", startedAtMs: 0, facts });
@@ -99,7 +151,19 @@ function uploadScenario(scenario: Pick<Scenario, "name" | "about" | "actors"> & 
   };
 }
 
-export function uploadScenarios(complete: Complete = completeUpload): Scenario[] {
+/** By the order of what was noted: a part that is acknowledged after the completion was is in the version. */
+async function auditReplaced(ports: Ports, facts: readonly Fact[]): Promise<void> {
+  const files = await openFiles(ports);
+  const [completed] = valuesOf<string>(facts, "completed");
+  if (completed === undefined) return;
+  const noted = facts.map(({ what }) => what).filter((what) => what === "completed" || what === "part put");
+  mustHold(noted.at(-1) === "completed", "a part was acknowledged after the upload was completed without it");
+  const again = await completeUpload(files, { parts }, {}, async () => undefined);
+  mustHold(again.versionId === completed, `the same list gave ${completed}, and now ${again.versionId}`);
+}
+
+export function uploadScenarios(ways: UploadWays = {}): Scenario[] {
+  const { complete = completeUpload, put = putPart, collect = collectUpload } = ways;
   return [
     uploadScenario({
       name: "upload: two complete it",
@@ -141,6 +205,45 @@ export function uploadScenarios(complete: Complete = completeUpload): Scenario[]
       profile: "weak",
       powerCuts: true,
       actors: { ada: completer(complete) },
+    }),
+    uploadScenario({
+      name: "upload: completed where no versions are kept, and replaced at once",
+      about: "Its files go with the version that a put has taken the place of; the completer is told its version.",
+      versioning: "off",
+      actors: { ada: completer(complete), bob: rival() },
+      audit: async (ports, facts) => {
+        mustBeTold(facts, "completed");
+        const texts = (await versionsOf((await openFiles(ports)).bucket, "k")).map(({ size }) => size);
+        mustHold(texts.length === 1, `there are ${texts.length} objects`);
+      },
+    }),
+    uploadScenario({
+      name: "upload: a part is replaced while it is completed",
+      about: "A part that comes too late is not acknowledged, and the same list again gives the same version.",
+      actors: { ada: completer(complete), bob: partPutter(put) },
+      audit: auditReplaced,
+    }),
+    uploadScenario({
+      name: "upload: a part is replaced on another machine while it is completed",
+      about: "The same with what clients of a share remember.",
+      size: "large",
+      volume: share,
+      profile: "share",
+      actors: { ada: { ...completer(complete), machine: "m1" }, bob: { ...partPutter(put), machine: "m2" } },
+      audit: auditReplaced,
+    }),
+    uploadScenario({
+      name: "upload: aborted beside a collection",
+      about: "The one that aborts it is told so, and the collection goes on.",
+      actors: { ada: aborter(), col: uploadCollector(collect) },
+      audit: async (_ports, facts) => mustBeTold(facts, "aborted"),
+    }),
+    uploadScenario({
+      name: "upload: the process that aborts it is killed, and a collection",
+      about: "Wherever it died, no version comes of it, and the collection goes on.",
+      actors: { ada: aborter(), col: uploadCollector(collect) },
+      killsMax: 1,
+      mortal: ["ada"],
     }),
     uploadScenario({
       name: "upload: a completer is killed, and another one completes it",

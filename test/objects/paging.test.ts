@@ -1,6 +1,6 @@
 // Pages of listings against a plain model: put together they are the whole, whatever the keys, the
 // prefix, the delimiter and the limit, and whatever goes between two of them.
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { ObjectBucket } from "../../src/objects/bucket/object-bucket.ts";
 import type { ListOptions, ListVersionsOptions } from "../../src/objects/model/object-store.ts";

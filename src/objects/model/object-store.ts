@@ -28,7 +28,10 @@ export interface Retention {
   readonly until: Date;
 }
 
-/** Decided by the swap itself: exactly one of many rivals wins. PRECONDITION_FAILED. */
+/**
+ * Decided by the swap itself: exactly one of many rivals wins. PRECONDITION_FAILED, without `current`
+ * when no object is there.
+ */
 export interface Preconditions {
   /** ETag. */
   ifMatch?: string | undefined;
@@ -75,7 +78,11 @@ export interface ObjectVersion {
   /** Of a version that was uploaded in parts. */
   readonly partSizes?: readonly number[];
 }
-/** Opened: it stays whole while newer versions are written and this one is deleted. Dispose of it, or read it to the end. */
+/**
+ * Opened: one version, whatever is put meanwhile. It can be read once to its end also when it is
+ * deleted meanwhile. NO_SUCH_VERSION ends the stream when a part is gone that was not open: one
+ * behind the first 64, or of a large object that is read again. Dispose of it, or read it to the end.
+ */
 export interface StoredObject extends ObjectVersion, Content, AsyncDisposable {
   readonly range?: { readonly start: number; readonly end: number };
 }
@@ -174,7 +181,8 @@ export interface Upload extends UploadInfo {
     limit?: number | undefined;
   }): Promise<{ readonly parts: readonly PartInfo[]; readonly next?: number }>;
   /**
-   * Idempotent: the same list again gives the same version. `checksum` is of the whole object.
+   * Idempotent: the same list again gives the same version, for as long as that one is there; NO_SUCH_UPLOAD
+   * afterwards. `checksum` is of the whole object.
    * INVALID_PART, BAD_DIGEST, PRECONDITION_FAILED.
    */
   complete(

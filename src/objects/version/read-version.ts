@@ -1,5 +1,5 @@
-// Reading an object: one version, opened before its first byte is given out, so that it stays whole
-// while newer ones are written and it is deleted itself.
+// Reading an object: one version, opened before its first byte is given out, so that it can be read to
+// its end while newer ones are written and it is deleted itself; the first parts of a large one.
 import type { Content } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { FileContent } from "../../part/content.ts";

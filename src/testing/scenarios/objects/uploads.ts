@@ -209,6 +209,7 @@ export function uploadScenarios(ways: UploadWays = {}): Scenario[] {
     uploadScenario({
       name: "upload: completed where no versions are kept, and replaced at once",
       about: "Its files go with the version that a put has taken the place of; the completer is told its version.",
+      size: "medium",
       versioning: "off",
       actors: { ada: completer(complete), bob: rival() },
       audit: async (ports, facts) => {
@@ -226,7 +227,6 @@ export function uploadScenarios(ways: UploadWays = {}): Scenario[] {
     uploadScenario({
       name: "upload: a part is replaced on another machine while it is completed",
       about: "The same with what clients of a share remember.",
-      size: "large",
       volume: share,
       profile: "share",
       actors: { ada: { ...completer(complete), machine: "m1" }, bob: { ...partPutter(put), machine: "m2" } },

@@ -64,7 +64,7 @@ export function verifyScenarios(Check: CheckClass = KeyCheck): Scenario[] {
   return [
     verifyScenario(versioned, {
       name: "verify: a version is removed",
-      size: "medium",
+      size: "large",
       about: "A body that is missed because its version was removed is no damage.",
       actors: { ver: verifier(Check), rem: remover() },
     }),

@@ -61,10 +61,10 @@ describe("a put that replaces one object only", () => {
 
   it("is refused where there is no object, or a delete marker", async () => {
     const bucket = await bucketOf("enabled");
-    expect(await codeOf(bucket.put("cat", "1", { ifMatch: other }))).toBe("NO_SUCH_KEY");
+    expect(await codeOf(bucket.put("cat", "1", { ifMatch: other }))).toBe("PRECONDITION_FAILED");
     const { etag } = await bucket.put("cat", "1");
     await bucket.delete("cat");
-    expect(await codeOf(bucket.put("cat", "2", { ifMatch: etag }))).toBe("NO_SUCH_KEY");
+    expect(await codeOf(bucket.put("cat", "2", { ifMatch: etag }))).toBe("PRECONDITION_FAILED");
   });
 
   it("cannot also be the first, and a condition is a text", async () => {
@@ -113,7 +113,7 @@ describe("a delete with a condition", () => {
     await bucket.delete("cat", { ifMatch: etag });
     await bucket.put("cat", "2");
     await bucket.delete("cat", { ifMatch: "*" });
-    expect(await codeOf(bucket.delete("cat", { ifMatch: "*" }))).toBe("NO_SUCH_KEY");
+    expect(await codeOf(bucket.delete("cat", { ifMatch: "*" }))).toBe("PRECONDITION_FAILED");
   });
 
   it("against a put: the object is deleted that was meant, or none", async () => {
@@ -133,7 +133,7 @@ describe("a delete with a condition", () => {
     const bucket = await bucketOf("off");
     const { etag } = await bucket.put("cat", "1");
     const codes = await Promise.all([1, 2].map(() => codeOf(bucket.delete("cat", { ifMatch: etag }))));
-    expect(codes.sort()).toEqual(["NO_SUCH_KEY", "nothing failed"]);
+    expect(codes.sort()).toEqual(["PRECONDITION_FAILED", "nothing failed"]);
   });
 });
 

@@ -19,6 +19,9 @@ export const lateMutants: readonly string[] = [
   "collector that takes a stale handle for a removed file",
   "semaphore: release repeated without a look",
   "semaphore: release for another without the guard",
+  "documents applied without a look at their changes",
+  "index whose record is deleted first",
+  "sidecars whose version is not marked as started",
 ];
 
 /** No test of it has a time-out: what is bounded by states ends by itself. */

@@ -40,14 +40,8 @@ export class Dispatcher {
   /** Until it is stopped. */
   async run(signals: LoopSignals): Promise<void> {
     const { place, leases } = this.#parts;
-    const { ports, staging, id } = place.ground;
-    const checkpoints = await Checkpoints.open(staging, `${place.layout.directory}/dispatched`, {
-      ground: id,
-      bootId: ports.host.bootId,
-      sequence: sequenceOf(place),
-    });
-    await checkpoints.begin(0);
-    const sleeper = new Sleeper(ports.clock);
+    const checkpoints = await this.open();
+    const sleeper = new Sleeper(place.ground.ports.clock);
     await underLease(leases, "dispatch", signals, async (hold) => {
       const work = await checkpoints.take(hold.fence);
       if (work === undefined) return "lost";
@@ -58,6 +52,19 @@ export class Dispatcher {
       await work.end();
       return "finished";
     });
+  }
+
+  /** Up to which change all tickets are made. */
+  async open(): Promise<Checkpoints> {
+    const { place } = this.#parts;
+    const { ports, staging, id } = place.ground;
+    const checkpoints = await Checkpoints.open(staging, `${place.layout.directory}/dispatched`, {
+      ground: id,
+      bootId: ports.host.bootId,
+      sequence: sequenceOf(place),
+    });
+    await checkpoints.begin(0);
+    return checkpoints;
   }
 
   /** False when another process has taken over. */

@@ -32,7 +32,12 @@ export class TaskQueue {
   /** The ticket of this task; the one that is there already, if there is one. */
   async publish(task: Task): Promise<Published> {
     const box = await this.#open();
-    return await box.publish({ task: task.task }, { key: keyOf(task), meta: { ...task } });
+    return await box.publish({ task: task.task }, { key: this.keyOf(task), meta: { ...task } });
+  }
+
+  /** What makes two tickets one. */
+  protected keyOf(task: Task): string | undefined {
+    return keyOf(task);
   }
 
   async consume(handler: Handler, options: ConsumeOptions): Promise<Running> {

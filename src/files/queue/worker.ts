@@ -86,7 +86,7 @@ export class Worker {
         await this.#parts.announce(again);
         return "announced again";
       }
-      if (token === undefined) await this.#waitForEnd(change, signal);
+      if (token === undefined) await this.waitForEnd(change, signal);
       // What was added is locked until it is indexed. The hold that came with the ticket may have lapsed, a worker may
       // have died with it, or the process that added may have died before it made the ticket.
       if (token !== undefined || (await this.#isAdded(change)))
@@ -113,7 +113,7 @@ export class Worker {
   }
 
   /** A change is announced before it is committed. Its hold is over as soon as another one is granted. */
-  async #waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
+  protected async waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
     const locks = await this.#parts.place.locks();
     await (await locks.acquireAll(requests, { timeoutMs: Infinity, signal })).release();

@@ -27,6 +27,14 @@ export interface FollowerParts {
   readonly decideIndex: () => Promise<IndexRecord>;
   /** Absent: the one that is built in. */
   readonly givenIndex?: DerivedIndex | undefined;
+  /** Known-wrong variants, for tests. */
+  readonly EngineClass?: typeof GivenEngine | undefined;
+}
+
+/** What a change has taken away. */
+export interface Removal {
+  readonly path: string;
+  readonly change: number;
 }
 
 interface Loaded {
@@ -36,8 +44,8 @@ interface Loaded {
   position: number;
   /** Later ones that are in it, too. */
   readonly applied: Set<number>;
-  /** What a change has taken away: a document of an earlier one that comes late must not bring it back. */
-  removals: { readonly path: string; readonly change: number }[];
+  /** Of changes after the position. */
+  removals: Removal[];
 }
 
 export class Follower {
@@ -122,18 +130,22 @@ export class Follower {
   }
 
   async #load(record: IndexRecord): Promise<void> {
-    const { givenIndex, snapshots, documents } = this.#parts;
+    const { givenIndex, snapshots, documents, EngineClass = GivenEngine } = this.#parts;
     const before = this.#loaded?.engine;
+    // First: up to its position all documents are there, also when the snapshot itself cannot be used. The outcomes of
+    // those changes may be gone.
+    const inSnapshot = (await snapshots.findRecord(record.id))?.record.position ?? 0;
     const snapshot = givenIndex === undefined ? await snapshots.find(record.id) : undefined;
-    const engine = givenIndex === undefined ? await openBuiltIn(snapshot?.bytes) : engineOf(givenIndex);
+    const engine = givenIndex === undefined ? await openBuiltIn(snapshot?.bytes) : engineOf(givenIndex, EngineClass);
     const loaded: Loaded = {
       record,
       engine: engine ?? new BuiltInEngine(await TextIndex.open()),
-      position: record.base - 1,
+      position: Math.max(inSnapshot, record.base - 1),
       applied: new Set(),
       removals: [],
     };
-    if (snapshot !== undefined && engine !== undefined) loaded.position = Math.max(snapshot.position, loaded.position);
+    // Another one may be the current one by now.
+    if (snapshot !== undefined && engine !== undefined) loaded.position = Math.max(snapshot.position, record.base - 1);
     else if (!(engine instanceof SharedEngine)) {
       await givenIndex?.clear?.();
       await this.#put(loaded, documents.all());
@@ -145,7 +157,7 @@ export class Follower {
   /** Outcomes that a snapshot has are removed. A process that missed them begins with that snapshot. */
   async #isInSnapshot({ record, position }: Loaded): Promise<boolean> {
     const nowMs = this.#parts.clock.monotonicMs();
-    if (this.#parts.givenIndex !== undefined || nowMs - this.#lookedAtMs < snapshotLookMs) return false;
+    if (nowMs - this.#lookedAtMs < snapshotLookMs) return false;
     this.#lookedAtMs = nowMs;
     const found = await this.#parts.snapshots.findRecord(record.id);
     return found !== undefined && found.record.position > position;
@@ -173,7 +185,7 @@ export class Follower {
   async #put(loaded: Loaded, documents: AsyncIterable<Document>): Promise<void> {
     let files: IndexedText[] = [];
     for await (const { path, stamp, change, text, vector } of documents) {
-      if (loaded.removals.some((removal) => removal.change > change && isWithin(path, removal.path))) continue;
+      if (this.isTakenAway({ path, change }, loaded.removals)) continue;
       if (text === undefined) await loaded.engine.drop(path, change + 1);
       else files.push({ path, stamp, change, text, vector });
       if (files.length < batch) continue;
@@ -182,6 +194,11 @@ export class Follower {
       await this.#parts.clock.sleep(0);
     }
     if (files.length > 0) await loaded.engine.put(files);
+  }
+
+  /** A document of an earlier change that comes late must not bring back what a later one has taken away. */
+  protected isTakenAway({ path, change }: Removal, removals: readonly Removal[]): boolean {
+    return removals.some((removal) => removal.change > change && isWithin(path, removal.path));
   }
 
   /** One that is gone was replaced by that of a later change, whose outcome comes, too. */
@@ -200,8 +217,8 @@ export class Follower {
   }
 }
 
-function engineOf(index: DerivedIndex): Engine {
-  return index.isShared === true ? new SharedEngine(index) : new GivenEngine(index);
+function engineOf(index: DerivedIndex, EngineClass: typeof GivenEngine): Engine {
+  return index.isShared === true ? new SharedEngine(index) : new EngineClass(index);
 }
 
 /** Undefined for bytes that are no snapshot after all. */

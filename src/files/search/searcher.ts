@@ -34,7 +34,7 @@ export class Searcher {
   }
 
   async search(text: string, { limit, signal, ...options }: SearchOptions): Promise<SearchHit[]> {
-    const { place, stamps, follower, functions } = this.#parts;
+    const { place, follower, functions } = this.#parts;
     const { path: under } = await place.locate(options.under ?? "");
     await this.#refresh();
     const vector = text.trim() === "" ? undefined : await functions.embed(text, signal);
@@ -43,13 +43,18 @@ export class Searcher {
       search: async (...asked: Parameters<DerivedIndex["search"]>) =>
         (await follower.engine?.index.search(...asked)) ?? [],
       vector,
-      findStamp: (path: string) => findStamp(place, stamps, path),
+      findStamp: (path: string) => this.findStamp(path),
       onStale: async ({ path }: SearchHit, stamp: string | undefined) => {
         if (stamp === undefined) await this.#removeOrphan(path);
         else await this.#reportForeign(path, stamp);
       },
     };
     return await search(parts, text, { under, limit, signal });
+  }
+
+  /** Of the file as it is in the tree at this moment. */
+  protected async findStamp(path: string): Promise<string | undefined> {
+    return await findStamp(this.#parts.place, this.#parts.stamps, path);
   }
 
   /** The first time it is waited for; later only for a moment. */

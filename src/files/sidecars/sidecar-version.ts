@@ -20,7 +20,7 @@ export class SidecarVersion {
   readonly #chain: RollingChain<Versions>;
   readonly #staging: Staging;
 
-  private constructor(chain: RollingChain<Versions>, staging: Staging) {
+  protected constructor(chain: RollingChain<Versions>, staging: Staging) {
     this.#chain = chain;
     this.#staging = staging;
   }
@@ -36,7 +36,7 @@ export class SidecarVersion {
         bootId,
       }),
     );
-    return new SidecarVersion(chain, staging);
+    return new this(chain, staging);
   }
 
   /** The version that will show the directory as it is now: one that waits to be made, or a new one. */

@@ -15,6 +15,8 @@ export interface SidecarsParts {
   readonly functions: UserFunctions;
   /** Of the tree. */
   readonly operations: () => Pick<FileOperations, "write">;
+  /** Known-wrong variants, for tests. */
+  readonly VersionClass?: typeof SidecarVersion | undefined;
 }
 
 export class Sidecars {
@@ -74,9 +76,10 @@ export class Sidecars {
   }
 
   async #versionsOf(directory: string): Promise<SidecarVersion> {
-    const { ground, layout } = this.#parts.place;
+    const { place, VersionClass = SidecarVersion } = this.#parts;
+    const { ground, layout } = place;
     const path = `${layout.directory}/sidecars/${hashOf(directory)}`;
-    return await SidecarVersion.open(ground.staging, path, ground.ports.host.bootId);
+    return await VersionClass.open(ground.staging, path, ground.ports.host.bootId);
   }
 }
 

@@ -1,6 +1,13 @@
 // Scenarios and mutants of src/files. A new file of either is one line here.
 import { fileMutants } from "../mutants/files/files.ts";
+import { indexMutants } from "../mutants/files/index-side.ts";
+import { sessionMutants } from "../mutants/files/sessions.ts";
 import { fileScenarios } from "../scenarios/files/files.ts";
+import { indexFollowScenarios } from "../scenarios/files/index-follow.ts";
+import { indexDeletedScenarios } from "../scenarios/files/index-deleted.ts";
+import { indexWorkScenarios } from "../scenarios/files/index-work.ts";
+import { sessionScenarios } from "../scenarios/files/sessions.ts";
+import { sidecarScenarios } from "../scenarios/files/sidecars.ts";
 import type { ExploredRoom } from "./room.ts";
 
 export const filesRoom: ExploredRoom = {
@@ -8,6 +15,12 @@ export const filesRoom: ExploredRoom = {
   scenarios: [
     // The operations on a tree.
     fileScenarios,
+    // What is derived from it.
+    indexWorkScenarios,
+    indexFollowScenarios,
+    indexDeletedScenarios,
+    sidecarScenarios,
+    sessionScenarios,
   ],
-  mutants: [fileMutants],
+  mutants: [fileMutants, indexMutants, sessionMutants],
 };

@@ -210,6 +210,25 @@ describe("an index that the user gives", () => {
     expect(await found(ada, "wolf")).toEqual(["a/b", "d"]);
   });
 
+  // It waited for outcomes that the keeper of snapshots had removed, for ever.
+  it.each([true, false])("begins where a snapshot of the built-in one ends (one for all: %s)", async (isShared) => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    for (const path of ["a", "b"]) {
+      await ada.write(path, "a wolf");
+      await ada.settled();
+      // Publishes a snapshot, and removes the outcomes that the one before it has.
+      await ada.rebuildIndex();
+    }
+    await ada.close();
+    const bob = await site.open({ index: await givenIndex(isShared) });
+    await bob.settled();
+    if (!isShared) expect(await found(bob, "wolf")).toEqual(["a", "b"]);
+    await bob.write("c", "a wolf");
+    await bob.settled();
+    expect(await found(bob, "wolf")).toContain("c");
+  });
+
   it("that throws stops a removal and a move before anything has happened, and fails a search", async () => {
     const site = await indexedOn(makeRealSite);
     const index = await givenIndex(true);

@@ -4,19 +4,21 @@ import { isHoldfastError } from "../../../errors.ts";
 import { FolderFiles, type FolderFilesOptions } from "../../../files/files.ts";
 import type { Change } from "../../../files/model/file-tree.ts";
 import { FilesLayout } from "../../../files/tree/layout.ts";
+import type { OpenedTree } from "../../../files/tree/open-tree.ts";
 import { TreePlace } from "../../../files/tree/tree-place.ts";
 import { TablePathLocks } from "../../../locks/path/table-path-locks.ts";
 import { hasErrno } from "../../../ports/disk-error.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
+import { durabilityTouch } from "../../sim/call.ts";
 import { actor, type Actor, type ActorContext, type Scenario } from "../../explorer/scenario.ts";
 
-const ground = "/ground";
+export const ground = "/ground";
 export const root = "/tree";
 export const staged = "/staged";
 /** Of actors that may sleep past it. */
 export const shortLeaseMs = 400;
-const longLeaseMs = 100 * shortLeaseMs;
+export const longLeaseMs: number = 100 * shortLeaseMs;
 
 /** The scenarios run on the real operations, or on known-wrong variants. */
 export interface FileScenarioOptions extends Pick<FolderFilesOptions, "WorkClass" | "StagedClass"> {
@@ -36,14 +38,18 @@ export interface OpenFiles {
   readonly place: TreePlace;
 }
 
-export async function openFiles(ports: Ports, options: FileScenarioOptions = {}): Promise<OpenFiles> {
-  const { leaseMs = longLeaseMs, ...variants } = options;
+export async function openPlace(ports: Ports, leaseMs: number = longLeaseMs): Promise<OpenedTree> {
   const joined = await Ground.open(ports, ground, { leaseMs });
-  const locks = await TablePathLocks.open(joined, { root, keys: plainKeys });
+  const locks = await TablePathLocks.open(joined, { root, keys: plainKeys, ownsGround: true });
   const place = await TreePlace.open({ root, ground: joined, locks: async () => locks, keys: plainKeys });
-  const opened = { place, close: () => locks.close() };
+  return { place, close: () => locks.close() };
+}
+
+export async function openFiles(ports: Ports, options: FileScenarioOptions = {}): Promise<OpenFiles> {
+  const { leaseMs, ...variants } = options;
+  const opened = await openPlace(ports, leaseMs);
   // Without waiting: an actor that is refused tries again when the explorer lets it.
-  return { place, files: new FolderFiles(opened, { timeoutMs: 0, ...variants }) };
+  return { place: opened.place, files: new FolderFiles(opened, { timeoutMs: 0, ...variants }) };
 }
 
 /** An actor that has opened the tree before the scenario begins. */
@@ -114,14 +120,30 @@ export async function audited(ports: Ports): Promise<{ texts: Record<string, str
   return { texts: await textsBelow(ports.disk, root), changes: await place.changes.readAfter(0) };
 }
 
+/** What may happen to the actors of a scenario, as far as others look at what they have left. */
+type Troubles = Pick<Scenario, "killsMax" | "pauses" | "beatsMax">;
+
 /**
  * Only its maker knows a hold file until it is linked, a staged change until it is committed, and a file in a temp
- * directory for ever.
+ * directory for ever. Where no process dies, each applies its own changes: none looks at those of another.
  */
-function isUnseen(operation: string, path: string, holdersChange: boolean): boolean {
-  if (!holdersChange && path.startsWith(`${ground}/holders/`)) return true;
+export function isUnseen(operation: string, path: string, { killsMax = 0, pauses, beatsMax }: Troubles): boolean {
+  const holdersChange = pauses !== undefined || beatsMax !== undefined;
+  if (path.startsWith(`${ground}/holders/`)) return !holdersChange;
+  if (/^\/(ground\/temp|staged)(\/|$)/.test(path)) return true;
+  // Where the power is cut, no step is unseen.
+  if (path === durabilityTouch) return !holdersChange;
+  // What is applied is garbage, and no process waits for its removal.
+  if (/^\/ground\/(redo|done|trash)(\/|$)/.test(path) && killsMax === 0 && !holdersChange) return true;
   const isMaking = ["create", "write", "mkdir", "sync", "sync directory", "open", "link"].includes(operation);
-  return path.startsWith(`${ground}/temp/`) || (isMaking && /^\/ground\/(holds|redo)\/./.test(path));
+  return isMaking && /^\/ground\/(holds|redo)\/./.test(path);
+}
+
+/** That a directory which stays is there: no answer depends on anything else of it. */
+export function isKnown(operation: string, path: string, isPermanent: (path: string) => boolean): boolean {
+  // There is one block of changes in every scenario.
+  if (operation === "list") return path === `${ground}/files/changes`;
+  return ["mkdir", "stat", "look", "resolve"].includes(operation) && isPermanent(path);
 }
 
 /** What every scenario of files shares. `files` are in the tree, `incoming` in the staged directory. */
@@ -132,6 +154,12 @@ export function fileScenario(
 ): Scenario {
   const hearts = scenario.beatsMax !== undefined;
   const sleeps = scenario.pauses !== undefined;
+  const isPermanent = (path: string): boolean =>
+    [ground, root, `${ground}/table`, `${ground}/files`].includes(path) ||
+    path.startsWith(`${ground}/files/`) ||
+    path.startsWith(`${ground}/names`) ||
+    (path.startsWith(`${ground}/holders/`) && !sleeps && (path.endsWith(".json") || !hearts)) ||
+    `${path}/`.startsWith(`${ground}/table/`);
   return {
     setup: async ({ disk }) => {
       await disk.mkdir(ground);
@@ -144,18 +172,13 @@ export function fileScenario(
       const layout = new FilesLayout(ground);
       for (const path of [layout.directory, layout.changes, layout.changeBlock(1)]) await disk.mkdir(path);
     },
-    isPermanent: (path) =>
-      [ground, root, `${ground}/table`, `${ground}/files`].includes(path) ||
-      path.startsWith(`${ground}/files/`) ||
-      path.startsWith(`${ground}/names`) ||
-      (path.startsWith(`${ground}/holders/`) && !sleeps && (path.endsWith(".json") || !hearts)) ||
-      `${path}/`.startsWith(`${ground}/table/`),
-    isUnseen: (operation, path) => isUnseen(operation, path, hearts || sleeps),
+    isPermanent,
+    isUnseen: (operation, path) => isKnown(operation, path, isPermanent) || isUnseen(operation, path, scenario),
     ...scenario,
   };
 }
 
-async function fill(disk: Disk, directory: string, files: Readonly<Record<string, string>>): Promise<void> {
+export async function fill(disk: Disk, directory: string, files: Readonly<Record<string, string>>): Promise<void> {
   const made = new Set<string>();
   for (const [path, text] of Object.entries(files)) {
     const names = path.split("/");

@@ -138,7 +138,6 @@ function racingScenarios(options: FileScenarioOptions): Scenario[] {
     fileScenario(
       {
         name: "files: a removal against an add",
-        size: "large",
         about: "One removes a directory while another adds a new state of it: the order of the locks decides.",
         actors: {
           ada: worker(options, (context, { files }) => once(context, "removed", () => files.remove("a"))),
@@ -159,7 +158,6 @@ function racingScenarios(options: FileScenarioOptions): Scenario[] {
     fileScenario(
       {
         name: "files: a move against a write below it",
-        size: "large",
         about: "One moves a directory while another writes into it: both happen, in one order.",
         actors: {
           ada: worker(options, (context, { files }) => once(context, "moved", () => files.move("a", "b"))),
@@ -178,7 +176,6 @@ function racingScenarios(options: FileScenarioOptions): Scenario[] {
     fileScenario(
       {
         name: "files: a move against a move",
-        size: "large",
         about: "Two move the same file to two places: it is in one of them, and the other is told.",
         actors: {
           ada: worker(options, (context, { files }) => once(context, "moved", () => files.move("a", "b"))),
@@ -196,7 +193,7 @@ function racingScenarios(options: FileScenarioOptions): Scenario[] {
     fileScenario(
       {
         name: "files: a removal of a file that becomes a directory",
-        size: "large",
+        size: "medium",
         about: "Between the look and the lock another process puts a directory there: the lock is chosen anew.",
         actors: {
           ada: worker(options, (context, { files }) => once(context, "removed", () => files.remove("a"))),
@@ -215,7 +212,6 @@ function racingScenarios(options: FileScenarioOptions): Scenario[] {
     ),
     fileScenario({
       name: "files: two writers below a directory that is missing",
-      size: "large",
       about: "Both find that the directory is missing: one brings it in, the other writes into it.",
       actors: {
         ada: worker(options, (context, { files }) => once(context, "wrote", () => files.write("d/a", "a"))),

@@ -134,6 +134,20 @@ describe.each(sites)("a tree on %s", (_name, make) => {
     expect(await bob.readText("a/x")).toBe("y");
   });
 
+  it("names the operation of the same process that is in the way, also when no other process can see it yet", async () => {
+    const site = await filesOn(make);
+    const ada = await site.open();
+    const first = ada.write("a", "1");
+    await expect(Promise.all([1, 2].map((each) => ada.write("a", `${each}`, { timeoutMs: 0 })))).rejects.toMatchObject({
+      code: "RESOURCE_BUSY",
+      worthWaiting: true,
+      blockedBy: [{ path: "a", tag: "files: write" }],
+      message: expect.stringContaining("this process itself"),
+    });
+    await first;
+    expect(await ada.readText("a")).toMatch(/[12]/);
+  });
+
   it("works within a hold of the caller's, which other processes wait for", async () => {
     const site = await filesOn(make);
     const [ada, bob] = [await site.open(), await site.open({ timeoutMs: 60_000 })];

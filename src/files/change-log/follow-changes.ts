@@ -4,6 +4,7 @@ import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { Deadline } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
+import { indexingTag } from "../model/lock-tags.ts";
 import type { Change } from "../model/file-tree.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 
@@ -56,7 +57,7 @@ export async function untilOver(
     signal.throwIfAborted();
     try {
       const locks = await place.locks();
-      const hold = await locks.acquireAll(requests, { timeoutMs: Infinity, signal });
+      const hold = await locks.acquireAll(requests, { timeoutMs: Infinity, signal, tag: indexingTag });
       await hold.release();
       return;
     } catch (error) {

@@ -12,7 +12,8 @@ import type { RedoDraft } from "../../locks/redo/draft.ts";
 import type { NewChange } from "../change-log/change-record.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import type { TreeReader } from "../tree/tree-reader.ts";
-import { busyError, tagPrefix } from "./busy.ts";
+import { tagPrefix } from "../model/lock-tags.ts";
+import { busyError, isOwnGlance } from "./busy.ts";
 
 /** What an operation found, and the locks that it needs for it. */
 export interface Plan {
@@ -64,6 +65,8 @@ export interface Commit {
 
 /** A tree that changes under every look is used by more processes than can take turns. */
 const looksMax = 1000;
+/** So long a caller that does not want to wait waits for a glance of its own indexing, which takes a few milliseconds. */
+const glanceMsMax = 250;
 
 export interface TreeWorkOptions {
   readonly place: TreePlace;
@@ -151,13 +154,16 @@ export class TreeWork {
   async #acquire(call: Call, { requests }: Plan, timeoutMs: number): Promise<Granted> {
     const { within, signal, name } = call;
     const locks = await this.place.locksFor(within);
-    try {
-      const hold = await locks.acquireAll(requests, { within, signal, timeoutMs, tag: `${tagPrefix}${name}` });
-      return new Granted(locks, hold);
-    } catch (error) {
-      const own = isHoldfastError(error, "LOCK_TIMEOUT") ? (await this.place.ground.session()).holder.id : undefined;
-      throw busyError(call.name, call.path, error, own);
-    }
+    const tag = `${tagPrefix}${name}`;
+    for (let leftMs = timeoutMs; ; leftMs = glanceMsMax)
+      try {
+        const hold = await locks.acquireAll(requests, { within, signal, timeoutMs: leftMs, tag });
+        return new Granted(locks, hold);
+      } catch (error) {
+        if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw busyError(name, call.path, error, undefined);
+        const own = (await this.place.ground.session()).holder.id;
+        if (leftMs > 0 || !isOwnGlance(error, own)) throw busyError(name, call.path, error, own);
+      }
   }
 }
 

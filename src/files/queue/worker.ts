@@ -6,6 +6,7 @@ import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { IndexRecord } from "../documents/index-record.ts";
 import type { Outcomes } from "../documents/outcomes.ts";
 import type { Change } from "../model/file-tree.ts";
+import { indexingTag } from "../model/lock-tags.ts";
 import type { SessionArchives } from "../sessions/session-archives.ts";
 import { isSidecar } from "../sidecars/sidecar-name.ts";
 import type { Sidecars } from "../sidecars/sidecars.ts";
@@ -90,7 +91,9 @@ export class Worker {
       // What was added is locked until it is indexed. The hold that came with the ticket may have lapsed, a worker may
       // have died with it, or the process that added may have died before it made the ticket.
       if (token !== undefined || (await this.#isAdded(change)))
-        hold ??= await (await place.locks()).acquire(change.path, { mode: "tree", timeoutMs: Infinity, signal });
+        hold ??= await (
+          await place.locks()
+        ).acquire(change.path, { mode: "tree", timeoutMs: Infinity, signal, tag: indexingTag });
       const either = hold === undefined ? signal : AbortSignal.any([signal, hold.signal]);
       const count = await this.index(change, { signal: either, onIndexed: () => release(hold) });
       return `${count} documents`;
@@ -116,7 +119,7 @@ export class Worker {
   protected async waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
     const locks = await this.#parts.place.locks();
-    await (await locks.acquireAll(requests, { timeoutMs: Infinity, signal })).release();
+    await (await locks.acquireAll(requests, { timeoutMs: Infinity, signal, tag: indexingTag })).release();
   }
 }
 

@@ -2,6 +2,7 @@
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import { hashOf } from "../documents/layout.ts";
 import type { FileOperations } from "../model/file-tree.ts";
+import { summaryTag } from "../model/lock-tags.ts";
 import type { SummaryTask } from "../queue/task.ts";
 import type { TaskQueue } from "../queue/task-queue.ts";
 import type { Summary, UserFunctions } from "../queue/user-functions.ts";
@@ -57,7 +58,7 @@ export class Sidecars {
         await this.#write(directory, summary, hold);
         return "written";
       },
-      { timeoutMs: Infinity, signal },
+      { timeoutMs: Infinity, signal, tag: summaryTag },
     );
   }
 

@@ -246,3 +246,29 @@ describe("an index that the user gives", () => {
     expect(await found(ada, "wolf")).toEqual([]);
   });
 });
+
+describe("the indexing of a process", () => {
+  it("refuses no operation of the same process that does not want to wait", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    for (let each = 0; each < 60; each++) await ada.write("a.md", `wolf ${each}`, { timeoutMs: 0 });
+    await ada.settled();
+    expect(await found(ada, "59")).toEqual(["a.md"]);
+  });
+
+  it("is named when it holds what was added, and is worth waiting for", async () => {
+    const site = await indexedOn(makeRealSite);
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const ada = await site.open({ extract: async () => void (await released) });
+    await ada.add("guide", await site.stage("staged", { "a.md": "a" }));
+    for (const call of [() => ada.remove("guide", { timeoutMs: 0 }), () => ada.remove("guide", { timeoutMs: 150 })])
+      await expect(call()).rejects.toMatchObject({
+        code: "RESOURCE_BUSY",
+        worthWaiting: true,
+        blockedBy: [{ path: "guide", tag: expect.stringMatching(/^files: /) }],
+      });
+    release();
+    await ada.remove("guide");
+  });
+});

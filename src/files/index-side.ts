@@ -192,6 +192,7 @@ export class IndexSide implements IndexQueue {
       {
         isOn: this.isOn,
         loops: this.#loops,
+        place: this.#place,
         changes: this.#place.changes,
         follower: this.#follower,
         queue: this.#queue,

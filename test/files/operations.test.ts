@@ -1,7 +1,11 @@
 // The operations on a tree, on every kind of disk: what a process writes, moves or removes is what all others find.
-import { describe, expect, it } from "vitest";
+import { chmodSync, lchownSync, lstatSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { FolderFiles } from "../../src/files/files.ts";
+import { openFiles } from "../../src/files/index.ts";
 import { openTree } from "../../src/files/tree/open-tree.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { sites } from "../sites/sites.ts";
 import { World } from "../sites/world.ts";
 import { codeOf, filesOn, textsOf } from "./file-sites.ts";
@@ -178,3 +182,40 @@ it("a small write costs nine syncs: two of them are those of the change log", as
   expect(syncs.map(({ what }) => what.replaceAll(/[0-9a-z]{10,}/g, "…"))).toHaveLength(9);
   await files.close();
 });
+
+it("refuses before the commit what this user may never rename: a directory of another one, and what is in it", async () => {
+  const root = makeScratch();
+  const writer = await openFiles(root, { index: false });
+  await writer.write("theirs/c.md", "1");
+  await writer.write("mine", "1");
+  await writer.close();
+  const staged = makeScratch();
+  writeFileSync(join(staged, "new"), "1");
+  for (const path of [root, staged]) chownTree(path, 65534);
+  // Without root this user is the owner, and may write where the mode allows it.
+  chmodSync(join(root, "theirs"), 0o555);
+  onTestFinished(() => chmodSync(join(root, "theirs"), 0o755));
+  await asOrdinaryUser(async () => {
+    const files = await openFiles(root, { index: false, timeoutMs: 1000 });
+    for (const call of [
+      () => files.move("theirs", "moved"),
+      () => files.remove("theirs"),
+      () => files.add("theirs", staged),
+      () => files.remove("theirs/c.md"),
+      () => files.move("mine", "theirs/mine"),
+      () => files.write("theirs/c.md", "2"),
+    ])
+      expect(await codeOf(call())).toBe("NO_PERMISSION");
+    expect(await textsOf(files)).toEqual({ "theirs/c.md": "1", mine: "1" });
+    expect(readdirSync(staged)).toEqual(["new"]);
+    await files.move("mine", "still mine");
+    expect(await (await files.locks()).list()).toEqual([]);
+    await files.close();
+  });
+});
+
+function chownTree(path: string, user: number): void {
+  if (process.geteuid?.() !== 0) return;
+  lchownSync(path, user, user);
+  if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) chownTree(join(path, name), user);
+}

@@ -65,7 +65,7 @@ export interface Commit {
 
 /** A tree that changes under every look is used by more processes than can take turns. */
 const looksMax = 1000;
-/** So long a caller that does not want to wait waits for a glance of its own indexing, which takes a few milliseconds. */
+/** So long also a caller that wants to wait for less waits for a glance of its own indexing, which takes a few milliseconds. */
 const glanceMsMax = 250;
 
 export interface TreeWorkOptions {
@@ -162,7 +162,7 @@ export class TreeWork {
       } catch (error) {
         if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw busyError(name, call.path, error, undefined);
         const own = (await this.place.ground.session()).holder.id;
-        if (leftMs > 0 || !isOwnGlance(error, own)) throw busyError(name, call.path, error, own);
+        if (leftMs >= glanceMsMax || !isOwnGlance(error, own)) throw busyError(name, call.path, error, own);
       }
   }
 }

@@ -1,9 +1,10 @@
 // Waiting until the work on what has changed is done, whichever process does it.
-import { isHoldfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { Failure, Loops } from "../../part/loop.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
 import type { ChangeLog } from "../change-log/change-log.ts";
+import type { TreePlace } from "../tree/tree-place.ts";
 import type { Follower } from "../search/follower.ts";
 import type { QueuedTask, TaskQueue } from "./task-queue.ts";
 import type { Worker } from "./worker.ts";
@@ -11,11 +12,14 @@ import type { Worker } from "./worker.ts";
 const firstPauseMs = 4;
 const pauseMsMax = 250;
 const growth = 1.4;
+/** A committed change that is not completed for so long is not only on its way. */
+const stuckMs = 5_000;
 
 export interface SettledParts {
   /** False: this process knows of no index and no summaries, and waits for neither. */
   readonly isOn: boolean;
   readonly loops: Loops;
+  readonly place: TreePlace;
   readonly changes: ChangeLog;
   readonly follower: Follower;
   readonly queue: TaskQueue;
@@ -44,6 +48,7 @@ async function waitForOutcomes(parts: SettledParts, last: number, { under, signa
   if (!parts.isOn) return;
   const { loops, follower } = parts;
   const sleeper = new Sleeper(loops.clock);
+  const seenMs = new Map<string, number>();
   const stopListening = loops.onProgress(sleeper.wake);
   try {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * growth)) {
@@ -56,11 +61,35 @@ async function waitForOutcomes(parts: SettledParts, last: number, { under, signa
       if (pending.length === 0) return;
       if (failure !== undefined) throw failure.error;
       // A worker may have died after a ticket was given up, and before it said so.
-      if (pauseMs === pauseMsMax) await buryDeadLetters(parts, pending);
+      if (pauseMs === pauseMsMax) {
+        await buryDeadLetters(parts, pending);
+        await throwIfStuck(parts, pending, seenMs);
+      }
       await sleeper.sleep(pauseMs, signal);
     }
   } finally {
     stopListening();
+  }
+}
+
+/** RESOURCE_BUSY when a committed change that is waited for cannot be completed, whichever process has committed it. */
+async function throwIfStuck(
+  { place, loops, changes }: SettledParts,
+  pending: readonly number[],
+  seenMs: Map<string, number>,
+): Promise<void> {
+  const { redos } = (await (await place.locks()).table.read()).state;
+  const nowMs = loops.clock.monotonicMs();
+  const stuck = redos.filter(({ id }) => nowMs - (seenMs.get(id) ?? nowMs) >= stuckMs);
+  for (const { id } of redos) seenMs.set(id, seenMs.get(id) ?? nowMs);
+  for (const number of stuck.length > 0 ? pending : []) {
+    const change = await changes.find(number);
+    const paths = change === undefined ? [] : [change.path, change.from ?? change.path];
+    const step = stuck.flatMap(({ steps }) => steps).find(({ target }) => paths.some((path) => isWithin(path, target)));
+    if (step === undefined) continue;
+    const path = place.pathOf(step.target);
+    const message = `${path} was changed, and the change cannot be completed: what is in the way? It stays locked, and is not indexed, until that is gone. See \`holdfast locks list\`.`;
+    throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
   }
 }
 

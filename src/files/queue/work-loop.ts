@@ -64,8 +64,13 @@ export class WorkLoop {
         void burial.then(() => burials.delete(burial));
       },
     });
-    const stop = (): void => void consumer.stop(forEver);
-    const stopListening = [onAbort(stopping, stop), onAbort(lettingGo, () => void consumer.stop({ drainMs: 0 }))];
+    const letGo = (): void => void consumer.stop({ drainMs: 0 });
+    const stop = (): void => {
+      void consumer.stop(forEver);
+      // A lock may be held for ever, also by what this process itself has committed: such a ticket goes back.
+      worker.whenOnlyWaiting(letGo);
+    };
+    const stopListening = [onAbort(stopping, stop), onAbort(lettingGo, letGo)];
     if (stopping.aborted) stop();
     try {
       await consumer.done;

@@ -31,17 +31,37 @@ export interface WorkerParts {
 
 export class Worker {
   readonly #parts: WorkerParts;
+  #inHand = 0;
+  /** Those of them that wait for a lock. */
+  #waiting = 0;
+  #onlyWaits: (() => void) | undefined;
 
   constructor(parts: WorkerParts) {
     this.#parts = parts;
   }
 
   readonly handle = async (delivery: Delivery): Promise<unknown> => {
+    this.#inHand++;
+    try {
+      return await this.#handle(delivery);
+    } finally {
+      this.#inHand--;
+      this.#tellIfOnlyWaiting();
+    }
+  };
+
+  /** Calls back as soon as no delivery in hand is worked on: each of them waits for a lock, which may never be free. */
+  whenOnlyWaiting(call: () => void): void {
+    this.#onlyWaits = call;
+    this.#tellIfOnlyWaiting();
+  }
+
+  async #handle(delivery: Delivery): Promise<unknown> {
     const task = taskOf(delivery.meta);
     if (task.task === "summary") return await this.#parts.sidecars.write(task, delivery.signal);
     if (task.task === "session") return await this.#parts.archives.extract(task, delivery.signal);
     return await this.#handleIndex(task, delivery.signal);
-  };
+  }
 
   /** What is given up is done: callers that wait for it are told so by the outcome. */
   async bury({ id, reason }: DeadLetter): Promise<void> {
@@ -91,9 +111,9 @@ export class Worker {
       // What was added is locked until it is indexed. The hold that came with the ticket may have lapsed, a worker may
       // have died with it, or the process that added may have died before it made the ticket.
       if (token !== undefined || (await this.#isAdded(change)))
-        hold ??= await (
-          await place.locks()
-        ).acquire(change.path, { mode: "tree", timeoutMs: Infinity, signal, tag: indexingTag });
+        hold ??= await this.#waitFor(async () =>
+          (await place.locks()).acquire(change.path, { mode: "tree", timeoutMs: Infinity, signal, tag: indexingTag }),
+        );
       const either = hold === undefined ? signal : AbortSignal.any([signal, hold.signal]);
       const count = await this.index(change, { signal: either, onIndexed: () => release(hold) });
       return `${count} documents`;
@@ -119,7 +139,22 @@ export class Worker {
   protected async waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
     const locks = await this.#parts.place.locks();
-    await (await locks.acquireAll(requests, { timeoutMs: Infinity, signal, tag: indexingTag })).release();
+    const options = { timeoutMs: Infinity, signal, tag: indexingTag };
+    await (await this.#waitFor(() => locks.acquireAll(requests, options))).release();
+  }
+
+  async #waitFor(acquire: () => Promise<PathHold>): Promise<PathHold> {
+    this.#waiting++;
+    this.#tellIfOnlyWaiting();
+    try {
+      return await acquire();
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  #tellIfOnlyWaiting(): void {
+    if (this.#waiting === this.#inHand) this.#onlyWaits?.();
   }
 }
 

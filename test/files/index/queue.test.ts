@@ -3,12 +3,14 @@ import { describe, expect, it } from "vitest";
 import type { DerivedIndex } from "../../../src/files/model/derived-index.ts";
 import { ChangeLog } from "../../../src/files/change-log/change-log.ts";
 import { FolderFiles } from "../../../src/files/files.ts";
-import type { IndexedFiles } from "../../../src/files/indexed-files.ts";
+import { IndexedFiles } from "../../../src/files/indexed-files.ts";
 import { openBox } from "../../../src/handoff/box/open-box.ts";
 import { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import { TextIndex } from "../../../src/files/engine/text-index.ts";
 import { FilesLayout } from "../../../src/files/tree/layout.ts";
 import { openTree } from "../../../src/files/tree/open-tree.ts";
+import { diskError } from "../../../src/ports/disk-error.ts";
+import { withDisk } from "../../sites/path-locks.ts";
 import { makeRealSite, sites } from "../../sites/sites.ts";
 import { until } from "../../waiting.ts";
 import { codeOf, QueueInHand } from "../file-sites.ts";
@@ -270,5 +272,31 @@ describe("the indexing of a process", () => {
       });
     release();
     await ada.remove("guide");
+  });
+});
+
+describe("a committed change that cannot be completed", () => {
+  it("keeps neither settled() nor close() waiting for ever", async () => {
+    const site = await indexedOn(makeRealSite);
+    let isInUse = true;
+    const inUse = withDisk((disk) => ({
+      rename: async (from, to) => {
+        if (isInUse && to.endsWith("/used.md")) throw diskError("EACCES", "rename", to);
+        await disk.rename(from, to);
+      },
+    }));
+    const ada = await IndexedFiles.open(await openTree(inUse(await site.openPorts()), site.root));
+    await expect(ada.write("used.md", "wolf")).rejects.toMatchObject({ code: "RESOURCE_BUSY", committed: true });
+    await expect(ada.settled()).rejects.toMatchObject({
+      code: "RESOURCE_BUSY",
+      path: expect.stringContaining("used.md"),
+    });
+    const startMs = performance.now();
+    expect(await codeOf(ada.close())).toBe("RESOURCE_BUSY");
+    expect(performance.now() - startMs).toBeLessThan(20_000);
+    isInUse = false;
+    const bob = await site.open();
+    await bob.settled();
+    expect(await found(bob, "wolf")).toEqual(["used.md"]);
   });
 });

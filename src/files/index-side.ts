@@ -4,7 +4,7 @@ import { ServerTime } from "../durable/liveness/server-time.ts";
 import type { ConsumeOptions } from "../handoff/consume/consumer.ts";
 import type { PathHold } from "../locks/path/path-hold.ts";
 import { Leases } from "../part/leases.ts";
-import { Loop, Loops, type Failure, type LoopSignals } from "../part/loop.ts";
+import { Loop, Loops, type LoopSignals } from "../part/loop.ts";
 import { Documents } from "./documents/documents.ts";
 import { decideIndex, indexKind, type IndexRecord } from "./documents/index-record.ts";
 import { DocumentsLayout } from "./documents/layout.ts";
@@ -15,6 +15,7 @@ import type { Change, FileOperations, FilesOptions } from "./model/file-tree.ts"
 import { noIndex, type IndexQueue } from "./model/index-queue.ts";
 import type { Session } from "./model/session.ts";
 import { Dispatcher, graceMsDefault } from "./queue/dispatcher.ts";
+import { LastingWork } from "./queue/lasting-work.ts";
 import { IndexTickets } from "./queue/index-tickets.ts";
 import { Indexer } from "./queue/indexer.ts";
 import { NeededFunctions } from "./queue/needed-functions.ts";
@@ -69,7 +70,8 @@ export class IndexSide implements IndexQueue {
   readonly #loops: Loops;
   readonly #needed: NeededFunctions;
   readonly #reader: TreeReader;
-  #failure: Failure | undefined;
+  readonly #snapshots: Snapshots;
+  readonly #lasting: LastingWork;
   #closing: Promise<void> | undefined;
 
   constructor(parts: IndexSideParts) {
@@ -90,6 +92,13 @@ export class IndexSide implements IndexQueue {
     this.#tickets = new IndexTickets(place, this.#queue);
     this.#leases = new Leases(layout.directory, async () => ground);
     this.#loops = new Loops(ports.clock, place.root);
+    this.#lasting = new LastingWork({
+      clock: ports.clock,
+      onFailure: (error, isFirst) => {
+        if (isFirst) ports.host.warn(`${place.root}: the work on what has changed is interrupted: ${String(error)}`);
+        this.#loops.progressed();
+      },
+    });
     this.#needed = new NeededFunctions(staging, `${layout.directory}/functions`);
     this.#archives = new SessionArchives({
       staging,
@@ -98,7 +107,7 @@ export class IndexSide implements IndexQueue {
       operations,
     });
     const given = options.index === false ? undefined : options.index;
-    const snapshots = new Snapshots(staging, layout.index, ports.host.bootId);
+    const snapshots = (this.#snapshots = new Snapshots(staging, layout.index, ports.host.bootId));
     const shared = {
       place,
       documents: this.#documents,
@@ -187,6 +196,7 @@ export class IndexSide implements IndexQueue {
 
   async settled(options: Cancel & { under?: string | undefined } = {}): Promise<void> {
     this.#loops.mustBeOpen();
+    this.#lasting.goOn();
     const { path: under } = await this.#place.locate(options.under ?? "");
     await waitUntilSettled(
       {
@@ -197,7 +207,13 @@ export class IndexSide implements IndexQueue {
         follower: this.#follower,
         queue: this.#queue,
         worker: this.#worker,
-        findFailure: () => this.#failure,
+        isInSnapshot: async (change) => {
+          const { id } = await this.#decideIndex();
+          return ((await this.#snapshots.findRecord(id))?.record.position ?? 0) >= change;
+        },
+        hasOutcome: async (change) => (await this.#outcomes.find(change)) !== undefined,
+        announce: (change) => this.#tickets.announce(change),
+        findFailure: () => this.#lasting.failure,
       },
       { under, signal: options.signal },
     );
@@ -298,13 +314,7 @@ export class IndexSide implements IndexQueue {
       ],
       retry: this.#parts.retry,
     });
-    try {
-      await loop.run(concurrency, signals);
-    } catch (error) {
-      this.#failure = { error };
-      this.#loops.progressed();
-      throw error;
-    }
+    await this.#lasting.run(() => loop.run(concurrency, signals), signals.stopping);
   }
 
   async #decideIndex(): Promise<IndexRecord> {

@@ -82,7 +82,8 @@ export class IndexedFiles extends FolderFiles implements FileTree {
     const { repair = false, signal, onProgress } = options;
     let checked = 0;
     for await (const { path, isIndexed } of this.#side.compare({ signal, repair })) {
-      onProgress?.(++checked, checked);
+      checked++;
+      onProgress?.(checked, checked);
       if (isIndexed) continue;
       findings.note(
         { path },

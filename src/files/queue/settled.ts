@@ -3,6 +3,7 @@ import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { Failure, Loops } from "../../part/loop.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
+import type { NewChange } from "../change-log/change-record.ts";
 import type { ChangeLog } from "../change-log/change-log.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import type { Follower } from "../search/follower.ts";
@@ -14,6 +15,8 @@ const pauseMsMax = 250;
 const growth = 1.4;
 /** A committed change that is not completed for so long is not only on its way. */
 const stuckMs = 5_000;
+/** Of the changes that are waited for so many are looked at closer. */
+const lookedAtMax = 100;
 
 export interface SettledParts {
   /** False: this process knows of no index and no summaries, and waits for neither. */
@@ -24,6 +27,11 @@ export interface SettledParts {
   readonly follower: Follower;
   readonly queue: TaskQueue;
   readonly worker: Worker;
+  /** Whether an outcome was removed because a snapshot has the change. */
+  readonly isInSnapshot: (change: number) => Promise<boolean>;
+  readonly hasOutcome: (change: number) => Promise<boolean>;
+  /** Announces a change of its own, and queues it. */
+  readonly announce: (change: NewChange) => Promise<void>;
   /** How the work has failed in this process, if it has. */
   readonly findFailure: () => Failure | undefined;
 }
@@ -63,6 +71,7 @@ async function waitForOutcomes(parts: SettledParts, last: number, { under, signa
       // A worker may have died after a ticket was given up, and before it said so.
       if (pauseMs === pauseMsMax) {
         await buryDeadLetters(parts, pending);
+        await replaceLostOutcomes(parts, pending, seenMs);
         await throwIfStuck(parts, pending, seenMs);
       }
       await sleeper.sleep(pauseMs, signal);
@@ -70,6 +79,30 @@ async function waitForOutcomes(parts: SettledParts, last: number, { under, signa
   } finally {
     stopListening();
   }
+}
+
+/**
+ * An outcome that was deleted never comes again, because its ticket is done. What else was deleted with it is not known:
+ * so the whole tree is looked at again, and these changes are not waited for any more.
+ */
+async function replaceLostOutcomes(
+  parts: SettledParts,
+  pending: readonly number[],
+  seenMs: Map<string, number>,
+): Promise<void> {
+  const nowMs = parts.loops.clock.monotonicMs();
+  const lost: number[] = [];
+  for (const number of pending.slice(0, lookedAtMax)) {
+    const ticket = await parts.queue.findByChange(number);
+    const sinceMs = seenMs.get(`${number}`) ?? nowMs;
+    // A ticket is there until the work is done, and for a while after that; a dispatcher makes one that is missing.
+    if (ticket === undefined) seenMs.set(`${number}`, sinceMs);
+    const isDone = ticket === undefined ? nowMs - sinceMs >= stuckMs : ticket.state === "archive";
+    if (isDone && !(await parts.hasOutcome(number)) && !(await parts.isInSnapshot(number))) lost.push(number);
+  }
+  if (lost.length === 0) return;
+  await parts.announce({ kind: "written", path: "" });
+  for (const number of lost) await parts.worker.giveUp(number, "Its outcome was deleted.");
 }
 
 /** RESOURCE_BUSY when a committed change that is waited for cannot be completed, whichever process has committed it. */
@@ -105,7 +138,7 @@ async function among(changes: ChangeLog, numbers: readonly number[], under: stri
 }
 
 async function buryDeadLetters({ queue, worker }: SettledParts, pending: readonly number[]): Promise<void> {
-  for (const number of pending.slice(0, 10)) {
+  for (const number of pending.slice(0, lookedAtMax)) {
     const ticket = await queue.findByChange(number);
     if (ticket?.state === "error") await worker.giveUp(number, ticket.history.at(-1)?.reason ?? "");
   }

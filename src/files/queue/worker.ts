@@ -15,6 +15,9 @@ import type { Indexer, IndexingOptions } from "./indexer.ts";
 import { taskOf, type IndexTask } from "./task.ts";
 import type { TaskQueue } from "./task-queue.ts";
 
+/** So often a worker looks whether a full disk has room again. */
+const roomPauseMs = { min: 100, max: 5_000 };
+
 export interface WorkerParts {
   readonly place: TreePlace;
   readonly queue: TaskQueue;
@@ -32,7 +35,7 @@ export interface WorkerParts {
 export class Worker {
   readonly #parts: WorkerParts;
   #inHand = 0;
-  /** Those of them that wait for a lock. */
+  /** Those of them that wait for a lock, or for room on the disk. */
   #waiting = 0;
   #onlyWaits: (() => void) | undefined;
 
@@ -43,17 +46,29 @@ export class Worker {
   readonly handle = async (delivery: Delivery): Promise<unknown> => {
     this.#inHand++;
     try {
-      return await this.#handle(delivery);
+      return await this.#orWaitForRoom(delivery);
     } finally {
       this.#inHand--;
       this.#tellIfOnlyWaiting();
     }
   };
 
-  /** Calls back as soon as no delivery in hand is worked on: each of them waits for a lock, which may never be free. */
+  /** Calls back as soon as no delivery in hand is worked on: each waits for a lock or for room, perhaps for ever. */
   whenOnlyWaiting(call: () => void): void {
     this.#onlyWaits = call;
     this.#tellIfOnlyWaiting();
+  }
+
+  /** A full disk is no fault of the task: it counts as no attempt, and is waited for. */
+  async #orWaitForRoom(delivery: Delivery): Promise<unknown> {
+    const { clock } = this.#parts.place.ground.ports;
+    for (let pauseMs = roomPauseMs.min; ; pauseMs = Math.min(roomPauseMs.max, 2 * pauseMs))
+      try {
+        return await this.#handle(delivery);
+      } catch (error) {
+        if (!isHoldfastError(error, "DISK_FULL")) throw error;
+        await this.#waitFor(() => clock.sleep(pauseMs, { signal: delivery.signal, background: true }));
+      }
   }
 
   async #handle(delivery: Delivery): Promise<unknown> {
@@ -143,11 +158,11 @@ export class Worker {
     await (await this.#waitFor(() => locks.acquireAll(requests, options))).release();
   }
 
-  async #waitFor(acquire: () => Promise<PathHold>): Promise<PathHold> {
+  async #waitFor<T>(wait: () => Promise<T>): Promise<T> {
     this.#waiting++;
     this.#tellIfOnlyWaiting();
     try {
-      return await acquire();
+      return await wait();
     } finally {
       this.#waiting--;
     }

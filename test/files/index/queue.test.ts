@@ -9,6 +9,7 @@ import { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import { TextIndex } from "../../../src/files/engine/text-index.ts";
 import { FilesLayout } from "../../../src/files/tree/layout.ts";
 import { openTree } from "../../../src/files/tree/open-tree.ts";
+import { removeTree } from "../../../src/durable/publish/directory.ts";
 import { diskError } from "../../../src/ports/disk-error.ts";
 import { withDisk } from "../../sites/path-locks.ts";
 import { makeRealSite, sites } from "../../sites/sites.ts";
@@ -298,5 +299,47 @@ describe("a committed change that cannot be completed", () => {
     const bob = await site.open();
     await bob.settled();
     expect(await found(bob, "wolf")).toEqual(["used.md"]);
+  });
+});
+
+describe("settled()", () => {
+  it("ends when outcomes were deleted alone, and everything is found", async () => {
+    const site = await indexedOn(makeRealSite);
+    const before = await site.open();
+    await before.write("a.md", "a wolf");
+    await before.settled();
+    await before.close();
+    await removeTree(site.disk, `${site.state}/documents/outcomes`);
+    const ada = await site.open();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md"]);
+    await ada.write("b.md", "a wolf");
+    await removeTree(site.disk, `${site.state}/documents/outcomes`);
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md", "b.md"]);
+  });
+
+  it("tells that the disk is full, and ends when there is room again, in the same process", async () => {
+    const site = await indexedOn(makeRealSite);
+    let isFull = false;
+    const small = withDisk((disk) => ({
+      createFile: async (path, ...rest) => {
+        if (isFull && path.includes("/.holdfast/")) throw diskError("ENOSPC", "create", path);
+        await disk.createFile(path, ...rest);
+      },
+    }));
+    const ada = await site.open({ retry: { attempts: 2, backoffMs: { min: 1, max: 2 } } }, small);
+    await ada.write("a.md", "a wolf");
+    await ada.settled();
+    for (const kept of ["b.md", "c.md"]) {
+      await ada.write(kept, "a wolf");
+      isFull = true;
+      const end = await Promise.race([codeOf(ada.settled()), new Promise((resolve) => setTimeout(resolve, 3000))]);
+      expect([undefined, "DISK_FULL", "nothing failed"]).toContain(end);
+      isFull = false;
+    }
+    await until(async () => (await codeOf(ada.settled())) === "nothing failed");
+    expect(await found(ada, "wolf")).toEqual(["a.md", "b.md", "c.md"]);
+    expect(await ada.verify()).toMatchObject({ ok: true, checked: 3 });
   });
 });

@@ -27,6 +27,7 @@ import { WorkLoop } from "./queue/work-loop.ts";
 import { findStamp } from "./search/found-file.ts";
 import { Follower } from "./search/follower.ts";
 import { checkSearch } from "./search/search.ts";
+import { findWaiting } from "./search/waiting-work.ts";
 import { Searcher } from "./search/searcher.ts";
 import { SnapshotKeeper } from "./search/snapshot-keeper.ts";
 import { Snapshots } from "./search/snapshots.ts";
@@ -259,19 +260,23 @@ export class IndexSide implements IndexQueue {
     });
   }
 
+  /** How the work of this process has failed, as long as it does not go on. */
+  get failure(): unknown {
+    return this.#lasting.failure?.error;
+  }
+
   /** All files, and whether their content is the indexed one. What is not, is told to the queue with `repair`. */
   async *compare({
     signal,
     repair = false,
   }: Cancel & { repair?: boolean }): AsyncGenerator<{ readonly path: string; readonly isIndexed: boolean }> {
     await this.#follower.refresh();
-    const pending = this.#follower.pendingUpTo(await this.#place.changes.last());
+    const isWaitedFor = await findWaiting(this.#place.changes, this.#follower);
     for await (const { path, directory } of this.#reader.list("", { deep: true, signal })) {
       if (directory) continue;
       const stamp = await findStamp(this.#place, this.#stamps, path);
       const newest = await this.#documents.findNewest(path);
-      // As long as work waits, a difference says nothing.
-      const isIndexed = pending.length > 0 || stamp === undefined || newest?.stamp === stamp;
+      const isIndexed = stamp === undefined || newest?.stamp === stamp || isWaitedFor(path);
       if (!isIndexed && repair) await this.#tickets.announce({ kind: "written", path });
       yield { path, isIndexed };
     }

@@ -89,8 +89,16 @@ export class IndexedFiles extends FolderFiles implements FileTree {
         { path },
         "Its content is not the one that is indexed: another program has changed it, without a lock.",
         repair ? "It is indexed again." : "Run `verify` with `repair`, or rebuild the index.",
+        { repaired: repair },
       );
     }
+    const { failure } = this.#side;
+    if (failure !== undefined)
+      findings.damage(
+        { path: "" },
+        `The work on what has changed is interrupted: ${failure instanceof Error ? failure.message : String(failure)}`,
+        "See to the cause. The work goes on by itself, or when the tree is opened again.",
+      );
     return { ok: !findings.hasDamage, checked, problems: findings.problems };
   }
 

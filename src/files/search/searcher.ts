@@ -7,6 +7,7 @@ import type { Stamps } from "../tree/stamps.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import { findStamp } from "./found-file.ts";
 import type { Follower } from "./follower.ts";
+import { findWaiting } from "./waiting-work.ts";
 import { search } from "./search.ts";
 
 /** So long a search waits for what other processes have indexed: a miss is better than a delay. */
@@ -89,7 +90,7 @@ export class Searcher {
   async #reportForeign(path: string, stamp: string): Promise<void> {
     const { place, follower, announce } = this.#parts;
     const content = `${stamp}/${path}`;
-    if (this.#reported.has(content) || follower.pendingUpTo(await place.changes.last()).length > 0) return;
+    if (this.#reported.has(content) || (await findWaiting(place.changes, follower))(path)) return;
     if (this.#reported.size >= reportedMax) this.#reported.clear();
     this.#reported.add(content);
     place.ground.ports.host.warn(

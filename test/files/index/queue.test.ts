@@ -343,3 +343,29 @@ describe("settled()", () => {
     expect(await ada.verify()).toMatchObject({ ok: true, checked: 3 });
   });
 });
+
+it("a change by another program is found while work on other paths waits, and is queued again once", async () => {
+  const site = await indexedOn(makeRealSite);
+  const ada = await site.open({ work: false });
+  const worker = ada.work();
+  await ada.write("d/a.md", "wolf");
+  await ada.settled();
+  await worker.stop();
+  await site.disk.unlink(`${site.root}/d/a.md`);
+  for (const [path, text] of [
+    ["d/a.md", "otter"],
+    ["foreign.md", "lynx"],
+  ] as const)
+    await site.disk.createFile(`${site.root}/${path}`, Buffer.from(text), { sync: true });
+  await ada.write("waits.md", "work waits for this one");
+  const { ok, checked, problems } = await ada.verify({ repair: true });
+  expect({ ok, checked }).toEqual({ ok: true, checked: 3 });
+  expect(problems.map(({ path, repaired }) => ({ path, repaired }))).toEqual([
+    { path: "d/a.md", repaired: true },
+    { path: "foreign.md", repaired: true },
+  ]);
+  expect((await ada.verify({ repair: true })).problems).toEqual([]);
+  ada.work();
+  await ada.settled();
+  expect([await found(ada, "otter"), await found(ada, "lynx")]).toEqual([["d/a.md"], ["foreign.md"]]);
+});

@@ -1,5 +1,6 @@
 // What is derived from a tree, as the tree and its users call it: index, queue, summaries, sessions.
 import type { Cancel, Running } from "../common.ts";
+import { isHoldfastError } from "../errors.ts";
 import { ServerTime } from "../durable/liveness/server-time.ts";
 import type { ConsumeOptions } from "../handoff/consume/consumer.ts";
 import type { PathHold } from "../locks/path/path-hold.ts";
@@ -269,12 +270,23 @@ export class IndexSide implements IndexQueue {
   async *compare({
     signal,
     repair = false,
-  }: Cancel & { repair?: boolean }): AsyncGenerator<{ readonly path: string; readonly isIndexed: boolean }> {
+  }: Cancel & { repair?: boolean }): AsyncGenerator<{
+    readonly path: string;
+    readonly isIndexed: boolean;
+    readonly isUnreadable?: true;
+  }> {
     await this.#follower.refresh();
     const isWaitedFor = await findWaiting(this.#place.changes, this.#follower);
     for await (const { path, directory } of this.#reader.list("", { deep: true, signal })) {
       if (directory) continue;
-      const stamp = await findStamp(this.#place, this.#stamps, path);
+      let stamp: string | undefined;
+      try {
+        stamp = await findStamp(this.#place, this.#stamps, path);
+      } catch (error) {
+        if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+        yield { path, isIndexed: false, isUnreadable: true };
+        continue;
+      }
       const newest = await this.#documents.findNewest(path);
       const isIndexed = stamp === undefined || newest?.stamp === stamp || isWaitedFor(path);
       if (!isIndexed && repair) await this.#tickets.announce({ kind: "written", path });

@@ -81,10 +81,12 @@ export class IndexedFiles extends FolderFiles implements FileTree {
     const findings = new Findings();
     const { repair = false, signal, onProgress } = options;
     let checked = 0;
-    for await (const { path, isIndexed } of this.#side.compare({ signal, repair })) {
+    for await (const { path, isIndexed, isUnreadable } of this.#side.compare({ signal, repair })) {
       checked++;
       onProgress?.(checked, checked);
-      if (isIndexed) continue;
+      if (isUnreadable)
+        findings.note({ path }, "This user may not read it.", "Check owner and mode, or verify as another user.");
+      if (isIndexed || isUnreadable) continue;
       findings.note(
         { path },
         "Its content is not the one that is indexed: another program has changed it, without a lock.",

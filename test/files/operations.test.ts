@@ -1,5 +1,5 @@
 // The operations on a tree, on every kind of disk: what a process writes, moves or removes is what all others find.
-import { chmodSync, lchownSync, lstatSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, lchownSync, lstatSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { FolderFiles } from "../../src/files/files.ts";
@@ -219,3 +219,46 @@ function chownTree(path: string, user: number): void {
   lchownSync(path, user, user);
   if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) chownTree(join(path, name), user);
 }
+
+it("leaves out links that lead in a circle, and moves and removes what they are in", async () => {
+  const root = makeScratch();
+  await using files = await openFiles(root);
+  await files.write("d/a.md", "wolf");
+  symlinkSync("loop", join(root, "d/loop"));
+  expect(await textsOf(files)).toEqual({ "d/a.md": "wolf" });
+  await files.settled();
+  expect(await files.verify({ repair: true })).toMatchObject({ ok: true, checked: 1, problems: [] });
+  expect(await files.rebuildIndex()).toBe(1);
+  await files.move("d", "e");
+  await files.settled();
+  expect((await files.search("wolf")).map(({ path }) => path)).toEqual(["e/a.md"]);
+  await files.remove("e");
+  expect(readdirSync(root)).toEqual([".holdfast"]);
+});
+
+it("one file or directory that this user may not read keeps no other from being listed, verified and found", async () => {
+  const root = makeScratch();
+  const writer = await openFiles(root);
+  for (const path of ["a.md", "b.md", "locked/c.md"]) await writer.write(path, "wolf");
+  await writer.settled();
+  await writer.close();
+  chownTree(root, 65534);
+  const unreadable = ["b.md", "locked"];
+  for (const name of unreadable) chmodSync(join(root, name), 0);
+  onTestFinished(() => {
+    for (const name of unreadable) chmodSync(join(root, name), 0o755);
+  });
+  await asOrdinaryUser(async () => {
+    const files = await openFiles(root, { work: false });
+    const listed: string[] = [];
+    for await (const { path } of files.list("", { deep: true })) listed.push(path);
+    expect(listed).toEqual(["a.md", "b.md", "locked"]);
+    expect((await files.search("wolf")).map(({ path }) => path)).toEqual(["a.md"]);
+    expect((await files.verify({ repair: true })).problems).toMatchObject([{ path: "b.md", repaired: false }]);
+    await files.close();
+  });
+  // For a user that may read them they are still hits.
+  for (const name of unreadable) chmodSync(join(root, name), 0o755);
+  await using again = await openFiles(root);
+  expect((await again.search("wolf")).map(({ path }) => path).sort()).toEqual(["a.md", "b.md", "locked/c.md"]);
+});

@@ -1,5 +1,5 @@
 // A search: asks the engine, and gives only what is in the tree at this moment with the indexed content.
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { checkOptions } from "../../format/known-options.ts";
 import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
 import { inParallel } from "../queue/in-parallel.ts";
@@ -65,7 +65,14 @@ async function ask(
 }
 
 async function isTrue(parts: SearchParts, hit: IndexHit): Promise<boolean> {
-  const stamp = await parts.findStamp(hit.path);
+  let stamp: string | undefined;
+  try {
+    stamp = await parts.findStamp(hit.path);
+  } catch (error) {
+    // What this user may not read is no hit, and for others it may be one.
+    if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+    return false;
+  }
   // An index that gives no stamps cannot be held to them: that the file is there has to do.
   if (stamp !== undefined && (hit.stamp === undefined || hit.stamp === stamp)) return true;
   await parts.onStale(hit, stamp);

@@ -12,7 +12,7 @@ import { DocumentsLayout } from "./documents/layout.ts";
 import { Outcomes } from "./documents/outcomes.ts";
 import { findRecord } from "../durable/publish/record-file.ts";
 import type { SearchHit, SearchOptions } from "./model/derived-index.ts";
-import type { Change, FileOperations, FilesOptions } from "./model/file-tree.ts";
+import type { Change, FileOperations, FilesOptions, RebuildOptions } from "./model/file-tree.ts";
 import { noIndex, type IndexQueue } from "./model/index-queue.ts";
 import type { Session } from "./model/session.ts";
 import { Dispatcher, graceMsDefault } from "./queue/dispatcher.ts";
@@ -101,7 +101,7 @@ export class IndexSide implements IndexQueue {
         this.#loops.progressed();
       },
     });
-    this.#needed = new NeededFunctions(staging, `${layout.directory}/functions`);
+    this.#needed = new NeededFunctions(ground, layout.directory);
     this.#archives = new SessionArchives({
       staging,
       directory: layout.sessions,
@@ -213,6 +213,7 @@ export class IndexSide implements IndexQueue {
           const { id } = await this.#decideIndex();
           return ((await this.#snapshots.findRecord(id))?.record.position ?? 0) >= change;
         },
+        mustHaveFunctions: () => this.#needed.mustBeThere(this.#functions.names),
         hasOutcome: async (change) => (await this.#outcomes.find(change)) !== undefined,
         announce: (change) => this.#tickets.announce(change),
         findFailure: () => this.#lasting.failure,
@@ -228,12 +229,12 @@ export class IndexSide implements IndexQueue {
   }
 
   /** Extracts everything anew. What it has done when it is interrupted counts. */
-  async rebuildIndex({
-    signal,
-    onProgress,
-  }: Cancel & { onProgress?: ((done: number, total: number) => void) | undefined } = {}): Promise<number> {
+  async rebuildIndex({ signal, onProgress, forgetFunctions = false }: RebuildOptions = {}): Promise<number> {
     this.#loops.mustBeOpen();
     signal?.throwIfAborted();
+    const { names } = this.#functions;
+    if (forgetFunctions) await this.#needed.forgetOthersThan(names);
+    await this.#needed.mustBeOwn(names);
     let total = 0;
     for await (const info of this.#reader.list("", { deep: true, signal })) if (!info.directory) total++;
     const change = await this.#place.changes.append({ kind: "written", path: "" });
@@ -267,10 +268,7 @@ export class IndexSide implements IndexQueue {
   }
 
   /** All files, and whether their content is the indexed one. What is not, is told to the queue with `repair`. */
-  async *compare({
-    signal,
-    repair = false,
-  }: Cancel & { repair?: boolean }): AsyncGenerator<{
+  async *compare({ signal, repair = false }: Cancel & { repair?: boolean }): AsyncGenerator<{
     readonly path: string;
     readonly isIndexed: boolean;
     readonly isUnreadable?: true;

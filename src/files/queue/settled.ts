@@ -29,6 +29,8 @@ export interface SettledParts {
   readonly worker: Worker;
   /** Whether an outcome was removed because a snapshot has the change. */
   readonly isInSnapshot: (change: number) => Promise<boolean>;
+  /** INDEX_FAILED when no living process can do the work. */
+  readonly mustHaveFunctions: () => Promise<void>;
   readonly hasOutcome: (change: number) => Promise<boolean>;
   /** Announces a change of its own, and queues it. */
   readonly announce: (change: NewChange) => Promise<void>;
@@ -47,6 +49,7 @@ export async function waitUntilSettled(parts: SettledParts, options: SettledOpti
   if (parts.isOn) await parts.follower.refresh();
   await waitForOutcomes(parts, await parts.changes.last(), options);
   const rest = (await parts.queue.unfinished()).filter((each) => concerns(each, options.under));
+  if (rest.length > 0) await parts.mustHaveFunctions();
   for (const { id } of rest) await waitForTicket(parts.queue, id, options.signal);
   // Summaries and memories are changes of the tree, too. They may have come while the first changes were waited for.
   await waitForOutcomes(parts, await parts.changes.last(), options);
@@ -71,6 +74,7 @@ async function waitForOutcomes(parts: SettledParts, last: number, { under, signa
       // A worker may have died after a ticket was given up, and before it said so.
       if (pauseMs === pauseMsMax) {
         await buryDeadLetters(parts, pending);
+        await parts.mustHaveFunctions();
         await replaceLostOutcomes(parts, pending, seenMs);
         await throwIfStuck(parts, pending, seenMs);
       }

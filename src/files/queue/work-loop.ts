@@ -50,8 +50,18 @@ export class WorkLoop {
   }
 
   async #consume(concurrency: number, { stopping, lettingGo }: LoopSignals): Promise<void> {
-    const { queue, worker, retry } = this.#parts;
     if (!(await this.#hasFunctions(stopping))) return;
+    const hide = await this.#parts.needed.show(this.#parts.functions.names);
+    try {
+      await this.#consumeAll(concurrency, { stopping, lettingGo });
+    } finally {
+      // Otherwise it counts for as long as this process lives.
+      await hide().catch(() => undefined);
+    }
+  }
+
+  async #consumeAll(concurrency: number, { stopping, lettingGo }: LoopSignals): Promise<void> {
+    const { queue, worker, retry } = this.#parts;
     const burials = new Set<Promise<void>>();
     const consumer = await queue.consume(worker.handle, {
       ...retryDefault,

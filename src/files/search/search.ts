@@ -1,6 +1,6 @@
 // A search: asks the engine, and gives only what is in the tree at this moment with the indexed content.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { checkOptions } from "../../format/known-options.ts";
+import { checkCall } from "../model/arguments.ts";
 import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
 import { inParallel } from "../queue/in-parallel.ts";
 
@@ -22,11 +22,10 @@ export interface SearchParts {
 
 export function checkSearch(text: string, options: SearchOptions): void {
   if (typeof text !== "string") throw new TypeError("search: what is searched for must be a text.");
-  checkOptions("search", options, { under: true, limit: true, signal: true });
-  const { limit = limitDefault, under = "" } = options;
+  checkCall("search", options, { under: true, limit: true, signal: true });
+  const { limit = limitDefault } = options;
   if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= limitMax))
     throw new RangeError(`search: limit must be a whole number from 1 to ${limitMax}, not ${limit}.`);
-  if (typeof under !== "string") throw new TypeError("search: under must be a path.");
 }
 
 export async function search(parts: SearchParts, text: string, options: SearchOptions): Promise<SearchHit[]> {

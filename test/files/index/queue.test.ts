@@ -369,3 +369,27 @@ it("a change by another program is found while work on other paths waits, and is
   await ada.settled();
   expect([await found(ada, "otter"), await found(ada, "lynx")]).toEqual([["d/a.md"], ["foreign.md"]]);
 });
+
+describe("a function that a process was once opened with", () => {
+  it("is said to be missing, instead of waited for, and can be forgotten", async () => {
+    const site = await indexedOn(makeRealSite);
+    const before = await site.open({ embed: async () => [1, 2] });
+    await before.write("a.md", "wolf");
+    await before.settled();
+    const ada = await site.open();
+    await ada.write("b.md", "wolf");
+    // As long as a process has it, that one is waited for.
+    await ada.settled();
+    await before.close();
+    await ada.write("c.md", "wolf");
+    await expect(ada.settled()).rejects.toMatchObject({
+      code: "INDEX_FAILED",
+      message: expect.stringContaining("embed"),
+    });
+    expect(await codeOf(ada.rebuildIndex())).toBe("INDEX_FAILED");
+    expect(await ada.rebuildIndex({ forgetFunctions: true })).toBe(3);
+    await ada.write("d.md", "wolf");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md", "b.md", "c.md", "d.md"]);
+  });
+});

@@ -1,12 +1,14 @@
 // The operations on a tree, on every kind of disk: what a process writes, moves or removes is what all others find.
-import { chmodSync, lchownSync, lstatSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, lchownSync, lstatSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { removeTree } from "../../src/durable/publish/directory.ts";
 import { FolderFiles } from "../../src/files/files.ts";
 import { openFiles } from "../../src/files/index.ts";
 import { openTree } from "../../src/files/tree/open-tree.ts";
 import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
-import { sites } from "../sites/sites.ts";
+import { withDisk } from "../sites/path-locks.ts";
+import { makeRealSite, sites } from "../sites/sites.ts";
 import { World } from "../sites/world.ts";
 import { codeOf, filesOn, textsOf } from "./file-sites.ts";
 
@@ -261,4 +263,30 @@ it("one file or directory that this user may not read keeps no other from being 
   for (const name of unreadable) chmodSync(join(root, name), 0o755);
   await using again = await openFiles(root);
   expect((await again.search("wolf")).map(({ path }) => path).sort()).toEqual(["a.md", "b.md", "locked/c.md"]);
+});
+
+it("a process that slept past its lease and was swept in the middle of a write is told LOCK_LOST", async () => {
+  for (const swept of ["redo", "temp"]) {
+    const site = await filesOn(makeRealSite);
+    const bob = await site.open();
+    let sweep = async (): Promise<void> => undefined;
+    const dozing = withDisk((disk) => ({
+      link: async (from, to) => {
+        if (to.includes("/files/changes/")) await sweep();
+        await disk.link(from, to);
+      },
+    }));
+    const ada = new FolderFiles(await openTree(dozing(await site.openPorts()), site.root));
+    onTestFinished(() => ada.close().catch(() => undefined));
+    const { disk } = await site.openPorts();
+    const own = (await disk.list(`${site.root}/.holdfast/temp`)).sort();
+    sweep = async () => {
+      await (await bob.locks()).break("a");
+      // What the sweep of a dead process does.
+      const names = swept === "redo" ? await disk.list(`${site.root}/.holdfast/redo`) : own;
+      for (const name of names) await removeTree(disk, `${site.root}/.holdfast/${swept}/${name}`);
+    };
+    expect([swept, await codeOf(ada.write("a", "1"))]).toEqual([swept, "LOCK_LOST"]);
+    expect(existsSync(join(site.root, "a"))).toBe(false);
+  }
 });

@@ -5,6 +5,7 @@ import type { IndexQueue } from "../model/index-queue.ts";
 import type { Change } from "../model/file-tree.ts";
 import { leftMsOf } from "../../durable/wait/deadline.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { TablePathLocks } from "../../locks/path/table-path-locks.ts";
 import type { LockRequest } from "../../locks/path/path-locks.ts";
@@ -91,7 +92,7 @@ export class TreeWork {
 
   /**
    * Looks what is there, takes the locks for it, and looks again: another process may have changed it between the look
-   * and the grant. Then the locks are chosen anew. RESOURCE_BUSY.
+   * and the grant. Then the locks are chosen anew. RESOURCE_BUSY, LOCK_LOST.
    */
   async underLock<P extends Plan, T>(
     call: Call,
@@ -106,6 +107,10 @@ export class TreeWork {
       try {
         const plan = await this.lookAgain(wanted, look);
         if (isSame(plan, wanted)) return await work(granted, plan);
+      } catch (error) {
+        // What this process had staged is gone: it slept past its lease, and was swept.
+        if (hasErrno(error, "ENOENT", "ESTALE")) await granted.hold.assertHeld();
+        throw error;
       } finally {
         await granted.release();
       }

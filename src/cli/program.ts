@@ -107,6 +107,7 @@ export async function runCommandLine(
   run.output = new Output(pipes, { isJson: own.includes("--json"), isQuiet: own.includes("--quiet") });
   news.onOutput?.(run.output);
   try {
+    if (own.some((word) => word === "--help" || word === "-h")) mustKnowVerb(program, own);
     await program.parseAsync(args, { from: "user" });
     return run.exitCode;
   } catch (error) {
@@ -115,6 +116,15 @@ export async function runCommandLine(
     news.onInterrupted?.();
     return exitCodes.failed;
   }
+}
+
+/** Or the help of the noun would be shown, with success, for a verb that there is not. */
+function mustKnowVerb(program: Command, words: readonly string[]): void {
+  const [noun, verb] = words.filter((word) => !word.startsWith("-"));
+  const command = program.commands.find((each) => each.name() === noun);
+  if (command === undefined || verb === undefined || verb === "help" || command.commands.length === 0) return;
+  if (command.commands.some((each) => each.name() === verb || each.aliases().includes(verb))) return;
+  command.error(`error: unknown command '${verb}'`, { code: "commander.unknownCommand" });
 }
 
 /**

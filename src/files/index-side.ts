@@ -273,9 +273,11 @@ export class IndexSide implements IndexQueue {
     readonly isIndexed: boolean;
     readonly isUnreadable?: true;
   }> {
+    this.#loops.mustBeOpen();
     await this.#follower.refresh();
     const isWaitedFor = await findWaiting(this.#place.changes, this.#follower);
     for await (const { path, directory } of this.#reader.list("", { deep: true, signal })) {
+      this.#loops.mustBeOpen();
       if (directory) continue;
       let stamp: string | undefined;
       try {

@@ -70,7 +70,10 @@ export class TreeSession implements Session {
     const { log, mustBeOpen } = this.#parts;
     mustBeOpen();
     const last = await log.lastArchive();
-    for (let number = 1; number <= last; number++) yield await log.get(number);
+    for (let number = 1; number <= last; number++) {
+      mustBeOpen();
+      yield await log.get(number);
+    }
   }
 }
 

@@ -73,7 +73,7 @@ export class Sidecars {
     const { place } = this.#parts;
     if ((await place.findLook(directory))?.kind !== "directory") return undefined;
     const names = await place.disk.list(place.pathOf(directory));
-    return names.filter((name) => place.isShown(directory, name) && !isSidecarName(name)).sort();
+    return names.filter((name) => place.isShown(name) && !isSidecarName(name)).sort();
   }
 
   async #versionsOf(directory: string): Promise<SidecarVersion> {

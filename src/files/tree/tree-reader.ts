@@ -89,7 +89,7 @@ export class TreeReader {
     const { disk } = this.#place;
     for (const name of (await this.#namesIn(directory, isTop)).sort()) {
       signal?.throwIfAborted();
-      if (!this.#place.isShown(directory, name)) continue;
+      if (!this.#place.isShown(name)) continue;
       const located = directory === "" ? name : `${directory}/${name}`;
       const path = this.#place.pathOf(located);
       // What a link leads to is in the tree under its own name, or does not belong to it. One that leads in a circle has

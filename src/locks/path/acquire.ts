@@ -243,7 +243,12 @@ class Acquisition {
     const { asked, wait, parent } = this.#wanted;
     // Within another hold also the requests that wait for that one may be in the way.
     const claims = [...this.#wanted.claims, ...(parent?.claims ?? [])];
-    return await lockTimeout(this.#locks.table.ground, { asked, claims }, Math.max(0, wait.timeoutMs ?? 0), blockers);
+    return await lockTimeout(
+      this.#locks.table.ground,
+      { asked, claims },
+      Math.max(0, Math.round(wait.timeoutMs ?? 0)),
+      blockers,
+    );
   }
 
   get #clock() {

@@ -104,6 +104,6 @@ export async function findStat(disk: Disk, path: string): Promise<FileStat | und
 
 function inTheWay(files: RedoFiles, target: string): Error {
   const path = targetOf(files, target);
-  const message = `${path} exists, and only a file can be replaced, by a file. Remove it by an earlier step.`;
+  const message = `${path} exists, and only a file can be replaced, by a file. Remove it first, or choose another name.`;
   return holdfastError("FILE_EXISTS", message, { path });
 }

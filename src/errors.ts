@@ -64,6 +64,7 @@ export interface ErrorFacts {
     readonly path: string;
     readonly blockedBy: readonly BlockingLock[];
     readonly worthWaiting: boolean;
+    readonly committed?: true;
   };
   NO_SUCH_FILE: { readonly path: string };
   FILE_EXISTS: { readonly path: string };

@@ -99,7 +99,7 @@ export class FolderFiles implements FileOperations {
   list(under: string = "", options: ListOptions = {}): AsyncGenerator<FileInfo> {
     checkList(under, options);
     this.#mustBeOpen();
-    return this.#reader.list(under, options);
+    return this.#untilClosed(this.#reader.list(under, options));
   }
 
   async write(path: string, body: Body, options: WriteOptions = {}): Promise<FileInfo> {
@@ -162,6 +162,14 @@ export class FolderFiles implements FileOperations {
     const { signal: closed } = this.#closed;
     for await (const change of followChanges(this.#place, { after: await after, signal, closed }))
       if (isUnder(change, directory)) yield change;
+  }
+
+  /** CLOSED. */
+  async *#untilClosed<T>(found: AsyncIterable<T>): AsyncGenerator<T> {
+    for await (const each of found) {
+      this.#mustBeOpen();
+      yield each;
+    }
   }
 
   async #close(): Promise<void> {

@@ -1,20 +1,22 @@
 // What is derived from a tree, as the tree and its users call it: index, queue, summaries, sessions.
 import type { Cancel, Running } from "../common.ts";
+import { isHoldfastError } from "../errors.ts";
 import { ServerTime } from "../durable/liveness/server-time.ts";
 import type { ConsumeOptions } from "../handoff/consume/consumer.ts";
 import type { PathHold } from "../locks/path/path-hold.ts";
 import { Leases } from "../part/leases.ts";
-import { Loop, Loops, type Failure, type LoopSignals } from "../part/loop.ts";
+import { Loop, Loops, type LoopSignals } from "../part/loop.ts";
 import { Documents } from "./documents/documents.ts";
 import { decideIndex, indexKind, type IndexRecord } from "./documents/index-record.ts";
 import { DocumentsLayout } from "./documents/layout.ts";
 import { Outcomes } from "./documents/outcomes.ts";
 import { findRecord } from "../durable/publish/record-file.ts";
 import type { SearchHit, SearchOptions } from "./model/derived-index.ts";
-import type { Change, FileOperations, FilesOptions } from "./model/file-tree.ts";
+import type { Change, FileOperations, FilesOptions, RebuildOptions } from "./model/file-tree.ts";
 import { noIndex, type IndexQueue } from "./model/index-queue.ts";
 import type { Session } from "./model/session.ts";
 import { Dispatcher, graceMsDefault } from "./queue/dispatcher.ts";
+import { LastingWork } from "./queue/lasting-work.ts";
 import { IndexTickets } from "./queue/index-tickets.ts";
 import { Indexer } from "./queue/indexer.ts";
 import { LockWaits } from "./queue/lock-waits.ts";
@@ -27,6 +29,7 @@ import { WorkLoop } from "./queue/work-loop.ts";
 import { findStamp } from "./search/found-file.ts";
 import { Follower } from "./search/follower.ts";
 import { checkSearch } from "./search/search.ts";
+import { findWaiting } from "./search/waiting-work.ts";
 import { Searcher } from "./search/searcher.ts";
 import { SnapshotKeeper } from "./search/snapshot-keeper.ts";
 import { Snapshots } from "./search/snapshots.ts";
@@ -71,7 +74,8 @@ export class IndexSide implements IndexQueue {
   readonly #loops: Loops;
   readonly #needed: NeededFunctions;
   readonly #reader: TreeReader;
-  #failure: Failure | undefined;
+  readonly #snapshots: Snapshots;
+  readonly #lasting: LastingWork;
   #closing: Promise<void> | undefined;
 
   constructor(parts: IndexSideParts) {
@@ -92,7 +96,14 @@ export class IndexSide implements IndexQueue {
     this.#tickets = new IndexTickets(place, this.#queue);
     this.#leases = new Leases(layout.directory, async () => ground);
     this.#loops = new Loops(ports.clock, place.root);
-    this.#needed = new NeededFunctions(staging, `${layout.directory}/functions`);
+    this.#lasting = new LastingWork({
+      clock: ports.clock,
+      onFailure: (error, isFirst) => {
+        if (isFirst) ports.host.warn(`${place.root}: the work on what has changed is interrupted: ${String(error)}`);
+        this.#loops.progressed();
+      },
+    });
+    this.#needed = new NeededFunctions(ground, layout.directory);
     this.#archives = new SessionArchives({
       staging,
       directory: layout.sessions,
@@ -100,7 +111,7 @@ export class IndexSide implements IndexQueue {
       operations,
     });
     const given = options.index === false ? undefined : options.index;
-    const snapshots = new Snapshots(staging, layout.index, ports.host.bootId);
+    const snapshots = (this.#snapshots = new Snapshots(staging, layout.index, ports.host.bootId));
     const shared = {
       place,
       documents: this.#documents,
@@ -196,16 +207,25 @@ export class IndexSide implements IndexQueue {
 
   async settled(options: Cancel & { under?: string | undefined } = {}): Promise<void> {
     this.#loops.mustBeOpen();
+    this.#lasting.goOn();
     const { path: under } = await this.#place.locate(options.under ?? "");
     await waitUntilSettled(
       {
         isOn: this.isOn,
         loops: this.#loops,
+        place: this.#place,
         changes: this.#place.changes,
         follower: this.#follower,
         queue: this.#queue,
         worker: this.#worker,
-        findFailure: () => this.#failure,
+        isInSnapshot: async (change) => {
+          const { id } = await this.#decideIndex();
+          return ((await this.#snapshots.findRecord(id))?.record.position ?? 0) >= change;
+        },
+        mustHaveFunctions: () => this.#needed.mustBeThere(this.#functions.names),
+        hasOutcome: async (change) => (await this.#outcomes.find(change)) !== undefined,
+        announce: (change) => this.#tickets.announce(change),
+        findFailure: () => this.#lasting.failure,
       },
       { under, signal: options.signal },
     );
@@ -218,12 +238,12 @@ export class IndexSide implements IndexQueue {
   }
 
   /** Extracts everything anew. What it has done when it is interrupted counts. */
-  async rebuildIndex({
-    signal,
-    onProgress,
-  }: Cancel & { onProgress?: ((done: number, total: number) => void) | undefined } = {}): Promise<number> {
+  async rebuildIndex({ signal, onProgress, forgetFunctions = false }: RebuildOptions = {}): Promise<number> {
     this.#loops.mustBeOpen();
     signal?.throwIfAborted();
+    const { names } = this.#functions;
+    if (forgetFunctions) await this.#needed.forgetOthersThan(names);
+    await this.#needed.mustBeOwn(names);
     let total = 0;
     for await (const info of this.#reader.list("", { deep: true, signal })) if (!info.directory) total++;
     const change = await this.#place.changes.append({ kind: "written", path: "" });
@@ -251,19 +271,33 @@ export class IndexSide implements IndexQueue {
     });
   }
 
+  /** How the work of this process has failed, as long as it does not go on. */
+  get failure(): unknown {
+    return this.#lasting.failure?.error;
+  }
+
   /** All files, and whether their content is the indexed one. What is not, is told to the queue with `repair`. */
-  async *compare({
-    signal,
-    repair = false,
-  }: Cancel & { repair?: boolean }): AsyncGenerator<{ readonly path: string; readonly isIndexed: boolean }> {
+  async *compare({ signal, repair = false }: Cancel & { repair?: boolean }): AsyncGenerator<{
+    readonly path: string;
+    readonly isIndexed: boolean;
+    readonly isUnreadable?: true;
+  }> {
+    this.#loops.mustBeOpen();
     await this.#follower.refresh();
-    const pending = this.#follower.pendingUpTo(await this.#place.changes.last());
+    const isWaitedFor = await findWaiting(this.#place.changes, this.#follower);
     for await (const { path, directory } of this.#reader.list("", { deep: true, signal })) {
+      this.#loops.mustBeOpen();
       if (directory) continue;
-      const stamp = await findStamp(this.#place, this.#stamps, path);
+      let stamp: string | undefined;
+      try {
+        stamp = await findStamp(this.#place, this.#stamps, path);
+      } catch (error) {
+        if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+        yield { path, isIndexed: false, isUnreadable: true };
+        continue;
+      }
       const newest = await this.#documents.findNewest(path);
-      // As long as work waits, a difference says nothing.
-      const isIndexed = pending.length > 0 || stamp === undefined || newest?.stamp === stamp;
+      const isIndexed = stamp === undefined || newest?.stamp === stamp || isWaitedFor(path);
       if (!isIndexed && repair) await this.#tickets.announce({ kind: "written", path });
       yield { path, isIndexed };
     }
@@ -307,13 +341,7 @@ export class IndexSide implements IndexQueue {
       ],
       retry: this.#parts.retry,
     });
-    try {
-      await loop.run(concurrency, signals);
-    } catch (error) {
-      this.#failure = { error };
-      this.#loops.progressed();
-      throw error;
-    }
+    await this.#lasting.run(() => loop.run(concurrency, signals), signals.stopping);
   }
 
   async #decideIndex(): Promise<IndexRecord> {

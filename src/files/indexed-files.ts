@@ -1,12 +1,12 @@
 // A tree with what is derived from it: operations, index, queue, summaries and sessions in one object.
 import type { Cancel, Running, VerifyOptions, VerifyReport } from "../common.ts";
-import { checkOptions } from "../format/known-options.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
 import { Findings } from "../part/findings.ts";
 import { FolderFiles, type FolderFilesOptions } from "./files.ts";
 import { IndexSide, type IndexSideParts } from "./index-side.ts";
+import { checkCall } from "./model/arguments.ts";
 import type { SearchHit, SearchOptions } from "./model/derived-index.ts";
-import type { FilesOptions, FileTree } from "./model/file-tree.ts";
+import type { FilesOptions, FileTree, RebuildOptions } from "./model/file-tree.ts";
 import type { Session } from "./model/session.ts";
 import type { OpenedTree } from "./tree/open-tree.ts";
 
@@ -55,41 +55,52 @@ export class IndexedFiles extends FolderFiles implements FileTree {
   }
 
   async settled(options: Cancel & { under?: string | undefined } = {}): Promise<void> {
-    checkOptions("settled", options, { signal: true, under: true });
+    checkCall("settled", options, { signal: true, under: true });
     await this.#side.settled(options);
   }
 
   work(options: Cancel & { concurrency?: number | undefined } = {}): Running {
-    checkOptions("work", options, { signal: true, concurrency: true });
+    checkCall("work", options, { signal: true, concurrency: true });
     return this.#side.work(options);
   }
 
-  async rebuildIndex(
-    options: Cancel & { onProgress?: ((done: number, total: number) => void) | undefined } = {},
-  ): Promise<number> {
-    checkOptions("rebuildIndex", options, { signal: true, onProgress: true });
+  async rebuildIndex(options: RebuildOptions = {}): Promise<number> {
+    checkCall("rebuildIndex", options, { signal: true, onProgress: true, forgetFunctions: true });
     return await this.#side.rebuildIndex(options);
   }
 
   async session(id: string, options: { user?: string | undefined } = {}): Promise<Session> {
-    checkOptions("session", options, { user: true });
+    checkCall("session", options, { user: true });
+    if (options.user !== undefined && typeof options.user !== "string")
+      throw new TypeError("session: user must be a text.");
     return await this.#side.session(id, options);
   }
 
   async verify(options: VerifyOptions = {}): Promise<VerifyReport> {
-    checkOptions("verify", options, { signal: true, repair: true, onProgress: true });
+    checkCall("verify", options, { signal: true, repair: true, onProgress: true });
     const findings = new Findings();
     const { repair = false, signal, onProgress } = options;
     let checked = 0;
-    for await (const { path, isIndexed } of this.#side.compare({ signal, repair })) {
-      onProgress?.(++checked, checked);
-      if (isIndexed) continue;
+    for await (const { path, isIndexed, isUnreadable } of this.#side.compare({ signal, repair })) {
+      checked++;
+      onProgress?.(checked, checked);
+      if (isUnreadable)
+        findings.note({ path }, "This user may not read it.", "Check owner and mode, or verify as another user.");
+      if (isIndexed || isUnreadable) continue;
       findings.note(
         { path },
         "Its content is not the one that is indexed: another program has changed it, without a lock.",
         repair ? "It is indexed again." : "Run `verify` with `repair`, or rebuild the index.",
+        { repaired: repair },
       );
     }
+    const { failure } = this.#side;
+    if (failure !== undefined)
+      findings.damage(
+        { path: "" },
+        `The work on what has changed is interrupted: ${failure instanceof Error ? failure.message : String(failure)}`,
+        "See to the cause. The work goes on by itself, or when the tree is opened again.",
+      );
     return { ok: !findings.hasDamage, checked, problems: findings.problems };
   }
 

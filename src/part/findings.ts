@@ -64,8 +64,8 @@ export class Findings {
     this.#add("leftover", spot, what, remedy, repaired);
   }
 
-  note(spot: Spot, what: string, remedy: string): void {
-    this.#add("note", spot, what, remedy, false);
+  note(spot: Spot, what: string, remedy: string, { repaired = false }: { readonly repaired?: boolean } = {}): void {
+    this.#add("note", spot, what, remedy, repaired);
   }
 
   /**

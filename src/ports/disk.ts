@@ -148,6 +148,14 @@ export interface Disk {
   look(path: string): Promise<FileStat>;
 
   /**
+   * Whether this user may rename what is at `path` into another directory, or to this name, as far as
+   * the operating system tells beforehand: directories have to be writable, also the one that is
+   * renamed itself, because its parent changes; in one with the sticky bit only owners may. Absent
+   * where there are no users.
+   */
+  mayRename?(path: string): Promise<boolean>;
+
+  /**
    * Where an existing path leads when every symbolic link on the way is followed: absolute, without
    * a link in it. ENOENT when it or what a link points to is missing, ELOOP when links lead in a
    * circle, ENOTDIR. May be an old answer on a network mount, and is one as soon as a link changes.

@@ -52,6 +52,9 @@ class PatientDisk implements Disk {
   look(path: string): Promise<FileStat> {
     return this.#look(() => this.#disk.look(path));
   }
+  async mayRename(path: string): Promise<boolean> {
+    return await this.#look(async () => (await this.#disk.mayRename?.(path)) ?? true);
+  }
   realPath(path: string): Promise<string> {
     return this.#look(() => this.#disk.realPath(path));
   }

@@ -10,7 +10,10 @@ import {
   writeFileSync,
   existsSync,
 } from "node:fs";
+import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { openFiles, type Message } from "../../src/files/index.ts";
+import { makeScratch } from "../sites/scratch.ts";
 import { makeRealSite, sites } from "../sites/sites.ts";
 import { codeOf, filesOn, textsOf } from "./file-sites.ts";
 
@@ -222,4 +225,52 @@ describe("a tree that other programs touch", () => {
       await files.write("a/d", "2", { timeoutMs: 0 });
     },
   );
+});
+
+describe("options of a wrong kind", () => {
+  it("are refused by openFiles, each by its name, before anything is made", async () => {
+    const root = join(makeScratch(), "tree");
+    const wrong: readonly [object, RegExp][] = [
+      [{ index: true }, /index/],
+      [{ index: null }, /index/],
+      [{ index: {} }, /index/],
+      [{ extract: 1 }, /extract/],
+      [{ extract: null }, /extract/],
+      [{ embed: "x" }, /embed/],
+      [{ summarize: {} }, /summarize/],
+      [{ sessions: 1 }, /sessions/],
+      [{ sessions: { foo: 1 } }, /foo/],
+      [{ sessions: { extract: 3 } }, /sessions\.extract/],
+      [{ functionTimeoutMs: 0 }, /functionTimeoutMs/],
+      [{ functionTimeoutMs: -1 }, /functionTimeoutMs/],
+      [{ functionTimeoutMs: 1e12 }, /functionTimeoutMs/],
+      [{ work: "no" }, /work/],
+    ];
+    for (const [options, named] of wrong) await expect(openFiles(root, options)).rejects.toThrow(named);
+    for (const [options] of wrong)
+      expect(await openFiles(root, options).catch((error: Error) => error.name)).toMatch(/^(Type|Range)Error$/);
+    expect(existsSync(root)).toBe(false);
+  });
+
+  it("are refused by the calls of a tree and of a session", async () => {
+    await using files = await openFiles(makeScratch());
+    const session = await files.session("monday");
+    const circular: Message = { role: "user", content: "c" };
+    circular["self"] = { in: [circular] };
+    const any = files as unknown as Record<string, (...given: unknown[]) => unknown>;
+    for (const [call, ...given] of [
+      ["write", "a", "x", { signal: 1 }],
+      ["read", "a", { signal: {} }],
+      ["search", "x", { signal: 1 }],
+      ["search", "x", { under: 1 }],
+      ["settled", { under: 5 }],
+      ["settled", { signal: 3 }],
+      ["verify", { onProgress: 5 }],
+      ["rebuildIndex", { onProgress: 5 }],
+      ["session", "u", { user: 5 }],
+    ] as const)
+      await expect(async () => any[call]!(...given), `${call} ${JSON.stringify(given)}`).rejects.toThrow(TypeError);
+    await expect(session.append(circular)).rejects.toThrow(/contain itself/);
+    expect(await session.messages()).toEqual([]);
+  });
 });

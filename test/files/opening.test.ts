@@ -84,7 +84,30 @@ it("is read where nothing can be written, and a write says why it cannot", async
     const files = await openFiles(root);
     expect(await textsOf(files)).toEqual({ "a/b": "1" });
     expect(await files.stat("a/b")).toMatchObject({ size: 1 });
+    for await (const { kind, path } of files.changes({ after: 0 })) {
+      expect({ kind, path }).toEqual({ kind: "written", path: "a/b" });
+      break;
+    }
     expect(await codeOf(files.write("a/b", "2"))).toBe("NO_PERMISSION");
     await files.close();
   });
+});
+
+it("says CLOSED after its end, also in an iteration that goes on", async () => {
+  const files = await openFiles(makeScratch());
+  for (const path of ["a", "b"]) await files.write(path, "1");
+  const listing = files.list()[Symbol.asyncIterator]();
+  await listing.next();
+  await files.close();
+  expect(await codeOf(Promise.resolve(listing.next()))).toBe("CLOSED");
+  expect(await codeOf(files.verify())).toBe("CLOSED");
+});
+
+it("shows nothing of a tree that was opened inside of it", async () => {
+  const root = makeScratch();
+  await using outer = await openFiles(root);
+  await outer.write("inner/a.md", "wolf");
+  await (await openFiles(join(root, "inner"))).close();
+  expect(await textsOf(outer)).toEqual({ "inner/a.md": "wolf" });
+  expect(await codeOf(outer.read("inner/.holdfast/store.json"))).toBe("INVALID_PATH");
 });

@@ -1,8 +1,14 @@
 // The operations on a tree, on every kind of disk: what a process writes, moves or removes is what all others find.
-import { describe, expect, it } from "vitest";
+import { chmodSync, existsSync, lchownSync, lstatSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { removeTree } from "../../src/durable/publish/directory.ts";
 import { FolderFiles } from "../../src/files/files.ts";
+import { openFiles } from "../../src/files/index.ts";
 import { openTree } from "../../src/files/tree/open-tree.ts";
-import { sites } from "../sites/sites.ts";
+import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
+import { withDisk } from "../sites/path-locks.ts";
+import { makeRealSite, sites } from "../sites/sites.ts";
 import { World } from "../sites/world.ts";
 import { codeOf, filesOn, textsOf } from "./file-sites.ts";
 
@@ -134,6 +140,20 @@ describe.each(sites)("a tree on %s", (_name, make) => {
     expect(await bob.readText("a/x")).toBe("y");
   });
 
+  it("names the operation of the same process that is in the way, also when no other process can see it yet", async () => {
+    const site = await filesOn(make);
+    const ada = await site.open();
+    const first = ada.write("a", "1");
+    await expect(Promise.all([1, 2].map((each) => ada.write("a", `${each}`, { timeoutMs: 0 })))).rejects.toMatchObject({
+      code: "RESOURCE_BUSY",
+      worthWaiting: true,
+      blockedBy: [{ path: "a", tag: "files: write" }],
+      message: expect.stringContaining("this process itself"),
+    });
+    await first;
+    expect(await ada.readText("a")).toMatch(/[12]/);
+  });
+
   it("works within a hold of the caller's, which other processes wait for", async () => {
     const site = await filesOn(make);
     const [ada, bob] = [await site.open(), await site.open({ timeoutMs: 60_000 })];
@@ -163,4 +183,110 @@ it("a small write costs six syncs: one to stage, two to announce, two to commit,
   const syncs = world.calls.slice(before).filter(({ what }) => what.startsWith("sync"));
   expect(syncs.map(({ what }) => what.replaceAll(/[0-9a-z]{10,}/g, "…"))).toHaveLength(6);
   await files.close();
+});
+
+it("refuses before the commit what this user may never rename: a directory of another one, and what is in it", async () => {
+  const root = makeScratch();
+  const writer = await openFiles(root, { index: false });
+  await writer.write("theirs/c.md", "1");
+  await writer.write("mine", "1");
+  await writer.close();
+  const staged = makeScratch();
+  writeFileSync(join(staged, "new"), "1");
+  for (const path of [root, staged]) chownTree(path, 65534);
+  // Without root this user is the owner, and may write where the mode allows it.
+  chmodSync(join(root, "theirs"), 0o555);
+  onTestFinished(() => chmodSync(join(root, "theirs"), 0o755));
+  await asOrdinaryUser(async () => {
+    const files = await openFiles(root, { index: false, timeoutMs: 1000 });
+    for (const call of [
+      () => files.move("theirs", "moved"),
+      () => files.remove("theirs"),
+      () => files.add("theirs", staged),
+      () => files.remove("theirs/c.md"),
+      () => files.move("mine", "theirs/mine"),
+      () => files.write("theirs/c.md", "2"),
+    ])
+      expect(await codeOf(call())).toBe("NO_PERMISSION");
+    expect(await textsOf(files)).toEqual({ "theirs/c.md": "1", mine: "1" });
+    expect(readdirSync(staged)).toEqual(["new"]);
+    await files.move("mine", "still mine");
+    expect(await (await files.locks()).list()).toEqual([]);
+    await files.close();
+  });
+});
+
+function chownTree(path: string, user: number): void {
+  if (process.geteuid?.() !== 0) return;
+  lchownSync(path, user, user);
+  if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) chownTree(join(path, name), user);
+}
+
+it("leaves out links that lead in a circle, and moves and removes what they are in", async () => {
+  const root = makeScratch();
+  await using files = await openFiles(root);
+  await files.write("d/a.md", "wolf");
+  symlinkSync("loop", join(root, "d/loop"));
+  expect(await textsOf(files)).toEqual({ "d/a.md": "wolf" });
+  await files.settled();
+  expect(await files.verify({ repair: true })).toMatchObject({ ok: true, checked: 1, problems: [] });
+  expect(await files.rebuildIndex()).toBe(1);
+  await files.move("d", "e");
+  await files.settled();
+  expect((await files.search("wolf")).map(({ path }) => path)).toEqual(["e/a.md"]);
+  await files.remove("e");
+  expect(readdirSync(root)).toEqual([".holdfast"]);
+});
+
+it("one file or directory that this user may not read keeps no other from being listed, verified and found", async () => {
+  const root = makeScratch();
+  const writer = await openFiles(root);
+  for (const path of ["a.md", "b.md", "locked/c.md"]) await writer.write(path, "wolf");
+  await writer.settled();
+  await writer.close();
+  chownTree(root, 65534);
+  const unreadable = ["b.md", "locked"];
+  for (const name of unreadable) chmodSync(join(root, name), 0);
+  onTestFinished(() => {
+    for (const name of unreadable) chmodSync(join(root, name), 0o755);
+  });
+  await asOrdinaryUser(async () => {
+    const files = await openFiles(root, { work: false });
+    const listed: string[] = [];
+    for await (const { path } of files.list("", { deep: true })) listed.push(path);
+    expect(listed).toEqual(["a.md", "b.md", "locked"]);
+    expect((await files.search("wolf")).map(({ path }) => path)).toEqual(["a.md"]);
+    expect((await files.verify({ repair: true })).problems).toMatchObject([{ path: "b.md", repaired: false }]);
+    await files.close();
+  });
+  // For a user that may read them they are still hits.
+  for (const name of unreadable) chmodSync(join(root, name), 0o755);
+  await using again = await openFiles(root);
+  expect((await again.search("wolf")).map(({ path }) => path).sort()).toEqual(["a.md", "b.md", "locked/c.md"]);
+});
+
+it("a process that slept past its lease and was swept in the middle of a write is told LOCK_LOST", async () => {
+  for (const swept of ["redo", "temp"]) {
+    const site = await filesOn(makeRealSite);
+    const bob = await site.open();
+    let sweep = async (): Promise<void> => undefined;
+    const dozing = withDisk((disk) => ({
+      link: async (from, to) => {
+        if (to.includes("/files/changes/")) await sweep();
+        await disk.link(from, to);
+      },
+    }));
+    const ada = new FolderFiles(await openTree(dozing(await site.openPorts()), site.root));
+    onTestFinished(() => ada.close().catch(() => undefined));
+    const { disk } = await site.openPorts();
+    const own = (await disk.list(`${site.root}/.holdfast/temp`)).sort();
+    sweep = async () => {
+      await (await bob.locks()).break("a");
+      // What the sweep of a dead process does.
+      const names = swept === "redo" ? await disk.list(`${site.root}/.holdfast/redo`) : own;
+      for (const name of names) await removeTree(disk, `${site.root}/.holdfast/${swept}/${name}`);
+    };
+    expect([swept, await codeOf(ada.write("a", "1"))]).toEqual([swept, "LOCK_LOST"]);
+    expect(existsSync(join(site.root, "a"))).toBe(false);
+  }
 });

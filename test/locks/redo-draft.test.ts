@@ -232,6 +232,7 @@ describe("a commit that counts", () => {
     failing = { call: "rename", end: /\/f$/, errno: "EIO" };
     await expect(draft.commit()).rejects.toMatchObject({
       code: "RESOURCE_BUSY",
+      committed: true,
       cause: { code: "OUTCOME_UNKNOWN", cause: { code: "IO_ERROR" } },
     });
     failing = undefined;

@@ -1,9 +1,9 @@
 // ChangeLog: every change of a tree, numbered, announced before it is committed. So none is ever missing; an entry
 // whose commit never came is met with nothing new.
 import { NumberRace } from "../../durable/chain/number-race.ts";
-import { ensureDirectory } from "../../durable/publish/directory.ts";
+import { ensureDirectory, parentOf } from "../../durable/publish/directory.ts";
 import { getRecord } from "../../durable/publish/record-file.ts";
-import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
+import { assertNotSwept, discard, stage, type Staging } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { findSlotNumber } from "../../format/name.ts";
 import { randomName } from "../../format/id.ts";
@@ -51,6 +51,10 @@ export class ChangeLog {
         this.#remember(number);
         number = (attempt % lossesPerLook === 0 ? await this.last() : number) + 1;
       }
+    } catch (error) {
+      // LOCK_LOST, if this process slept past its lease: then its temp file was swept.
+      if (hasErrno(error, "ENOENT")) await assertNotSwept(this.#staging, parentOf(temp));
+      throw error;
     } finally {
       await discard(this.#staging, temp);
     }

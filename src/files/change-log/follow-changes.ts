@@ -3,9 +3,14 @@
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
 import { Deadline } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
+import { isUnwritable } from "../../ports/disk-error.ts";
 import { isWithin } from "../../format/path-key.ts";
+import { indexingTag } from "../model/lock-tags.ts";
 import type { Change } from "../model/file-tree.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
+
+/** So often a process that can take no lock looks for those of others. */
+const lookEveryMs = 100;
 
 export interface FollowOptions {
   readonly after: number;
@@ -56,14 +61,25 @@ export async function untilOver(
     signal.throwIfAborted();
     try {
       const locks = await place.locks();
-      const hold = await locks.acquireAll(requests, { timeoutMs: Infinity, signal });
+      const hold = await locks.acquireAll(requests, { timeoutMs: Infinity, signal, tag: indexingTag });
       await hold.release();
       return;
     } catch (error) {
+      if (isUnwritable(error)) return await untilSeenFree(place, [path, from ?? path], signal);
       // The process slept while it waited, and waits again.
       if (!isHoldfastError(error, "LOCK_LOST")) throw error;
     }
   }
+}
+
+/** For a process that can write nothing, and so can take no lock: it looks whether one is held there. */
+async function untilSeenFree(place: TreePlace, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  const { clock } = place.ground.ports;
+  const isHeld = async (): Promise<boolean> =>
+    (await (await place.locks()).list()).some(
+      (held) => !held.shared && paths.some((path) => isWithin(path, held.path) || isWithin(held.path, path)),
+    );
+  while (await isHeld()) await clock.sleep(lookEveryMs, { signal });
 }
 
 async function readOrWait(

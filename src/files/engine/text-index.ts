@@ -1,6 +1,7 @@
 // The index that is built in: full text by SQLite FTS5 in the memory of this process, vectors beside it.
 import type { BindingSpec, Database, SqlValue, Sqlite3Static } from "@sqlite.org/sqlite-wasm";
 import type { DerivedIndex, SearchHit } from "../model/derived-index.ts";
+import { excerptOf } from "./excerpt.ts";
 import { matchExpression } from "./query.ts";
 import { loadSqlite } from "./sqlite.ts";
 import { Vectors } from "./vectors.ts";
@@ -12,8 +13,8 @@ const schema = `
   CREATE VIRTUAL TABLE texts USING fts5(text, tokenize = 'unicode61 remove_diacritics 2');`;
 /** "/" is followed by "0", so this is the path itself and all below it. Binary order, as SQLite compares. */
 const isUnder = "(path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0'))";
-const excerptTokens = 24;
-const excerptLength = 200;
+/** Of each text that is found, so much is looked at for an excerpt. */
+const excerptedLength = 128 * 1024;
 /** Of the two orders, by words and by vectors, for one that counts both (reciprocal rank fusion). */
 const rankOffset = 60;
 /** How many more are looked at in each order than are asked for. */
@@ -114,13 +115,10 @@ export class TextIndex implements DerivedIndex {
     const count = vector === undefined ? limit : limit * depth;
     const all = matchExpression(text, "all");
     const any = matchExpression(text, "any");
-    let expression = all;
     let matches = this.#match(all, under, count);
-    if (matches.length === 0 && any !== all) matches = this.#match((expression = any), under, count);
-    if (vector === undefined) return matches.map(({ id, score }) => this.#hit(id, score, expression));
-    return this.#withVector(matches, vector, under, count)
-      .slice(0, limit)
-      .map(({ id, score }) => this.#hit(id, score, matches.some((each) => each.id === id) ? expression : undefined));
+    if (matches.length === 0 && any !== all) matches = this.#match(any, under, count);
+    const ranked = vector === undefined ? matches : this.#withVector(matches, vector, under, count).slice(0, limit);
+    return ranked.map(({ id, score }) => this.#hit(id, score, text));
   }
 
   find(path: string): IndexedFile | undefined {
@@ -205,17 +203,12 @@ export class TextIndex implements DerivedIndex {
   }
 
   /** With the place where the words are; without words, with the beginning of the text. */
-  #hit(id: number, score: number, expression: string | undefined): Hit {
+  #hit(id: number, score: number, query: string): Hit {
     const [file = []] = this.#rows("SELECT path, stamp, change FROM files WHERE id = ?", [id]);
-    const [row] =
-      expression === undefined
-        ? this.#rows(`SELECT substr(text, 1, ${excerptLength}) FROM texts WHERE rowid = ?`, [id])
-        : this.#rows(
-            `SELECT snippet(texts, 0, '', '', '…', ${excerptTokens}) FROM texts WHERE texts MATCH ? AND rowid = ?`,
-            [expression, id],
-          );
+    const [row] = this.#rows(`SELECT substr(text, 1, ${excerptedLength}) FROM texts WHERE rowid = ?`, [id]);
     const { path, stamp } = toFile(file);
-    return { path, score, stamp, excerpt: textOf(row?.[0]).trim() };
+    const text = textOf(row?.[0]);
+    return { path, score, stamp, excerpt: excerptOf(text, query, { isCut: text.length >= excerptedLength }) };
   }
 
   #rows(sql: string, bind: BindingSpec = []): SqlValue[][] {

@@ -2,6 +2,8 @@
 import type { Body, Cancel } from "../../common.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { checkOptions, type OptionNames } from "../../format/known-options.ts";
+import type { DerivedIndex } from "./derived-index.ts";
+import type { SessionFunctions } from "./session.ts";
 import type {
   AddOptions,
   ChangesOptions,
@@ -28,6 +30,8 @@ const filesOptions: OptionNames<FilesOptions> = {
   sessions: true,
   functionTimeoutMs: true,
 };
+/** A longer time would be over at once. */
+const timerMsMax = 2 ** 31 - 1;
 const namings: readonly unknown[] = ["replace", "fail", "suffix"];
 
 /** TypeError for what is not a text. What a path may be is for the tree to say: INVALID_PATH. */
@@ -36,17 +40,26 @@ export function checkPath(call: string, argument: string, path: unknown): void {
 }
 
 export function checkCancel(call: string, options: Cancel): void {
-  checkOptions(call, options, { signal: true });
+  checkCall<Cancel>(call, options, { signal: true });
+}
+
+/** Names of options, and those that many calls have in common. */
+export function checkCall<O extends object>(call: string, options: O, names: OptionNames<O>): void {
+  checkOptions(call, options, names);
+  const { signal, under, onProgress } = options as { signal?: unknown; under?: unknown; onProgress?: unknown };
+  if (signal !== undefined && !isSignal(signal)) throw new TypeError(`${call}: signal must be an AbortSignal.`);
+  if (under !== undefined) checkPath(call, "under", under);
+  checkFunction(call, "onProgress", onProgress);
 }
 
 export function checkFileOptions(call: string, options: FileOptions): void {
-  checkOptions(call, options, fileOptions);
+  checkCall(call, options, fileOptions);
   checkWait(options);
 }
 
 export function checkWrite(path: unknown, body: unknown, options: WriteOptions): asserts body is Body {
   checkPath("write", "path", path);
-  checkOptions("write", options, writeOptions);
+  checkCall("write", options, writeOptions);
   checkWait(options);
   const isBody =
     typeof body === "string" ||
@@ -61,7 +74,7 @@ export function checkWrite(path: unknown, body: unknown, options: WriteOptions):
 export function checkAdd(path: unknown, staged: unknown, options: AddOptions): void {
   checkPath("add", "path", path);
   checkPath("add", "staged", staged);
-  checkOptions("add", options, addOptions);
+  checkCall("add", options, addOptions);
   checkWait(options);
   const { naming = "replace" } = options;
   if (!namings.includes(naming))
@@ -70,11 +83,11 @@ export function checkAdd(path: unknown, staged: unknown, options: AddOptions): v
 
 export function checkList(under: unknown, options: ListOptions): void {
   checkPath("list", "under", under);
-  checkOptions("list", options, listOptions);
+  checkCall("list", options, listOptions);
 }
 
 export function checkChanges(options: ChangesOptions): void {
-  checkOptions("changes", options, changesOptions);
+  checkCall("changes", options, changesOptions);
   const { under = "", after = 0 } = options;
   checkPath("changes", "under", under);
   if (!(Number.isSafeInteger(after) && after >= 0))
@@ -87,6 +100,37 @@ export function checkFilesOptions(call: "openFiles" | "files", options: FilesOpt
   if (call === "files") checkOptions<Partial<FilesOptions>>(call, options, ofStore as OptionNames<FilesOptions>);
   else checkOptions<OpenFilesOptions>(call, options, { ...filesOptions, work: true, create: true, id: true });
   if (options.timeoutMs !== undefined) checkTimeout(options.timeoutMs);
+  const { index, sessions, functionTimeoutMs, work } = options as OpenFilesOptions;
+  if (index !== undefined && index !== false) checkIndex(call, index);
+  for (const name of ["extract", "embed", "summarize"] as const) checkFunction(call, name, options[name]);
+  if (sessions !== undefined) checkSessions(call, sessions);
+  if (functionTimeoutMs !== undefined) checkFunctionTimeout(call, functionTimeoutMs);
+  if (work !== undefined && typeof work !== "boolean") throw new TypeError(`${call}: work must be true or false.`);
+}
+
+function checkIndex(call: string, index: DerivedIndex): void {
+  const calls = ["upsert", "remove", "rename", "search"] as const;
+  const isIndex =
+    typeof index === "object" && index !== null && calls.every((name) => typeof index[name] === "function");
+  if (!isIndex) throw new TypeError(`${call}: index must be false, or an object with ${calls.join(", ")}.`);
+}
+
+function checkSessions(call: string, sessions: SessionFunctions): void {
+  checkOptions<SessionFunctions>(`${call}, sessions`, sessions, { archiveSummary: true, extract: true });
+  for (const name of ["archiveSummary", "extract"] as const) checkFunction(call, `sessions.${name}`, sessions[name]);
+}
+
+function checkFunctionTimeout(call: string, ms: number): void {
+  if (typeof ms === "number" && ms >= 1 && ms <= timerMsMax) return;
+  throw new RangeError(`${call}: functionTimeoutMs must be a number from 1 to ${timerMsMax}, not ${String(ms)}.`);
+}
+
+function checkFunction(call: string, name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== "function") throw new TypeError(`${call}: ${name} must be a function.`);
+}
+
+function isSignal(value: unknown): value is AbortSignal {
+  return typeof value === "object" && value !== null && "aborted" in value && "addEventListener" in value;
 }
 
 function checkWait({ timeoutMs }: FileOptions): void {

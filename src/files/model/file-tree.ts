@@ -133,6 +133,12 @@ export interface FileOperations extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+export interface RebuildOptions extends Cancel {
+  onProgress?: ((done: number, total: number) => void) | undefined;
+  /** Functions that other processes were once opened with, and this one was not, are not used any more. Default false. */
+  forgetFunctions?: boolean | undefined;
+}
+
 /** The whole: the tree, and what is derived from it. */
 export interface FileTree extends FileOperations {
   /** Every hit exists and has the indexed content at the moment of the answer. */
@@ -142,9 +148,7 @@ export interface FileTree extends FileOperations {
   /** Does queued work for all processes. `openFiles` runs one unless `work: false`. */
   work(options?: Cancel & { concurrency?: number | undefined }): Running;
   /** How many files were indexed. */
-  rebuildIndex(
-    options?: Cancel & { onProgress?: ((done: number, total: number) => void) | undefined },
-  ): Promise<number>;
+  rebuildIndex(options?: RebuildOptions): Promise<number>;
   session(id: string, options?: { user?: string | undefined }): Promise<Session>;
   verify(options?: VerifyOptions): Promise<VerifyReport>;
 }

@@ -2,7 +2,7 @@
 // late one would bring back what was removed: the highest one that is missing comes in with all that is in it.
 import { syncNames } from "../../durable/publish/directory.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import type { Granted } from "./tree-work.ts";
@@ -73,7 +73,19 @@ export async function bringInDirectories(
   await draft.in(highest, (staged) =>
     highest === directory ? make(staged) : fillDirectories(place.disk, { highest, target: directory }, staged, make),
   );
-  await draft.commit();
+  try {
+    await draft.commit();
+  } catch (error) {
+    if (!isHoldfastError(error, "RESOURCE_BUSY")) throw error;
+    // The directories will come, and they are not what the caller asked for.
+    const message = `${target} was not made: the directories above it cannot be made now. ${error.message}`;
+    throw holdfastError(
+      "RESOURCE_BUSY",
+      message,
+      { path: target, blockedBy: error.blockedBy, worthWaiting: true },
+      error,
+    );
+  }
 }
 
 function inTheWay(path: string, file: string): Error {

@@ -16,15 +16,16 @@ export async function mustHaveNoMounts(place: TreePlace, path: string, found: Fi
   const { disk } = place;
   const { device } = await disk.stat(place.root);
   const check = async (at: string, stat: FileStat): Promise<void> => {
-    // A link is renamed and removed as such, wherever it leads.
-    if (stat.device !== device && !(await isLink(disk, place.pathOf(at)))) throw mounted(at);
-    if (stat.kind !== "directory" || (await isLink(disk, place.pathOf(at)))) return;
+    if (stat.device !== device) throw mounted(at);
+    if (stat.kind !== "directory") return;
     for (const name of await namesIn(place, at)) {
+      // A link is renamed and removed as such, wherever it leads, also in a circle.
+      if (await isLink(disk, place.pathOf(`${at}/${name}`))) continue;
       const below = await disk.findStat(place.pathOf(`${at}/${name}`));
       if (below !== undefined) await check(`${at}/${name}`, below);
     }
   };
-  await check(path, found);
+  if (!(await isLink(disk, place.pathOf(path)))) await check(path, found);
 }
 
 async function namesIn(place: TreePlace, directory: string): Promise<string[]> {

@@ -5,6 +5,7 @@ import type { IndexQueue } from "../model/index-queue.ts";
 import type { Change } from "../model/file-tree.ts";
 import { leftMsOf } from "../../durable/wait/deadline.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { hasErrno } from "../../ports/disk-error.ts";
 import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { TablePathLocks } from "../../locks/path/table-path-locks.ts";
 import type { LockRequest } from "../../locks/path/path-locks.ts";
@@ -12,7 +13,8 @@ import type { RedoDraft } from "../../locks/redo/draft.ts";
 import type { NewChange } from "../change-log/change-record.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import type { TreeReader } from "../tree/tree-reader.ts";
-import { busyError, tagPrefix } from "./busy.ts";
+import { tagPrefix } from "../model/lock-tags.ts";
+import { busyError, isOwnGlance } from "./busy.ts";
 
 /** What an operation found, and the locks that it needs for it. */
 export interface Plan {
@@ -64,6 +66,8 @@ export interface Commit {
 
 /** A tree that changes under every look is used by more processes than can take turns. */
 const looksMax = 1000;
+/** So long also a caller that wants to wait for less waits for a glance of its own indexing, which takes a few milliseconds. */
+const glanceMsMax = 250;
 
 export interface TreeWorkOptions {
   readonly place: TreePlace;
@@ -88,7 +92,7 @@ export class TreeWork {
 
   /**
    * Looks what is there, takes the locks for it, and looks again: another process may have changed it between the look
-   * and the grant. Then the locks are chosen anew. RESOURCE_BUSY.
+   * and the grant. Then the locks are chosen anew. RESOURCE_BUSY, LOCK_LOST.
    */
   async underLock<P extends Plan, T>(
     call: Call,
@@ -103,6 +107,10 @@ export class TreeWork {
       try {
         const plan = await this.lookAgain(wanted, look);
         if (isSame(plan, wanted)) return await work(granted, plan);
+      } catch (error) {
+        // What this process had staged is gone: it slept past its lease, and was swept.
+        if (hasErrno(error, "ENOENT", "ESTALE")) await granted.hold.assertHeld();
+        throw error;
       } finally {
         await granted.release();
       }
@@ -151,13 +159,16 @@ export class TreeWork {
   async #acquire(call: Call, { requests }: Plan, timeoutMs: number): Promise<Granted> {
     const { within, signal, name } = call;
     const locks = await this.place.locksFor(within);
-    try {
-      const hold = await locks.acquireAll(requests, { within, signal, timeoutMs, tag: `${tagPrefix}${name}` });
-      return new Granted(locks, hold);
-    } catch (error) {
-      const own = isHoldfastError(error, "LOCK_TIMEOUT") ? (await this.place.ground.session()).holder.id : undefined;
-      throw busyError(call.name, call.path, error, own);
-    }
+    const tag = `${tagPrefix}${name}`;
+    for (let leftMs = timeoutMs; ; leftMs = glanceMsMax)
+      try {
+        const hold = await locks.acquireAll(requests, { within, signal, timeoutMs: leftMs, tag });
+        return new Granted(locks, hold);
+      } catch (error) {
+        if (!isHoldfastError(error, "LOCK_TIMEOUT")) throw busyError(name, call.path, error, undefined);
+        const own = (await this.place.ground.session()).holder.id;
+        if (leftMs >= glanceMsMax || !isOwnGlance(error, own)) throw busyError(name, call.path, error, own);
+      }
   }
 }
 

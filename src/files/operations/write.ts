@@ -1,11 +1,12 @@
 // Writing one file: in one step, under an exact lock, or under a tree lock on the highest directory that is missing.
 import type { Body } from "../../common.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
-import { discard, newTemp } from "../../durable/publish/staging.ts";
+import { parentOf } from "../../durable/publish/directory.ts";
+import { assertNotSwept, discard, newTemp } from "../../durable/publish/staging.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { holdfastError } from "../../errors.ts";
 import { writeBody } from "../../part/body.ts";
-import { diskError } from "../../ports/disk-error.ts";
+import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Change, ChangeContent, FileInfo, FileOptions, WriteOptions } from "../model/file-tree.ts";
 import { stampOf, stampOfDigest } from "../tree/stamps.ts";
 import { fillDirectories, lookAtTarget, mustHaveWay, type TargetLook } from "./missing-directories.ts";
@@ -32,7 +33,13 @@ export async function writeFile(work: TreeWork, path: string, body: Body, option
   // Before the lock is taken: the source may be slow.
   const { staging } = work.place.ground;
   const staged = newTemp(staging, await staging.directory());
-  const { size, sha256 } = await writeBody(work.place.disk, staged, body, { signal: options.signal });
+  const { size, sha256 } = await writeBody(work.place.disk, staged, body, { signal: options.signal }).catch(
+    async (error: unknown) => {
+      // LOCK_LOST, if this process slept past its lease.
+      if (hasErrno(error, "ENOENT")) await assertNotSwept(staging, parentOf(staged));
+      throw error;
+    },
+  );
   const fill = async (target: string): Promise<void> => {
     if (!(await moveOnce(work.place.disk, staged, target))) throw diskError("ENOENT", "rename", staged);
   };

@@ -52,13 +52,16 @@ export class WorkLoop {
   }
 
   async #consume(concurrency: number, { stopping, lettingGo }: LoopSignals): Promise<void> {
-    const { waits } = this.#parts;
+    const { waits, needed, functions } = this.#parts;
     if (!(await this.#hasFunctions(stopping))) return;
+    const hide = await needed.show(functions.names);
     waits.addWorkers(concurrency);
     try {
       await this.#consumeAll(concurrency, { stopping, lettingGo });
     } finally {
       waits.addWorkers(-concurrency);
+      // Otherwise it counts for as long as this process lives.
+      await hide().catch(() => undefined);
     }
   }
 
@@ -76,8 +79,13 @@ export class WorkLoop {
         void burial.then(() => burials.delete(burial));
       },
     });
-    const stop = (): void => void consumer.stop(forEver);
-    const stopListening = [onAbort(stopping, stop), onAbort(lettingGo, () => void consumer.stop({ drainMs: 0 }))];
+    const letGo = (): void => void consumer.stop({ drainMs: 0 });
+    const stop = (): void => {
+      void consumer.stop(forEver);
+      // A lock may be held for ever, also by what this process itself has committed: such a ticket goes back.
+      worker.whenOnlyWaiting(letGo);
+    };
+    const stopListening = [onAbort(stopping, stop), onAbort(lettingGo, letGo)];
     if (stopping.aborted) stop();
     try {
       await consumer.done;

@@ -6,6 +6,7 @@ import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { IndexRecord } from "../documents/index-record.ts";
 import type { Outcomes } from "../documents/outcomes.ts";
 import type { Change } from "../model/file-tree.ts";
+import { indexingTag } from "../model/lock-tags.ts";
 import type { SessionArchives } from "../sessions/session-archives.ts";
 import { isSidecar } from "../sidecars/sidecar-name.ts";
 import type { Sidecars } from "../sidecars/sidecars.ts";
@@ -14,6 +15,9 @@ import type { Indexer, IndexingOptions } from "./indexer.ts";
 import { OthersWait, type LockWaits } from "./lock-waits.ts";
 import { taskOf, type IndexTask, type Task } from "./task.ts";
 import type { TaskQueue } from "./task-queue.ts";
+
+/** So often a worker looks whether a full disk has room again. */
+const roomPauseMs = { min: 100, max: 5_000 };
 
 export interface WorkerParts {
   readonly place: TreePlace;
@@ -32,6 +36,10 @@ export interface WorkerParts {
 
 export class Worker {
   readonly #parts: WorkerParts;
+  #inHand = 0;
+  /** Those of them that wait for a lock, or for room on the disk. */
+  #waiting = 0;
+  #onlyWaits: (() => void) | undefined;
 
   constructor(parts: WorkerParts) {
     this.#parts = parts;
@@ -39,16 +47,38 @@ export class Worker {
 
   readonly handle = async (delivery: Delivery): Promise<unknown> => {
     const { waits } = this.#parts;
+    this.#inHand++;
     try {
-      const result = await this.#do(taskOf(delivery.meta), delivery.signal);
+      const result = await this.#orWaitForRoom(delivery);
       waits.forget(delivery.id);
       return result;
     } catch (error) {
       if (!(error instanceof OthersWait)) throw error;
       await delivery.postpone({ delayMs: waits.nextPauseMs(delivery.id) });
       return undefined;
+    } finally {
+      this.#inHand--;
+      this.#tellIfOnlyWaiting();
     }
   };
+
+  /** Calls back as soon as no delivery in hand is worked on: each waits for a lock or for room, perhaps for ever. */
+  whenOnlyWaiting(call: () => void): void {
+    this.#onlyWaits = call;
+    this.#tellIfOnlyWaiting();
+  }
+
+  /** A full disk is no fault of the task: it counts as no attempt, and is waited for. */
+  async #orWaitForRoom(delivery: Delivery): Promise<unknown> {
+    const { clock } = this.#parts.place.ground.ports;
+    for (let pauseMs = roomPauseMs.min; ; pauseMs = Math.min(roomPauseMs.max, 2 * pauseMs))
+      try {
+        return await this.#do(taskOf(delivery.meta), delivery.signal);
+      } catch (error) {
+        if (!isHoldfastError(error, "DISK_FULL")) throw error;
+        await this.#waitFor(() => clock.sleep(pauseMs, { signal: delivery.signal, background: true }));
+      }
+  }
 
   /** What is given up is done: callers that wait for it are told so by the outcome. */
   async bury({ id, reason }: DeadLetter): Promise<void> {
@@ -88,7 +118,7 @@ export class Worker {
   }
 
   async #handleIndex({ change: number, token }: IndexTask, signal: AbortSignal): Promise<string> {
-    const { place, outcomes, waits } = this.#parts;
+    const { place, outcomes } = this.#parts;
     let hold = token === undefined ? undefined : await this.#findReceived(token, signal);
     try {
       if ((await outcomes.find(number)) !== undefined) return "done before";
@@ -105,7 +135,8 @@ export class Worker {
       // have died with it, or the process that added may have died before it made the ticket.
       if (token !== undefined || (await this.#isAdded(change))) {
         const locks = await place.locks();
-        hold ??= await waits.get((timeoutMs) => locks.acquire(change.path, { mode: "tree", timeoutMs, signal }));
+        const request = { mode: "tree", signal, tag: indexingTag } as const;
+        hold ??= await this.#acquire((timeoutMs) => locks.acquire(change.path, { ...request, timeoutMs }));
       }
       const either = hold === undefined ? signal : AbortSignal.any([signal, hold.signal]);
       const count = await this.index(change, { signal: either, onIndexed: () => release(hold) });
@@ -132,7 +163,29 @@ export class Worker {
   protected async waitForEnd({ path, from }: Change, signal: AbortSignal): Promise<void> {
     const requests = [path, ...(from === undefined ? [] : [from])].map((each) => ({ path: each, shared: true }));
     const locks = await this.#parts.place.locks();
-    await (await this.#parts.waits.get((timeoutMs) => locks.acquireAll(requests, { timeoutMs, signal }))).release();
+    const options = { signal, tag: indexingTag };
+    await (await this.#acquire((timeoutMs) => locks.acquireAll(requests, { ...options, timeoutMs }))).release();
+  }
+
+  /** OthersWait. */
+  async #acquire<T>(acquire: (timeoutMs: number) => Promise<T>): Promise<T> {
+    return await this.#parts.waits.get((timeoutMs) =>
+      timeoutMs === 0 ? acquire(timeoutMs) : this.#waitFor(() => acquire(timeoutMs)),
+    );
+  }
+
+  async #waitFor<T>(wait: () => Promise<T>): Promise<T> {
+    this.#waiting++;
+    this.#tellIfOnlyWaiting();
+    try {
+      return await wait();
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  #tellIfOnlyWaiting(): void {
+    if (this.#waiting === this.#inHand) this.#onlyWaits?.();
   }
 }
 

@@ -1,6 +1,6 @@
 // A search: asks the engine, and gives only what is in the tree at this moment with the indexed content.
-import { holdfastError } from "../../errors.ts";
-import { checkOptions } from "../../format/known-options.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
+import { checkCall } from "../model/arguments.ts";
 import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
 import { inParallel } from "../queue/in-parallel.ts";
 
@@ -22,11 +22,10 @@ export interface SearchParts {
 
 export function checkSearch(text: string, options: SearchOptions): void {
   if (typeof text !== "string") throw new TypeError("search: what is searched for must be a text.");
-  checkOptions("search", options, { under: true, limit: true, signal: true });
-  const { limit = limitDefault, under = "" } = options;
+  checkCall("search", options, { under: true, limit: true, signal: true });
+  const { limit = limitDefault } = options;
   if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= limitMax))
     throw new RangeError(`search: limit must be a whole number from 1 to ${limitMax}, not ${limit}.`);
-  if (typeof under !== "string") throw new TypeError("search: under must be a path.");
 }
 
 export async function search(parts: SearchParts, text: string, options: SearchOptions): Promise<SearchHit[]> {
@@ -65,7 +64,14 @@ async function ask(
 }
 
 async function isTrue(parts: SearchParts, hit: IndexHit): Promise<boolean> {
-  const stamp = await parts.findStamp(hit.path);
+  let stamp: string | undefined;
+  try {
+    stamp = await parts.findStamp(hit.path);
+  } catch (error) {
+    // What this user may not read is no hit, and for others it may be one.
+    if (!isHoldfastError(error, "NO_PERMISSION")) throw error;
+    return false;
+  }
   // An index that gives no stamps cannot be held to them: that the file is there has to do.
   if (stamp !== undefined && (hit.stamp === undefined || hit.stamp === stamp)) return true;
   await parts.onStale(hit, stamp);

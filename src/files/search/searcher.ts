@@ -1,4 +1,5 @@
 // Searches of one process: brings its engine up to date, asks it, and sees to what the answers show to be wrong.
+import { holdfastError } from "../../errors.ts";
 import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
 import type { NewChange } from "../change-log/change-record.ts";
 import type { Documents } from "../documents/documents.ts";
@@ -7,6 +8,7 @@ import type { Stamps } from "../tree/stamps.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import { findStamp } from "./found-file.ts";
 import type { Follower } from "./follower.ts";
+import { findWaiting } from "./waiting-work.ts";
 import { search } from "./search.ts";
 
 /** So long a search waits for what other processes have indexed: a miss is better than a delay. */
@@ -34,10 +36,10 @@ export class Searcher {
   }
 
   async search(text: string, { limit, signal, ...options }: SearchOptions): Promise<SearchHit[]> {
-    const { place, follower, functions } = this.#parts;
+    const { place, follower } = this.#parts;
     const { path: under } = await place.locate(options.under ?? "");
     await this.#refresh();
-    const vector = text.trim() === "" ? undefined : await functions.embed(text, signal);
+    const vector = text.trim() === "" ? undefined : await this.#embed(text, under, signal);
     const parts = {
       // Asked for each time: a refresh may load another engine meanwhile.
       search: async (...asked: Parameters<DerivedIndex["search"]>) =>
@@ -55,6 +57,17 @@ export class Searcher {
   /** Of the file as it is in the tree at this moment. */
   protected async findStamp(path: string): Promise<string | undefined> {
     return await findStamp(this.#parts.place, this.#parts.stamps, path);
+  }
+
+  async #embed(text: string, under: string, signal: AbortSignal | undefined): Promise<readonly number[] | undefined> {
+    try {
+      return await this.#parts.functions.embed(text, signal);
+    } catch (cause) {
+      signal?.throwIfAborted();
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const message = `The function \`embed\` gave no vector of what is searched for: ${why} Nothing was changed: try again.`;
+      throw holdfastError("INDEX_FAILED", message, { path: under }, cause);
+    }
   }
 
   /** The first time it is waited for; later only for a moment. */
@@ -89,7 +102,7 @@ export class Searcher {
   async #reportForeign(path: string, stamp: string): Promise<void> {
     const { place, follower, announce } = this.#parts;
     const content = `${stamp}/${path}`;
-    if (this.#reported.has(content) || follower.pendingUpTo(await place.changes.last()).length > 0) return;
+    if (this.#reported.has(content) || (await findWaiting(place.changes, follower))(path)) return;
     if (this.#reported.size >= reportedMax) this.#reported.clear();
     this.#reported.add(content);
     place.ground.ports.host.warn(

@@ -1,7 +1,7 @@
 // A session as a program holds it.
 import type { Cancel } from "../../common.ts";
 import { findJsonLoss } from "../../format/json-loss.ts";
-import { checkOptions } from "../../format/known-options.ts";
+import { checkCall } from "../model/arguments.ts";
 import type { Archive, Message, Session } from "../model/session.ts";
 import type { SessionTask } from "../queue/task.ts";
 import type { TaskQueue } from "../queue/task-queue.ts";
@@ -44,7 +44,7 @@ export class TreeSession implements Session {
    * commit at once, one of them archives, and the other goes on with what is left.
    */
   async commit(options: Cancel = {}): Promise<{ readonly archive: number; readonly task: string } | undefined> {
-    checkOptions("commit", options, { signal: true });
+    checkCall("commit", options, { signal: true });
     const { log, queue, functions, user, mustBeOpen } = this.#parts;
     for (;;) {
       mustBeOpen();
@@ -70,7 +70,10 @@ export class TreeSession implements Session {
     const { log, mustBeOpen } = this.#parts;
     mustBeOpen();
     const last = await log.lastArchive();
-    for (let number = 1; number <= last; number++) yield await log.get(number);
+    for (let number = 1; number <= last; number++) {
+      mustBeOpen();
+      yield await log.get(number);
+    }
   }
 }
 
@@ -79,7 +82,14 @@ function checkMessage(message: Message): Message {
   if (typeof message !== "object" || message === null) throw new TypeError("A message must be an object.");
   for (const name of ["role", "content"] as const)
     if (typeof message[name] !== "string") throw new TypeError(`A message must have a text as its ${name}.`);
+  if (hasCycle(message)) throw new TypeError("A message must not contain itself, at any depth.");
   const loss = findJsonLoss(message, "message");
   if (loss !== undefined) throw new TypeError(`${loss}, which JSON does not have.`);
   return JSON.parse(JSON.stringify(message)) as Message;
+}
+
+function hasCycle(value: unknown, above: readonly unknown[] = []): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (above.includes(value)) return true;
+  return Object.values(value).some((each) => hasCycle(each, [...above, value]));
 }

@@ -2,6 +2,7 @@
 import { workUnder, type PathHold } from "../../locks/path/path-hold.ts";
 import { hashOf } from "../documents/layout.ts";
 import type { FileOperations } from "../model/file-tree.ts";
+import { summaryTag } from "../model/lock-tags.ts";
 import type { SummaryTask } from "../queue/task.ts";
 import type { LockWaits } from "../queue/lock-waits.ts";
 import type { TaskQueue } from "../queue/task-queue.ts";
@@ -45,7 +46,8 @@ export class Sidecars {
     const { functions, waits } = this.#parts;
     const locks = await this.#parts.place.locks();
     const paths = [abstractName, overviewName].map((name) => below(directory, name));
-    const acquire = (timeoutMs: number): Promise<PathHold> => locks.acquireAll(paths, { timeoutMs, signal });
+    const acquire = (timeoutMs: number): Promise<PathHold> =>
+      locks.acquireAll(paths, { timeoutMs, signal, tag: summaryTag });
     // Before the function, which may be costly: it is not to be called for what cannot be written for now.
     await (await waits.get(acquire)).release();
     const versions = await this.#versionsOf(directory);
@@ -73,7 +75,7 @@ export class Sidecars {
     const { place } = this.#parts;
     if ((await place.findLook(directory))?.kind !== "directory") return undefined;
     const names = await place.disk.list(place.pathOf(directory));
-    return names.filter((name) => place.isShown(directory, name) && !isSidecarName(name)).sort();
+    return names.filter((name) => place.isShown(name) && !isSidecarName(name)).sort();
   }
 
   async #versionsOf(directory: string): Promise<SidecarVersion> {

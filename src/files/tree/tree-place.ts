@@ -11,7 +11,7 @@ import type { Disk, FileStat } from "../../ports/disk.ts";
 import { ChangeLog } from "../change-log/change-log.ts";
 import { FilesLayout } from "./layout.ts";
 
-/** A tree that is opened alone has its ground there; no tree shows it. */
+/** A tree that is opened alone has its ground there; no tree shows it, also not that of a tree inside of it. */
 const reservedName = ".holdfast";
 
 export interface TreePlaceOptions {
@@ -69,8 +69,7 @@ export class TreePlace {
    */
   async locate(path: string): Promise<Located> {
     const located = await this.#keys.locate(this.#keys.clean(path));
-    const [first = ""] = located.path.split("/");
-    if (first.toLowerCase() === reservedName) throw reserved(path);
+    if (located.path.toLowerCase().split("/").includes(reservedName)) throw reserved(path);
     return { ...located, path: await this.#spelledAsOnDisk(located.path) };
   }
 
@@ -89,9 +88,9 @@ export class TreePlace {
     return located === "" ? this.root : `${this.root}/${located}`;
   }
 
-  /** Whether the entry `name` of the root is part of the tree. */
-  isShown(directory: string, name: string): boolean {
-    return directory !== "" || name.toLowerCase() !== reservedName;
+  /** Whether an entry of this name is part of the tree. */
+  isShown(name: string): boolean {
+    return name.toLowerCase() !== reservedName;
   }
 
   /** Two spellings have one lock, so they must be one file, and one path in the index. */

@@ -79,21 +79,26 @@ export class TreeReader {
     const { path: located } = await this.#place.locate(under);
     const found = await this.#place.findLook(located);
     if (found?.kind !== "directory") throw noSuchFile(under, found && "it is not a directory");
-    yield* this.#listDirectory(located, deep, signal);
+    yield* this.#listDirectory(located, { deep, signal });
   }
 
-  async *#listDirectory(directory: string, deep: boolean, signal: AbortSignal | undefined): AsyncGenerator<FileInfo> {
+  async *#listDirectory(
+    directory: string,
+    { deep, signal, isTop = true }: ListOptions & { readonly isTop?: boolean },
+  ): AsyncGenerator<FileInfo> {
     const { disk } = this.#place;
-    for (const name of (await this.#namesIn(directory)).sort()) {
+    for (const name of (await this.#namesIn(directory, isTop)).sort()) {
       signal?.throwIfAborted();
-      if (!this.#place.isShown(directory, name)) continue;
+      if (!this.#place.isShown(name)) continue;
       const located = directory === "" ? name : `${directory}/${name}`;
       const path = this.#place.pathOf(located);
+      // What a link leads to is in the tree under its own name, or does not belong to it. One that leads in a circle has
+      // no stat.
+      if (await isLink(disk, path)) continue;
       const stat = await disk.findStat(path);
-      // What a link leads to is in the tree under its own name, or does not belong to it.
-      if (stat === undefined || stat.kind === "other" || (await isLink(disk, path))) continue;
+      if (stat === undefined || stat.kind === "other") continue;
       yield await this.#listed(located, stat);
-      if (deep && stat.kind === "directory") yield* this.#listDirectory(located, deep, signal);
+      if (deep && stat.kind === "directory") yield* this.#listDirectory(located, { deep, signal, isTop: false });
     }
   }
 
@@ -104,12 +109,15 @@ export class TreeReader {
     return { ...info, indexed: await this.#queue.isIndexed(located, stamp), stamp };
   }
 
-  /** A directory that is removed meanwhile has nothing in it. */
-  async #namesIn(directory: string): Promise<string[]> {
+  /**
+   * A directory that is removed meanwhile has nothing in it. One that this user may not read is listed, and what is in
+   * it is not: NO_PERMISSION only for the one that was asked for.
+   */
+  async #namesIn(directory: string, isTop: boolean): Promise<string[]> {
     try {
       return await this.#place.disk.list(this.#place.pathOf(directory));
     } catch (error) {
-      if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) return [];
+      if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE") || (!isTop && hasErrno(error, "EACCES"))) return [];
       throw error;
     }
   }

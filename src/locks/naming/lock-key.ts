@@ -71,5 +71,5 @@ export class LockKeys {
 }
 
 function outside(path: string, why: string, cause?: unknown): Error {
-  return holdfastError("INVALID_PATH", `The path ${JSON.stringify(path)} cannot be locked: ${why}.`, { path }, cause);
+  return holdfastError("INVALID_PATH", `The path ${JSON.stringify(path)} cannot be used: ${why}.`, { path }, cause);
 }

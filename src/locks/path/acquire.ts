@@ -22,7 +22,7 @@ import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts
 import { holdfastError } from "../../errors.ts";
 import { pathsOf, type Claim } from "../table/claim.ts";
 import { conflictingOf, conflictsWith } from "../table/conflict.ts";
-import { lockTimeout } from "../table/describe.ts";
+import { lockTimeout, type Blocker } from "../table/describe.ts";
 import { enqueue, waitForBlockers } from "../table/enqueue.ts";
 import { fenceOf, type TableRequest } from "../table/request.ts";
 import { claimsOf } from "./arguments.ts";
@@ -113,14 +113,18 @@ class Acquisition {
   }
 
   async #enter<T>(queue: LocalQueue<T>, within?: string): Promise<LocalTurn<T>> {
-    const { claims } = this.#wanted;
-    const turn = queue.tryEnter(claims, within);
+    const { claims, tag, session } = this.#wanted;
+    const note = { sinceMs: Math.floor(this.#clock.wallMs()), tag };
+    const turn = queue.tryEnter(claims, within, note);
     if (turn !== undefined) return turn;
-    if (this.#leftMs <= 0) throw await this.#timedOut(await this.#findConflicting());
-    return await this.#waiting(
-      (deadline) => queue.enter(claims, deadline, within),
-      () => this.#findConflicting(),
-    );
+    // Asked for now: when the time is up, the one in the way may just have left.
+    const before = queue.inTheWayOf(claims, within).map((caller) => ({ ...caller, holder: session.holder.id }));
+    const findBlockers = async (): Promise<readonly Blocker[]> => {
+      const conflicting = await this.#findConflicting();
+      return conflicting.length > 0 ? conflicting : before;
+    };
+    if (this.#leftMs <= 0) throw await this.#timedOut(await findBlockers());
+    return await this.#waiting((deadline) => queue.enter(claims, deadline, within, note), findBlockers);
   }
 
   async #orLeave(turn: LocalTurn<Grant>, work: () => Promise<Grant>): Promise<Grant> {
@@ -195,7 +199,11 @@ class Acquisition {
     const { leaseMs } = session.holder;
     await this.#waiting(
       (deadline) => waitForBlockers(table, { request, blockers }, { deadline, mustGoOn, leaseMs }),
-      () => table.standing(blockers),
+      async () => {
+        const standing = await table.standing(blockers);
+        // The last of them may have ended just when the time was up.
+        return standing.length > 0 ? standing : blockers;
+      },
     );
   }
 
@@ -205,7 +213,7 @@ class Acquisition {
    */
   async #waiting<T>(
     wait: (deadline: Deadline) => Promise<T>,
-    findBlockers: () => Promise<readonly TableRequest[]>,
+    findBlockers: () => Promise<readonly Blocker[]>,
   ): Promise<T> {
     const { signal } = this.#wanted.wait;
     const { closed } = this.#locks;
@@ -231,11 +239,16 @@ class Acquisition {
     return conflictingOf(await table.standing(state.requests), { id: "", claims: this.#wanted.claims });
   }
 
-  async #timedOut(blockers: readonly TableRequest[]): Promise<Error> {
+  async #timedOut(blockers: readonly Blocker[]): Promise<Error> {
     const { asked, wait, parent } = this.#wanted;
     // Within another hold also the requests that wait for that one may be in the way.
     const claims = [...this.#wanted.claims, ...(parent?.claims ?? [])];
-    return await lockTimeout(this.#locks.table.ground, { asked, claims }, Math.max(0, wait.timeoutMs ?? 0), blockers);
+    return await lockTimeout(
+      this.#locks.table.ground,
+      { asked, claims },
+      Math.max(0, Math.round(wait.timeoutMs ?? 0)),
+      blockers,
+    );
   }
 
   get #clock() {

@@ -5,8 +5,17 @@ import type { Deadline } from "../../durable/wait/deadline.ts";
 import type { Claim } from "../table/claim.ts";
 import { blockersOf, conflictingOf, type Claimant } from "../table/conflict.ts";
 
+/** Who a caller is to those behind it. */
+export interface CallerNote {
+  readonly sinceMs: number;
+  readonly tag?: string | undefined;
+}
+
+const unknownCaller: CallerNote = { sinceMs: 0 };
+
 interface Place<T> extends Claimant {
   claims: readonly Claim[];
+  readonly note: CallerNote;
   /** Set while the caller waits. */
   enter?: ((passed: T | undefined) => void) | undefined;
 }
@@ -43,8 +52,8 @@ export class LocalQueue<T = never> {
    * A turn at once, or none. `within`: the turn of the hold that the caller asks within, if that is
    * in this queue.
    */
-  tryEnter(claims: readonly Claim[], within?: string): LocalTurn<T> | undefined {
-    const place = this.#newPlace(claims, within);
+  tryEnter(claims: readonly Claim[], within?: string, note: CallerNote = unknownCaller): LocalTurn<T> | undefined {
+    const place = this.#newPlace(claims, note, within);
     if (blockersOf(this.#places, place).length > 0) return undefined;
     this.#places.push(place);
     return this.#turnOf(place, undefined);
@@ -54,12 +63,26 @@ export class LocalQueue<T = never> {
    * A turn when every earlier caller that conflicts has left. Rejects with the deadline's reason,
    * out of the queue.
    */
-  async enter(claims: readonly Claim[], deadline: Deadline, within?: string): Promise<LocalTurn<T>> {
+  async enter(
+    claims: readonly Claim[],
+    deadline: Deadline,
+    within?: string,
+    note: CallerNote = unknownCaller,
+  ): Promise<LocalTurn<T>> {
     deadline.throwIfOver();
-    const place = this.#newPlace(claims, within);
+    const place = this.#newPlace(claims, note, within);
     this.#places.push(place);
     const isFree = blockersOf(this.#places, place).length === 0;
     return this.#turnOf(place, isFree ? undefined : await this.#wait(place, deadline));
+  }
+
+  /** The callers that `tryEnter` would find in the way. The lock table need not have them yet. */
+  inTheWayOf(
+    claims: readonly Claim[],
+    within?: string,
+  ): readonly (CallerNote & { readonly claims: readonly Claim[] })[] {
+    const place = this.#newPlace(claims, unknownCaller, within);
+    return blockersOf(this.#places, place).map(({ claims: theirs, note }) => ({ ...note, claims: theirs }));
   }
 
   #turnOf(place: Place<T>, passed: T | undefined): LocalTurn<T> {
@@ -91,8 +114,8 @@ export class LocalQueue<T = never> {
     });
   }
 
-  #newPlace(claims: readonly Claim[], within: string | undefined): Place<T> {
-    return { id: String(this.#count++), claims, within };
+  #newPlace(claims: readonly Claim[], note: CallerNote, within: string | undefined): Place<T> {
+    return { id: String(this.#count++), claims, note, within };
   }
 
   #leave(place: Place<T>): void {

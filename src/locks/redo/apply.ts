@@ -156,6 +156,13 @@ function parentsOf(files: RedoFiles, step: RedoStep): string[] {
   return [...new Set(targets.map((target) => parentOf(targetOf(files, target))))];
 }
 
+/** What the committer itself is told: its own change counts, and is not done yet. */
+export function asCommitted(error: unknown): unknown {
+  if (!isHoldfastError(error, "RESOURCE_BUSY")) return error;
+  const { message, path, blockedBy, worthWaiting } = error;
+  return holdfastError("RESOURCE_BUSY", message, { path, blockedBy, worthWaiting, committed: true }, error.cause);
+}
+
 export function stuck(path: string, why: string, cause?: unknown): Error {
   const message = `${path}: a committed change cannot be completed now, because ${why}. Its paths stay locked until it is.`;
   return holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true }, cause);

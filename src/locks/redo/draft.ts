@@ -12,7 +12,7 @@ import { covers, type Claim } from "../table/claim.ts";
 import type { Grant } from "../path/grant.ts";
 import type { Keys, Located } from "../naming/lock-key.ts";
 import type { LockTable } from "../table/lock-table.ts";
-import { emptyTrash } from "./apply.ts";
+import { asCommitted, emptyTrash } from "./apply.ts";
 import { doneDirectory, redoDirectory, targetOf } from "./paths.ts";
 import { checkSteps, checkTarget, findStat, mustBeChangeable, type Kind } from "./preflight.ts";
 import type { Redo, RedoStep } from "./record.ts";
@@ -98,8 +98,8 @@ export class RedoDraft {
   }
 
   /**
-   * Does all steps or none. When it resolves, they are done and durable. RESOURCE_BUSY: committed,
-   * and completed as soon as the obstacle is gone. OUTCOME_UNKNOWN: the release of the hold finds
+   * Does all steps or none. When it resolves, they are done and durable. RESOURCE_BUSY with
+   * `committed`: they count, and are done as soon as the obstacle is gone. OUTCOME_UNKNOWN: the release of the hold finds
    * out. Any other error: nothing happened and nothing will. LOCK_LOST; FILE_EXISTS and
    * NO_SUCH_FILE for steps that could never be done.
    */
@@ -128,7 +128,11 @@ export class RedoDraft {
     }
     // Committed, whatever has happened since. If other processes have dropped this hold and
     // completed the redo, nothing is left to do.
-    await completeOwn(this.#table, this.#grant, redo);
+    try {
+      await completeOwn(this.#table, this.#grant, redo);
+    } catch (error) {
+      throw asCommitted(error);
+    }
     this.#grant.touch(this.#table.ground.ports.clock);
   }
 

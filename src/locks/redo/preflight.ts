@@ -3,7 +3,7 @@
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
+import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
 import { isInGround, redoDirectory, targetOf, type RedoFiles } from "./paths.ts";
 import type { Redo } from "./record.ts";
@@ -12,7 +12,7 @@ export type Kind = FileStat["kind"];
 
 /**
  * Checked when a step is staged, whose files lie in `staged`. NO_SUCH_FILE for a missing
- * directory, CROSS_DEVICE for another file system.
+ * directory, CROSS_DEVICE for another file system, NO_PERMISSION where this user may rename nothing.
  */
 export async function checkTarget(files: RedoFiles, staged: string, path: string): Promise<void> {
   const { disk } = files.ports;
@@ -22,9 +22,12 @@ export async function checkTarget(files: RedoFiles, staged: string, path: string
     const message = `${parent} is not a directory. Make it first, under a lock on it.`;
     throw holdfastError("NO_SUCH_FILE", message, { path: parent });
   }
-  if (here.device === there.device) return;
-  const message = `${parent} is on another file system than ${staged}: a file cannot be renamed from one to the other.`;
-  throw holdfastError("CROSS_DEVICE", message, { path: parent });
+  if (here.device !== there.device) {
+    const message = `${parent} is on another file system than ${staged}: a file cannot be renamed from one to the other.`;
+    throw holdfastError("CROSS_DEVICE", message, { path: parent });
+  }
+  const target = targetOf(files, path);
+  if ((await disk.mayRename?.(target)) === false) throw diskError("EACCES", "rename", target);
 }
 
 /** `located`: where `path` leads. INVALID_PATH for the root, and for the directory of the locks. */
@@ -101,6 +104,6 @@ export async function findStat(disk: Disk, path: string): Promise<FileStat | und
 
 function inTheWay(files: RedoFiles, target: string): Error {
   const path = targetOf(files, target);
-  const message = `${path} exists, and only a file can be replaced, by a file. Remove it by an earlier step.`;
+  const message = `${path} exists, and only a file can be replaced, by a file. Remove it first, or choose another name.`;
   return holdfastError("FILE_EXISTS", message, { path });
 }

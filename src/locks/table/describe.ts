@@ -38,12 +38,15 @@ export async function describeHeld(
   );
 }
 
+/** What is in the way of a caller: a request, or a caller of this process that has none yet. */
+export type Blocker = Pick<TableRequest, "holder" | "claims" | "sinceMs"> & { readonly tag?: string | undefined };
+
 /** LOCK_TIMEOUT for a caller that asked for `asked` and found `blockers` in the way of `claims`. */
 export async function lockTimeout(
   ground: Ground,
   { asked, claims }: { readonly asked: readonly Claim[]; readonly claims: readonly Claim[] },
   waitedMs: number,
-  blockers: readonly TableRequest[],
+  blockers: readonly Blocker[],
 ): Promise<Error> {
   const blockedBy: BlockingLock[] = [];
   for (const request of blockers)
@@ -68,12 +71,12 @@ export async function deadlock(
   return holdfastError("DEADLOCK", message, { path, cycle });
 }
 
-async function holderOf(ground: Ground, { holder: id, sinceMs }: TableRequest): Promise<HolderInfo> {
+async function holderOf(ground: Ground, { holder: id, sinceMs }: Blocker): Promise<HolderInfo> {
   // A holder that has ended leaves nothing but what its request says.
   return (await ground.findHolder(id)) ?? holderInfo(new Date(sinceMs), { id, state: "dead" });
 }
 
-function describeClaim({ sinceMs, tag }: TableRequest, claim: Claim, holder: HolderInfo): BlockingLock {
+function describeClaim({ sinceMs, tag }: Blocker, claim: Claim, holder: HolderInfo): BlockingLock {
   return { ...claim, holder, since: new Date(sinceMs), ...(tag === undefined ? {} : { tag }) };
 }
 

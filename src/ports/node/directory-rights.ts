@@ -1,5 +1,7 @@
-// Gives a new file the rights of its directory: each user who may write there may open the file,
-// and no other.
+// The rights of directories: gives a new file those of its directory, so that each user who may
+// write there may open the file, and no other; and tells what may be renamed there.
+import { access, constants, lstat } from "node:fs/promises";
+import { dirname } from "node:path";
 import { findErrno } from "./disk/errno.ts";
 import type { FileCalls } from "./disk/file-calls.ts";
 
@@ -8,6 +10,8 @@ import type { FileCalls } from "./disk/file-calls.ts";
  * users.
  */
 const refusals: readonly (string | undefined)[] = ["EPERM", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
+
+const stickyBit = 0o1000;
 
 /** Called before other processes know of the file, which was made with mode 0600. */
 export async function fitDirectory(calls: FileCalls, fd: number, directory: string): Promise<void> {
@@ -20,6 +24,53 @@ export async function fitDirectory(calls: FileCalls, fd: number, directory: stri
   // A group that is not the directory's has the rights of all others there.
   const group = (mode & (hasGroup ? 0o020n : 0o002n)) === 0n ? 0 : 0o060;
   await isDone(() => calls.fchmod(fd, 0o600 | group | others));
+}
+
+/**
+ * By the answers of the operating system, and not by a trial, which others would see: whether `path`
+ * may be renamed into or out of its directory. What is at `path` may be missing.
+ */
+export async function mayRename(path: string): Promise<boolean> {
+  const directory = dirname(path);
+  if (!(await isWritable(directory))) return false;
+  const own = await lstat(path).catch(unlessMissing);
+  if (own === undefined) return true;
+  // The entry `..` of a directory that changes its parent is written, too.
+  if (own.isDirectory() && !(await isWritable(path))) return false;
+  const above = await lstat(directory);
+  const user = process.geteuid?.() ?? 0;
+  return (above.mode & stickyBit) === 0 || user === 0 || [above.uid, own.uid].includes(user);
+}
+
+async function isWritable(directory: string): Promise<boolean> {
+  // `access` answers for the user that started the process.
+  if (process.getuid?.() !== process.geteuid?.()) return isWritableBy(await lstat(directory));
+  try {
+    await access(directory, constants.W_OK | constants.X_OK);
+    return true;
+  } catch (error) {
+    if (!["EACCES", "EPERM", "EROFS"].includes(findErrno(error) ?? "")) throw error;
+    return false;
+  }
+}
+
+function isWritableBy({
+  mode,
+  uid,
+  gid,
+}: {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}): boolean {
+  const user = process.geteuid?.() ?? 0;
+  const groups = [process.getegid?.(), ...(process.getgroups?.() ?? [])];
+  const bits = user === uid ? mode >> 6 : groups.includes(gid) ? mode >> 3 : mode;
+  return user === 0 || (bits & 0o3) === 0o3;
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!["ENOENT", "ENOTDIR"].includes(findErrno(error) ?? "")) throw error;
 }
 
 async function isDone(change: () => void | Promise<void>): Promise<boolean> {

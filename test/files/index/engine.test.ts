@@ -2,6 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { matchExpression } from "../../../src/files/engine/query.ts";
+import { excerptOf } from "../../../src/files/engine/excerpt.ts";
 import { TextIndex } from "../../../src/files/engine/text-index.ts";
 
 async function filled(texts: Readonly<Record<string, string>>): Promise<TextIndex> {
@@ -110,5 +111,25 @@ describe("the built-in index", () => {
     expect(matchExpression("… !", "any")).toBeUndefined();
     expect(await pathsFor(index, "column:text")).toEqual(["b"]);
     expect(await pathsFor(index, "and")).toEqual(["a"]);
+  });
+});
+
+describe("an excerpt", () => {
+  it("shows the first place of a word, whatever its case and the signs on its letters", async () => {
+    const filler = "lorem ipsum ".repeat(100);
+    expect(excerptOf(`${filler}the Wolf sleeps. ${filler}`, "WOLF")).toMatch(/^….* the Wolf sleeps\. .*…$/);
+    expect(excerptOf(`${filler}le loup rôde ${filler}`, "rode")).toContain("loup rôde");
+    expect(excerptOf(`${filler}wolfram`, "wolf")).toMatch(/^lorem .*…$/);
+    expect(excerptOf("  short  ", "nothing")).toBe("short");
+    expect(excerptOf(`${"😀".repeat(300)} wolf`, "wolf")).not.toMatch(/[\ud800-\udbff]$|^…?[\udc00-\udfff]/);
+  });
+
+  it("of a text with a word a hundred thousand times takes no longer than the search", async () => {
+    const index = await TextIndex.open();
+    await index.upsert("log", "wolf ".repeat(100_000));
+    const startMs = performance.now();
+    expect((await index.search("wolf"))[0]?.excerpt?.length).toBeLessThanOrEqual(202);
+    expect(performance.now() - startMs).toBeLessThan(2_000);
+    await index.close();
   });
 });

@@ -3,12 +3,15 @@ import { describe, expect, it } from "vitest";
 import type { DerivedIndex } from "../../../src/files/model/derived-index.ts";
 import { ChangeLog } from "../../../src/files/change-log/change-log.ts";
 import { FolderFiles } from "../../../src/files/files.ts";
-import type { IndexedFiles } from "../../../src/files/indexed-files.ts";
+import { IndexedFiles } from "../../../src/files/indexed-files.ts";
 import { openBox } from "../../../src/handoff/box/open-box.ts";
 import { BoxHandoff } from "../../../src/handoff/handoff.ts";
 import { TextIndex } from "../../../src/files/engine/text-index.ts";
 import { FilesLayout } from "../../../src/files/tree/layout.ts";
 import { openTree } from "../../../src/files/tree/open-tree.ts";
+import { removeTree } from "../../../src/durable/publish/directory.ts";
+import { diskError } from "../../../src/ports/disk-error.ts";
+import { withDisk } from "../../sites/path-locks.ts";
 import { makeRealSite, sites } from "../../sites/sites.ts";
 import { until } from "../../waiting.ts";
 import { codeOf, QueueInHand } from "../file-sites.ts";
@@ -281,5 +284,149 @@ describe("an index that the user gives", () => {
     await ada.remove("a");
     await ada.settled();
     expect(await found(ada, "wolf")).toEqual([]);
+  });
+});
+
+describe("the indexing of a process", () => {
+  it("refuses no operation of the same process that does not want to wait", async () => {
+    const site = await indexedOn(makeRealSite);
+    const ada = await site.open();
+    for (let each = 0; each < 60; each++) await ada.write("a.md", `wolf ${each}`, { timeoutMs: 0 });
+    await ada.settled();
+    expect(await found(ada, "59")).toEqual(["a.md"]);
+  });
+
+  it("is named when it holds what was added, and is worth waiting for", async () => {
+    const site = await indexedOn(makeRealSite);
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const ada = await site.open({ extract: async () => void (await released) });
+    await ada.add("guide", await site.stage("staged", { "a.md": "a" }));
+    for (const call of [() => ada.remove("guide", { timeoutMs: 0 }), () => ada.remove("guide", { timeoutMs: 150 })])
+      await expect(call()).rejects.toMatchObject({
+        code: "RESOURCE_BUSY",
+        worthWaiting: true,
+        blockedBy: [{ path: "guide", tag: expect.stringMatching(/^files: /) }],
+      });
+    release();
+    await ada.remove("guide");
+  });
+});
+
+describe("a committed change that cannot be completed", () => {
+  it("keeps neither settled() nor close() waiting for ever", async () => {
+    const site = await indexedOn(makeRealSite);
+    let isInUse = true;
+    const inUse = withDisk((disk) => ({
+      rename: async (from, to) => {
+        if (isInUse && to.endsWith("/used.md")) throw diskError("EACCES", "rename", to);
+        await disk.rename(from, to);
+      },
+    }));
+    const ada = await IndexedFiles.open(await openTree(inUse(await site.openPorts()), site.root));
+    await expect(ada.write("used.md", "wolf")).rejects.toMatchObject({ code: "RESOURCE_BUSY", committed: true });
+    await expect(ada.settled()).rejects.toMatchObject({
+      code: "RESOURCE_BUSY",
+      path: expect.stringContaining("used.md"),
+    });
+    const startMs = performance.now();
+    expect(await codeOf(ada.close())).toBe("RESOURCE_BUSY");
+    expect(performance.now() - startMs).toBeLessThan(20_000);
+    isInUse = false;
+    const bob = await site.open();
+    await bob.settled();
+    expect(await found(bob, "wolf")).toEqual(["used.md"]);
+  });
+});
+
+describe("settled()", () => {
+  it("ends when outcomes were deleted alone, and everything is found", async () => {
+    const site = await indexedOn(makeRealSite);
+    const before = await site.open();
+    await before.write("a.md", "a wolf");
+    await before.settled();
+    await before.close();
+    await removeTree(site.disk, `${site.state}/documents/outcomes`);
+    const ada = await site.open();
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md"]);
+    await ada.write("b.md", "a wolf");
+    await removeTree(site.disk, `${site.state}/documents/outcomes`);
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md", "b.md"]);
+  });
+
+  it("tells that the disk is full, and ends when there is room again, in the same process", async () => {
+    const site = await indexedOn(makeRealSite);
+    let isFull = false;
+    const small = withDisk((disk) => ({
+      createFile: async (path, ...rest) => {
+        if (isFull && path.includes("/.holdfast/")) throw diskError("ENOSPC", "create", path);
+        await disk.createFile(path, ...rest);
+      },
+    }));
+    const ada = await site.open({ retry: { attempts: 2, backoffMs: { min: 1, max: 2 } } }, small);
+    await ada.write("a.md", "a wolf");
+    await ada.settled();
+    for (const kept of ["b.md", "c.md"]) {
+      await ada.write(kept, "a wolf");
+      isFull = true;
+      const end = await Promise.race([codeOf(ada.settled()), new Promise((resolve) => setTimeout(resolve, 3000))]);
+      expect([undefined, "DISK_FULL", "nothing failed"]).toContain(end);
+      isFull = false;
+    }
+    await until(async () => (await codeOf(ada.settled())) === "nothing failed");
+    expect(await found(ada, "wolf")).toEqual(["a.md", "b.md", "c.md"]);
+    expect(await ada.verify()).toMatchObject({ ok: true, checked: 3 });
+  });
+});
+
+it("a change by another program is found while work on other paths waits, and is queued again once", async () => {
+  const site = await indexedOn(makeRealSite);
+  const ada = await site.open({ work: false });
+  const worker = ada.work();
+  await ada.write("d/a.md", "wolf");
+  await ada.settled();
+  await worker.stop();
+  await site.disk.unlink(`${site.root}/d/a.md`);
+  for (const [path, text] of [
+    ["d/a.md", "otter"],
+    ["foreign.md", "lynx"],
+  ] as const)
+    await site.disk.createFile(`${site.root}/${path}`, Buffer.from(text), { sync: true });
+  await ada.write("waits.md", "work waits for this one");
+  const { ok, checked, problems } = await ada.verify({ repair: true });
+  expect({ ok, checked }).toEqual({ ok: true, checked: 3 });
+  expect(problems.map(({ path, repaired }) => ({ path, repaired }))).toEqual([
+    { path: "d/a.md", repaired: true },
+    { path: "foreign.md", repaired: true },
+  ]);
+  expect((await ada.verify({ repair: true })).problems).toEqual([]);
+  ada.work();
+  await ada.settled();
+  expect([await found(ada, "otter"), await found(ada, "lynx")]).toEqual([["d/a.md"], ["foreign.md"]]);
+});
+
+describe("a function that a process was once opened with", () => {
+  it("is said to be missing, instead of waited for, and can be forgotten", async () => {
+    const site = await indexedOn(makeRealSite);
+    const before = await site.open({ embed: async () => [1, 2] });
+    await before.write("a.md", "wolf");
+    await before.settled();
+    const ada = await site.open();
+    await ada.write("b.md", "wolf");
+    // As long as a process has it, that one is waited for.
+    await ada.settled();
+    await before.close();
+    await ada.write("c.md", "wolf");
+    await expect(ada.settled()).rejects.toMatchObject({
+      code: "INDEX_FAILED",
+      message: expect.stringContaining("embed"),
+    });
+    expect(await codeOf(ada.rebuildIndex())).toBe("INDEX_FAILED");
+    expect(await ada.rebuildIndex({ forgetFunctions: true })).toBe(3);
+    await ada.write("d.md", "wolf");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual(["a.md", "b.md", "c.md", "d.md"]);
   });
 });

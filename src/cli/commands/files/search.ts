@@ -45,15 +45,15 @@ export function registerReindex(files: Command, run: Run): void {
   const command = treeVerb(files, "reindex", {
     summary: "build the index anew",
     description:
-      "Extracts the text of every file anew, and shows how far it is. Searches go on meanwhile. It can be interrupted at any moment.",
+      "Extracts the text of every file anew, and shows how far it is. Searches go on meanwhile. It can be interrupted at any moment. Where programs open the tree with functions of their own (`extract`, `embed`), which this command has not, it refuses: what it would make is less. With --forget-functions those are not used any more.",
     tree: "needs",
     examples: ["holdfast files reindex /mnt/team"],
     exits: { done: "all files are indexed", ...exits, nothingToDo: nothingThere },
-  });
-  command.action(async (directory: string) => {
+  }).addOption(new Option("--forget-functions", "index without the functions that programs were opened with before"));
+  command.action(async (directory: string, { forgetFunctions }: { readonly forgetFunctions?: boolean }) => {
     const indexed = await inTree(directory, { tree: "needs" }, run, async (tree) => {
       using progress = new Progress(run, "indexed files");
-      return await tree.rebuildIndex({ signal: run.signal, onProgress: progress.tell });
+      return await tree.rebuildIndex({ signal: run.signal, onProgress: progress.tell, forgetFunctions });
     });
     if (indexed !== undefined) run.output.result({ directory, indexed }, () => `Indexed ${indexed} file(s).`);
   });

@@ -2,6 +2,7 @@
 import { Argument, Option, type Command } from "commander";
 import { openFiles, type FileOptions } from "../../../files/index.ts";
 import { findLockRoot } from "../../../locks/index.ts";
+import { isHoldfastError } from "../../../errors.ts";
 import { parseDuration } from "../../duration.ts";
 import { exitCodes } from "../../exit-codes.ts";
 import { endHelp, type HelpEnd } from "../../help.ts";
@@ -76,7 +77,8 @@ export async function settleForAWhile(files: OpenTree, run: Run, ms: number, und
     await files.settled({ under, signal: AbortSignal.any([run.signal, over]) });
     return true;
   } catch (error) {
-    if (error !== over.reason) throw error;
+    // What cannot be indexed now is no reason to find nothing.
+    if (error !== over.reason && !isHoldfastError(error, "INDEX_FAILED", "RESOURCE_BUSY")) throw error;
     return false;
   }
 }

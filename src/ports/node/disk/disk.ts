@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { holdfastError } from "../../../errors.ts";
 import { diskError, findIfThere } from "../../disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volume } from "../../disk.ts";
-import { fitDirectory } from "../directory-rights.ts";
+import { fitDirectory, mayRename } from "../directory-rights.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
@@ -133,6 +133,10 @@ export class NodeDisk implements Disk {
   async look(path: string): Promise<FileStat> {
     const look = async (): Promise<FileStat> => fileStatOf(await this.#calls.look(path));
     return attempt("look at", path, () => this.#withFreshHandle(path, look));
+  }
+
+  async mayRename(path: string): Promise<boolean> {
+    return this.#platform === "win32" || (await attempt("look at", path, () => mayRename(path)));
   }
 
   async realPath(path: string): Promise<string> {

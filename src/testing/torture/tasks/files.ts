@@ -87,7 +87,7 @@ async function attempt(tools: TortureTools, signal: AbortSignal, work: () => Pro
     await work();
   } catch (error) {
     if (error === signal.reason) return;
-    const isInDoubt = isHoldfastError(error, "RESOURCE_BUSY") && error.blockedBy.length === 0;
+    const isInDoubt = isHoldfastError(error, "RESOURCE_BUSY") && error.committed === true;
     if (isInDoubt || isHoldfastError(error, "OUTCOME_UNKNOWN")) return tools.report({ kind: "unknown" });
     if (!isHoldfastError(error, "RESOURCE_BUSY", "LOCK_LOST", "NO_SUCH_FILE", "FILE_EXISTS")) throw error;
     tools.life.throwIfOver();

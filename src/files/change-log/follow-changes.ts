@@ -5,7 +5,7 @@ import { Deadline } from "../../durable/wait/deadline.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { isUnwritable } from "../../ports/disk-error.ts";
 import { isWithin } from "../../format/path-key.ts";
-import { indexingTag } from "../model/lock-tags.ts";
+import { indexingTag } from "../tree/layout.ts";
 import type { Change } from "../model/file-tree.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 

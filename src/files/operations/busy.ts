@@ -1,7 +1,7 @@
 // RESOURCE_BUSY: which hold is in the way of an operation, how long it has been there, and whether waiting helps.
 import type { BlockingLock } from "../../common.ts";
 import { holdfastError, isHoldfastError, type HoldfastErrorOf } from "../../errors.ts";
-import { indexingTag, tagPrefix } from "../model/lock-tags.ts";
+import { indexingTag, tagPrefix } from "../tree/layout.ts";
 
 /** Whether only the indexing of this process is in the way, which looks for a moment whether a change is over. */
 export function isOwnGlance(error: HoldfastErrorOf<"LOCK_TIMEOUT">, own: string): boolean {

@@ -13,7 +13,7 @@ import type { RedoDraft } from "../../locks/redo/draft.ts";
 import type { NewChange } from "../change-log/change-record.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import type { TreeReader } from "../tree/tree-reader.ts";
-import { tagPrefix } from "../model/lock-tags.ts";
+import { tagPrefix } from "../tree/layout.ts";
 import { busyError, isOwnGlance } from "./busy.ts";
 
 /** What an operation found, and the locks that it needs for it. */

@@ -6,7 +6,7 @@ import type { PathHold } from "../../locks/path/path-hold.ts";
 import type { IndexRecord } from "../documents/index-record.ts";
 import type { Outcomes } from "../documents/outcomes.ts";
 import type { Change } from "../model/file-tree.ts";
-import { indexingTag } from "../model/lock-tags.ts";
+import { indexingTag } from "../tree/layout.ts";
 import type { SessionArchives } from "../sessions/session-archives.ts";
 import { isSidecar } from "../sidecars/sidecar-name.ts";
 import type { Sidecars } from "../sidecars/sidecars.ts";

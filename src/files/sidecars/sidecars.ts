@@ -2,7 +2,7 @@
 import { workUnder, type PathHold } from "../../locks/path/path-hold.ts";
 import { hashOf } from "../documents/layout.ts";
 import type { FileOperations } from "../model/file-tree.ts";
-import { summaryTag } from "../model/lock-tags.ts";
+import { summaryTag } from "../tree/layout.ts";
 import type { SummaryTask } from "../queue/task.ts";
 import type { LockWaits } from "../queue/lock-waits.ts";
 import type { TaskQueue } from "../queue/task-queue.ts";

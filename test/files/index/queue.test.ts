@@ -299,8 +299,8 @@ describe("the indexing of a process", () => {
   it("is named when it holds what was added, and is worth waiting for", async () => {
     const site = await indexedOn(makeRealSite);
     let release = (): void => undefined;
-    const released = new Promise<void>((resolve) => (release = resolve));
-    const ada = await site.open({ extract: async () => void (await released) });
+    const released = new Promise<undefined>((resolve) => (release = () => resolve(undefined)));
+    const ada = await site.open({ extract: async () => await released });
     await ada.add("guide", await site.stage("staged", { "a.md": "a" }));
     for (const call of [() => ada.remove("guide", { timeoutMs: 0 }), () => ada.remove("guide", { timeoutMs: 150 })])
       await expect(call()).rejects.toMatchObject({
@@ -371,6 +371,7 @@ describe("settled()", () => {
     for (const kept of ["b.md", "c.md"]) {
       await ada.write(kept, "a wolf");
       isFull = true;
+      // Time passes: on a full disk the wait for the work may have no end.
       const end = await Promise.race([codeOf(ada.settled()), new Promise((resolve) => setTimeout(resolve, 3000))]);
       expect([undefined, "DISK_FULL", "nothing failed"]).toContain(end);
       isFull = false;

@@ -2,7 +2,7 @@
 import { Argument, Option, type Command } from "commander";
 import { openFiles, type FileOptions } from "../../../files/index.ts";
 import { findLockRoot } from "../../../locks/index.ts";
-import { isHoldfastError } from "../../../errors.ts";
+import { isHoldfastError } from "../../../index.ts";
 import { parseDuration } from "../../duration.ts";
 import { exitCodes } from "../../exit-codes.ts";
 import { endHelp, type HelpEnd } from "../../help.ts";

@@ -248,7 +248,9 @@ describe("options of a wrong kind", () => {
     ];
     for (const [options, named] of wrong) await expect(openFiles(root, options)).rejects.toThrow(named);
     for (const [options] of wrong)
-      expect(await openFiles(root, options).catch((error: Error) => error.name)).toMatch(/^(Type|Range)Error$/);
+      expect(await openFiles(root, options).catch((error: unknown) => (error as Error).name)).toMatch(
+        /^(Type|Range)Error$/,
+      );
     expect(existsSync(root)).toBe(false);
   });
 

@@ -263,7 +263,11 @@ describe("the indexing of a process", () => {
     const site = await indexedOn(makeRealSite);
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
-    const ada = await site.open({ extract: async () => void (await released) });
+    const extract = async (): Promise<undefined> => {
+      await released;
+      return undefined;
+    };
+    const ada = await site.open({ extract });
     await ada.add("guide", await site.stage("staged", { "a.md": "a" }));
     for (const call of [() => ada.remove("guide", { timeoutMs: 0 }), () => ada.remove("guide", { timeoutMs: 150 })])
       await expect(call()).rejects.toMatchObject({

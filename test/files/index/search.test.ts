@@ -186,3 +186,21 @@ describe("an index and its tree", () => {
 function byPath(one: { path: string }, other: { path: string }): number {
   return one.path < other.path ? -1 : 1;
 }
+
+it("a search whose embed fails or takes too long rejects with INDEX_FAILED, and the reason of it", async () => {
+  const site = await indexedOn(makeRealSite);
+  const embed = async (text: string): Promise<number[]> => {
+    if (text === "hangs") await new Promise(() => undefined);
+    if (text === "fails") throw new Error("no model");
+    return [1, 2];
+  };
+  const ada = await site.open({ embed, functionTimeoutMs: 50 });
+  for (const [text, why] of [
+    ["hangs", "took longer"],
+    ["fails", "no model"],
+  ] as const)
+    await expect(ada.search(text)).rejects.toMatchObject({
+      code: "INDEX_FAILED",
+      message: expect.stringContaining(why),
+    });
+});

@@ -70,7 +70,8 @@ export class MemoryIndex implements DerivedIndex {
   readonly #files = new Map<string, { readonly text: string; readonly stamp: string | undefined }>();
 
   get texts(): Record<string, string> {
-    return Object.fromEntries([...this.#files].map(([path, { text }]) => [path, text]).sort());
+    const paths = [...this.#files.keys()].sort();
+    return Object.fromEntries(paths.map((path) => [path, this.#files.get(path)?.text ?? ""]));
   }
 
   async upsert(path: string, text: string, { stamp }: { stamp?: string | undefined } = {}): Promise<void> {

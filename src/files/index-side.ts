@@ -272,8 +272,9 @@ export class IndexSide implements IndexQueue {
   }
 
   /** How the work of this process has failed, as long as it does not go on. */
-  get failure(): unknown {
-    return this.#lasting.failure?.error;
+  get failure(): string | undefined {
+    const { failure } = this.#lasting;
+    return failure === undefined ? undefined : String(failure.error);
   }
 
   /** All files, and whether their content is the indexed one. What is not, is told to the queue with `repair`. */

@@ -98,7 +98,7 @@ export class IndexedFiles extends FolderFiles implements FileTree {
     if (failure !== undefined)
       findings.damage(
         { path: "" },
-        `The work on what has changed is interrupted${failure instanceof Error ? `: ${failure.message}` : "."}`,
+        `The work on what has changed is interrupted: ${failure}`,
         "See to the cause. The work goes on by itself, or when the tree is opened again.",
       );
     return { ok: !findings.hasDamage, checked, problems: findings.problems };

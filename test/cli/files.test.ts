@@ -122,3 +122,23 @@ test("files are found by their text, and the index is built anew", async () => {
   expect(await run(["files", "reindex", folder, "--json"])).toMatchObject({ exitCode: 0 });
   expect(jsonOf((await run(["files", "reindex", folder, "--json"])).stdout)).toMatchObject({ indexed: 2 });
 });
+
+test("takes a verb that there is not for wrong usage, also with --help", async () => {
+  for (const noun of ["files", "locks", "handoff"]) {
+    expect(await run([noun, "nosuch", "--help"])).toMatchObject({ exitCode: 2, stdout: "" });
+    expect(await run([noun, "--help"])).toMatchObject({ exitCode: 0 });
+  }
+});
+
+test("reindexes a tree whose programs have functions of their own only when it is told to forget those", async () => {
+  const folder = makeScratch();
+  const files = await openFiles(folder, { embed: async () => [1, 2] });
+  await files.write("a.md", "wolf");
+  await files.settled();
+  await files.close();
+  const refused = await run(["files", "reindex", folder]);
+  expect(refused).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(refused.stderr).toContain("--forget-functions");
+  expect(await run(["files", "reindex", folder, "--forget-functions"])).toMatchObject({ exitCode: 0 });
+  expect(await run(["files", "reindex", folder])).toMatchObject({ exitCode: 0 });
+});

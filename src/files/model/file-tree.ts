@@ -78,6 +78,7 @@ export interface FileInfo {
   readonly directory: boolean;
   readonly size: number;
   readonly modifiedAt: Date;
+  /** In a listing true only where it is known without reading the file; `stat` reads it. */
   readonly indexed: boolean;
   /** Identity of the content; absent for a directory. In a listing only where it is known without reading the file. */
   readonly stamp?: string;

@@ -299,8 +299,12 @@ describe("the indexing of a process", () => {
   it("is named when it holds what was added, and is worth waiting for", async () => {
     const site = await indexedOn(makeRealSite);
     let release = (): void => undefined;
-    const released = new Promise<undefined>((resolve) => (release = () => resolve(undefined)));
-    const ada = await site.open({ extract: async () => await released });
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const extract = async (): Promise<undefined> => {
+      await released;
+      return undefined;
+    };
+    const ada = await site.open({ extract });
     await ada.add("guide", await site.stage("staged", { "a.md": "a" }));
     for (const call of [() => ada.remove("guide", { timeoutMs: 0 }), () => ada.remove("guide", { timeoutMs: 150 })])
       await expect(call()).rejects.toMatchObject({

@@ -228,3 +228,21 @@ function withMethod<Name extends keyof Disk>(disk: Disk, name: Name, method: Dis
     },
   });
 }
+
+it("a search whose embed fails or takes too long rejects with INDEX_FAILED, and the reason of it", async () => {
+  const site = await indexedOn(makeRealSite);
+  const embed = async (text: string): Promise<number[]> => {
+    if (text === "hangs") await new Promise(() => undefined);
+    if (text === "fails") throw new Error("no model");
+    return [1, 2];
+  };
+  const ada = await site.open({ embed, functionTimeoutMs: 50 });
+  for (const [text, why] of [
+    ["hangs", "took longer"],
+    ["fails", "no model"],
+  ] as const)
+    await expect(ada.search(text)).rejects.toMatchObject({
+      code: "INDEX_FAILED",
+      message: expect.stringContaining(why),
+    });
+});

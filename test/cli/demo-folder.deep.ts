@@ -3,10 +3,33 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSy
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { TemporaryFolder } from "../../src/cli/demo/temporary-folder.ts";
+import { encodeRecord } from "../../src/format/record.ts";
 import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 import { holdfast, HoldfastProcess } from "./holdfast-process.ts";
 
 const short = ["--workstations", "1", "--seconds", "1"];
+
+test("where the store lock is in a table, as between machines, nothing is lost either, and a workstation can join by hand", async () => {
+  const directory = join(makeScratch(), "shop");
+  mkdirSync(join(directory, "tickets"), { recursive: true });
+  // What the first process on a network mount records there.
+  const gate = { kind: "gate", decode: (body: unknown) => body };
+  writeFileSync(join(directory, "tickets", "gate.json"), encodeRecord<unknown>(gate, { id: "someone", gate: "table" }));
+  const [whole, byHand] = await Promise.all([
+    holdfast(["demo", "--workstations", "2", "--seconds", "4", "--dir", directory, "--json"]),
+    holdfast(["demo", "--join", "--seconds", "2", "--dir", directory]),
+  ]);
+  expect(byHand).toMatchObject({ exitCode: 0, stderr: "" });
+  const sold = byHand.stdout.trimEnd().split("\n");
+  expect(sold[0]).toMatch(/: ticket \d+$/);
+  expect(sold[1]).toMatch(/: (a|10 ×) \w+/);
+  expect(sold[2]).toMatch(/: a lock on .* with fence \d+$/);
+  expect(whole).toMatchObject({ exitCode: 0, stderr: "" });
+  const { stations } = JSON.parse(whole.stdout) as { readonly stations: readonly Record<string, number>[] };
+  const sum = (what: "found" | "acknowledged"): number =>
+    stations.reduce((total, station) => total + (station[what] ?? 0), 0);
+  expect(sum("found")).toBeGreaterThanOrEqual(sum("acknowledged") + sold.length);
+});
 
 test("links in a temporary folder go with it, and what they lead to stays", async () => {
   const root = makeScratch();

@@ -1,12 +1,11 @@
 // The demo as a process: what it promises at the end is true, and a lie is found.
 import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { JournalLine } from "../../src/cli/demo/stations/shelf-audit.ts";
-import { encodeRecord } from "../../src/format/record.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -128,28 +127,6 @@ test("the result is one line of JSON when asked for, a folder of one's own stays
   const found = await demo("--workstations", "1", "--seconds", "1", "--dir", directory);
   expect(found.exitCode).toBe(1);
   expect(found.stdout).toContain(`out of order: intruder (piece 1) found fence 0 on ${shelf}, where till-`);
-});
-
-test("where the store lock is in a table, as between machines, nothing is lost either, and a workstation can join by hand", async () => {
-  const directory = join(makeScratch(), "shop");
-  mkdirSync(join(directory, "tickets"), { recursive: true });
-  // What the first process on a network mount records there.
-  const gate = { kind: "gate", decode: (body: unknown) => body };
-  writeFileSync(join(directory, "tickets", "gate.json"), encodeRecord<unknown>(gate, { id: "someone", gate: "table" }));
-  const [whole, byHand] = await Promise.all([
-    demo("--workstations", "2", "--seconds", "4", "--dir", directory, "--json"),
-    demo("--join", "--seconds", "2", "--dir", directory),
-  ]);
-  expect(byHand).toMatchObject({ exitCode: 0, stderr: "" });
-  const sold = byHand.stdout.trimEnd().split("\n");
-  expect(sold[0]).toMatch(/: ticket \d+$/);
-  expect(sold[1]).toMatch(/: (a|10 ×) \w+/);
-  expect(sold[2]).toMatch(/: a lock on .* with fence \d+$/);
-  expect(whole).toMatchObject({ exitCode: 0, stderr: "" });
-  const { stations } = JSON.parse(whole.stdout) as Result;
-  const sum = (of: (station: Result["stations"][number]) => number): number =>
-    stations.reduce((total, station) => total + of(station), 0);
-  expect(sum(({ found }) => found)).toBeGreaterThanOrEqual(sum(({ acknowledged }) => acknowledged) + sold.length);
 });
 
 test("joining needs a folder", async () => {

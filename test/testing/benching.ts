@@ -22,6 +22,7 @@ export const lateMutants: readonly string[] = [
   "documents applied without a look at their changes",
   "index whose record is deleted first",
   "sidecars whose version is not marked as started",
+  "verification that does not look again (verify: a small version is removed)",
 ];
 
 /** No test of it has a time-out: what is bounded by states ends by itself. */

@@ -166,6 +166,8 @@ export async function openIndexed(given: Ports, options: OpenIndexOptions = {}):
     EngineClass: options.EngineClass,
   });
   const waits = new LockWaits();
+  // Every worker may wait: that the last one puts its ticket back is not what these scenarios are about.
+  waits.addWorkers(2);
   const sidecars = new Sidecars({ place, queue, functions, operations, waits, VersionClass: options.VersionClass });
   const archives = new SessionArchives({ staging, directory: layout.sessions, functions, operations });
   const indexing: IndexQueue = {

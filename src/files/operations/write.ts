@@ -4,7 +4,7 @@ import { moveOnce } from "../../durable/publish/publish.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { assertNotSwept, discard, newTemp } from "../../durable/publish/staging.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
-import { holdfastError } from "../../errors.ts";
+import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { writeBody } from "../../part/body.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Change, ChangeContent, FileInfo, FileOptions, WriteOptions } from "../model/file-tree.ts";
@@ -70,13 +70,23 @@ async function writeContent(
       if (ifStamp !== undefined) await mustHaveStamp(work, plan, ifStamp);
       const announced = await putFile(work, granted, plan, content.fillFor(plan));
       // Under the lock: the time is that of this content, unless a foreign program is there already.
-      const written = await work.place.findLook(plan.target);
+      const written = await unlessFailed(work.place.findLook(plan.target));
       return { change: announced, modifiedAt: new Date(written?.mtimeMs ?? work.place.ground.ports.clock.wallMs()) };
     },
   );
   await work.tell(change);
-  const indexed = await work.queue.isIndexed(change.path, stamp);
+  const indexed = (await unlessFailed(work.queue.isIndexed(change.path, stamp))) ?? false;
   return { path: change.path, directory: false, size, modifiedAt, indexed, stamp };
+}
+
+/** The file is written: a look that fails after that tells less, and must not tell that nothing has happened. */
+async function unlessFailed<T>(look: Promise<T>): Promise<T | undefined> {
+  try {
+    return await look;
+  } catch (error) {
+    if (isHoldfastError(error)) return undefined;
+    throw error;
+  }
 }
 
 /** Reads, changes and writes under one lock. */

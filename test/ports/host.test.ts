@@ -132,7 +132,8 @@ describe("the process table entry", () => {
   const rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21";
   it.each(["node", "a name", "(sd-pam)", "a) R 1 (b", "x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19"])(
     "is read past a process that calls itself %s",
-    (name) => expect(parseProcessStat(`4711 (${name}) ${rest}\n`)).toEqual({ state: "S", startMark: "987654" }),
+    (name) =>
+      expect(parseProcessStat(`4711 (${name}) ${rest}\n`)).toEqual({ state: "S", threads: 17, startMark: "987654" }),
   );
 
   it("is undefined when it is cut short", () => {

@@ -16,6 +16,9 @@ export interface HolderRecord {
   /** Silent for so long, it counts as dead. */
   readonly leaseMs: number;
   readonly bootId: string;
+  /** Which process table knows it by `pid` and `startMark`; both empty in records of earlier builds. */
+  readonly processSpace: string;
+  readonly startMark: string;
   /** Whether its disk was local to it: then no other kernel had that disk. */
   readonly isLocal: boolean;
   /** Of its heartbeat file, as its own kernel sees it; empty when it could not lock the file. */
@@ -35,6 +38,8 @@ export const holderKind: RecordKind<HolderRecord> = {
       version: textOf(fields.version),
       leaseMs: countOf(fields.leaseMs),
       bootId: textOf(fields.bootId),
+      processSpace: textOf(fields.processSpace ?? ""),
+      startMark: textOf(fields.startMark ?? ""),
       isLocal: flagOf(fields.isLocal),
       beatIdentity: textOf(fields.beatIdentity),
     };

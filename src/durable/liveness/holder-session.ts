@@ -220,7 +220,7 @@ function describe(
   { leaseMs, name }: HolderSessionOptions,
   beatIdentity: string,
 ): HolderRecord {
-  const { name: hostName, pid, startedAtMs, bootId } = host;
+  const { name: hostName, pid, startedAtMs, bootId, processSpace, startMark } = host;
   const isLocal = disk.volume.kind === "local";
   return {
     id,
@@ -231,6 +231,8 @@ function describe(
     version: packageVersion,
     leaseMs,
     bootId,
+    processSpace,
+    startMark,
     isLocal,
     beatIdentity,
   };

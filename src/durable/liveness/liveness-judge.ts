@@ -3,6 +3,7 @@
 import type { HolderInfo } from "../../common.ts";
 import { decodeBeat } from "../../format/beat.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
+import { isKnownBoot } from "../../ports/host.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { replace } from "../publish/publish.ts";
 import type { GroundLayout, HolderRecord } from "./holder-record.ts";
@@ -54,7 +55,7 @@ export class LivenessJudge {
    * takes to be judged. An observation that fails counts for nothing.
    */
   async observe(holder: HolderRecord): Promise<HolderState> {
-    if (await this.#isProvenDead(holder)) return "dead";
+    if ((await this.#hasFreedItsLock(holder)) || this.#isNoProcess(holder)) return "dead";
     const { clock } = this.#ports;
     const askedAtMs = clock.monotonicMs();
     const bytes = await this.#readBeat(holder);
@@ -154,7 +155,7 @@ export class LivenessJudge {
    * The kernel frees a lock when its process dies. That is proof only where locks meet, and only of
    * this very file.
    */
-  async #isProvenDead(holder: HolderRecord): Promise<boolean> {
+  async #hasFreedItsLock(holder: HolderRecord): Promise<boolean> {
     const { disk, osLock } = this.#ports;
     if (!this.#locksMeet(holder) || holder.beatIdentity === "") return false;
     const path = this.#layout.beat(holder.id);
@@ -175,6 +176,19 @@ export class LivenessJudge {
       if (disk.volume.kind !== "local" || !holder.isLocal || !hasErrno(error, "ENOENT")) return false;
       return !(await disk.canOpen(this.#layout.record(holder.id)));
     }
+  }
+
+  /**
+   * Whether the process table says that the holder is gone. It is the proof that remains when a file
+   * system went away and came back in one boot as another device: the beat then has another
+   * identity. On a share a request of a dead process may still be on its way, so there the lock
+   * decides.
+   */
+  #isNoProcess({ bootId, processSpace, pid, startMark, isLocal }: HolderRecord): boolean {
+    const { disk, host } = this.#ports;
+    const isKnownHere = isKnownBoot(bootId) && bootId === host.bootId && processSpace === host.processSpace;
+    if (!isKnownHere || startMark === "" || !isLocal || disk.volume.kind !== "local") return false;
+    return host.processState(pid, startMark) === "dead";
   }
 
   /**

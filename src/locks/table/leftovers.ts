@@ -8,6 +8,13 @@ import { isId } from "../../format/id.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { TableRequest, TableState } from "./request.ts";
 
+/**
+ * A holder is looked at so often in its lease, or in this time. A gap of more than a quarter of the
+ * lease would not count in full.
+ */
+const watchPart = 1 / 8;
+const watchLeaseMsMax = 8000;
+
 /** A file or directory that no process needs, unless a newer table says otherwise. */
 export interface Leftover {
   /** Of the request or redo that it belongs to. */
@@ -51,12 +58,27 @@ export async function findLeftovers(
   return leftovers;
 }
 
-/** Whether a process that is not known to be dead has a hold file. */
+/**
+ * Whether a living process has a hold file. Watches each one that has, until its heart beats or it
+ * counts as dead: without a proof of its death that takes a lease.
+ */
 export async function hasLiveHolds(ground: Ground): Promise<boolean> {
   const { ports, layout } = ground;
-  const owners = new Set((await ports.disk.list(`${layout.directory}/holds`)).map((name) => name.split(".")[0] ?? ""));
-  for (const owner of owners) if (isId(owner) && (await ground.stateOf(owner)) !== "dead") return true;
-  return false;
+  const names = await ports.disk.list(`${layout.directory}/holds`);
+  const seenAtMs = new Map<string, number>();
+  for (let owners = [...new Set(names.map((name) => name.split(".")[0] ?? ""))].filter(isId); ;) {
+    const known = await Promise.all(owners.map((owner) => ground.findHolder(owner)));
+    const undecided = known.filter((holder) => holder !== undefined).filter(({ state }) => state !== "dead");
+    if (undecided.length === 0) return false;
+    for (const { id, lastSeenAt } of undecided) {
+      const atMs = lastSeenAt.getTime();
+      if ((seenAtMs.get(id) ?? atMs) !== atMs) return true;
+      seenAtMs.set(id, atMs);
+    }
+    owners = undecided.map(({ id }) => id);
+    const watched = owners.map((holder) => ({ holder }));
+    await ports.clock.sleep(watchPart * ground.shortestLeaseMs(watched, watchLeaseMsMax));
+  }
 }
 
 /**

@@ -80,9 +80,13 @@ export class LockTable {
       // A lock need not survive a power cut, because its holder does not.
       sync: false,
       bootId: host.bootId,
-      mayGiveUp: async () => !(await hasLiveHolds(ground)),
+      mayGiveUp: async () => !(await table.hasLiveHolds()),
     });
     return table;
+  }
+
+  protected async hasLiveHolds(): Promise<boolean> {
+    return await hasLiveHolds(this.ground);
   }
 
   /** The newest state, fit to act on. */

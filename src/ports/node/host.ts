@@ -86,8 +86,9 @@ function processState(pid: number, startMark: string): "alive" | "dead" {
   const entry = findEntry(pid);
   // It is there, but cannot be seen (/proc mounted with hidepid, or not Linux).
   if (entry === undefined) return "alive";
-  // A zombie has run its last instruction and only waits for its parent to look.
-  if (entry.state === "Z" || entry.state === "X") return "dead";
+  // A zombie has run its last instruction and only waits for its parent to look, unless a thread of
+  // it is still in a call to the disk.
+  if ((entry.state === "Z" || entry.state === "X") && entry.threads <= 1) return "dead";
   return startMark !== "" && entry.startMark !== startMark ? "dead" : "alive";
 }
 
@@ -106,6 +107,7 @@ function findStartMs(pid: number): number | undefined {
 
 interface ProcessEntry {
   readonly state: string;
+  readonly threads: number;
   /** Clock ticks from boot to the start of the process. */
   readonly startMark: string;
 }
@@ -126,7 +128,7 @@ function findEntry(pid: number): ProcessEntry | undefined {
  */
 export function parseProcessStat(text: string): ProcessEntry | undefined {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  // Fields 3 and 22 of proc(5), where the first after the name is number 3.
-  const [state, startMark] = [fields[0], fields[19]];
-  return state === undefined || startMark === undefined ? undefined : { state, startMark };
+  // Fields 3, 20 and 22 of proc(5), where the first after the name is number 3.
+  const [state, threads, startMark] = [fields[0], fields[17], fields[19]];
+  return state === undefined || startMark === undefined ? undefined : { state, threads: Number(threads), startMark };
 }

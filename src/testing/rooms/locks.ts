@@ -8,6 +8,7 @@ import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
 import { changingHandsScenarios } from "../scenarios/locks/changing-hands.ts";
 import { pathLockScenarios } from "../scenarios/locks/path-locks.ts";
 import { redoScenarios } from "../scenarios/locks/redo.ts";
+import { returningDiskScenarios } from "../scenarios/locks/returning-disk.ts";
 import { semaphoreScenarios } from "../scenarios/locks/semaphore.ts";
 import { staleRedoScenarios } from "../scenarios/locks/stale-redo.ts";
 import type { ExploredRoom } from "./room.ts";
@@ -21,6 +22,7 @@ export const locksRoom: ExploredRoom = {
     redoScenarios,
     staleRedoScenarios,
     brokenHolderScenarios,
+    returningDiskScenarios,
   ],
   mutants: [semaphoreMutants, pathLockMutants, commitAnswerMutants, redoMutants, seedPathLockMutants],
 };

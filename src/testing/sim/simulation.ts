@@ -55,7 +55,7 @@ export function createSimulation(options: SimulationOptions = {}): Simulation {
         now: () => time.nowMs,
         observed: () => undefined,
         pid: 100 + machines.size,
-        processState: () => "dead",
+        processState: () => "alive",
         beatsMax: 0,
       });
     },

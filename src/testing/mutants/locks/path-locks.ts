@@ -16,6 +16,7 @@ import { LockTable } from "../../../locks/table/lock-table.ts";
 import { replaceRequest, type TableRequest, type TableState } from "../../../locks/table/request.ts";
 import { brokenHolderScenarios } from "../../scenarios/locks/broken-holders.ts";
 import { changingHandsScenarios } from "../../scenarios/locks/changing-hands.ts";
+import { returningDiskScenarios } from "../../scenarios/locks/returning-disk.ts";
 import { pathLockScenarios } from "../../scenarios/locks/path-locks.ts";
 import { familyMutants } from "./families.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
@@ -47,6 +48,16 @@ class JudgementWithoutRecord extends LockTable {
 
   override async drop(): Promise<void> {
     // Nothing is appended.
+  }
+}
+
+/** A holder whose death is not proven at the first look counts as alive. */
+class LookingOnceForTheLiving extends LockTable {
+  protected override async hasLiveHolds(): Promise<boolean> {
+    const { disk } = this.ground.ports;
+    for (const name of await disk.list(`${this.ground.layout.directory}/holds`))
+      if ((await this.ground.stateOf(name.split(".")[0] ?? "")) !== "dead") return true;
+    return false;
   }
 }
 
@@ -232,6 +243,15 @@ const togetherOrLate = /are inside together|fence \d+ came after fence \d+/;
 const lost = /was acknowledged, and the log is|was refused, and happened all the same/;
 
 export const pathLockMutants: readonly Mutant[] = [
+  {
+    name: "locks: a torn slot stops every process for good",
+    about: "The disk came back as another device, and no process watches the holder for its lease.",
+    scenario: scenarioNamed(
+      returningDiskScenarios({ TableClass: LookingOnceForTheLiving }),
+      "locks: the disk comes back in the same boot, its holder unknown to the process table",
+    ),
+    breaks: /is not a valid .* slot record/,
+  },
   ...familyMutants,
   {
     name: "hold passed on without a look",

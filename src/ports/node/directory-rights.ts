@@ -1,7 +1,8 @@
 // The rights of directories: gives a new file those of its directory, so that each user who may
 // write there may open the file, and no other; and tells what may be renamed there.
-import { access, constants, lstat } from "node:fs/promises";
+import { constants, type Stats } from "node:fs";
 import { dirname } from "node:path";
+import { diskError } from "../disk-error.ts";
 import { findErrno } from "./disk/errno.ts";
 import type { FileCalls } from "./disk/file-calls.ts";
 
@@ -30,23 +31,23 @@ export async function fitDirectory(calls: FileCalls, fd: number, directory: stri
  * By the answers of the operating system, and not by a trial, which others would see: whether `path`
  * may be renamed into or out of its directory. What is at `path` may be missing.
  */
-export async function mayRename(path: string): Promise<boolean> {
+export async function mayRename(calls: FileCalls, path: string): Promise<boolean> {
   const directory = dirname(path);
-  if (!(await isWritable(directory))) return false;
-  const own = await lstat(path).catch(unlessMissing);
+  if (!(await isWritable(calls, directory))) return false;
+  const own = await calls.lstat(path);
   if (own === undefined) return true;
   // The entry `..` of a directory that changes its parent is written, too.
-  if (own.isDirectory() && !(await isWritable(path))) return false;
-  const above = await lstat(directory);
+  if (own.isDirectory() && !(await isWritable(calls, path))) return false;
+  const above = await statOf(calls, directory);
   const user = process.geteuid?.() ?? 0;
   return (above.mode & stickyBit) === 0 || user === 0 || [above.uid, own.uid].includes(user);
 }
 
-async function isWritable(directory: string): Promise<boolean> {
+async function isWritable(calls: FileCalls, directory: string): Promise<boolean> {
   // `access` answers for the user that started the process.
-  if (process.getuid?.() !== process.geteuid?.()) return isWritableBy(await lstat(directory));
+  if (process.getuid?.() !== process.geteuid?.()) return isWritableBy(await statOf(calls, directory));
   try {
-    await access(directory, constants.W_OK | constants.X_OK);
+    await calls.access(directory, constants.W_OK | constants.X_OK);
     return true;
   } catch (error) {
     if (!["EACCES", "EPERM", "EROFS"].includes(findErrno(error) ?? "")) throw error;
@@ -69,8 +70,10 @@ function isWritableBy({
   return user === 0 || (bits & 0o3) === 0o3;
 }
 
-function unlessMissing(error: unknown): undefined {
-  if (!["ENOENT", "ENOTDIR"].includes(findErrno(error) ?? "")) throw error;
+async function statOf(calls: FileCalls, path: string): Promise<Stats> {
+  const stats = await calls.lstat(path);
+  if (stats === undefined) throw diskError("ENOENT", "look at", path);
+  return stats;
 }
 
 async function isDone(change: () => void | Promise<void>): Promise<boolean> {

@@ -136,7 +136,7 @@ export class NodeDisk implements Disk {
   }
 
   async mayRename(path: string): Promise<boolean> {
-    return this.#platform === "win32" || (await attempt("look at", path, () => mayRename(path)));
+    return this.#platform === "win32" || (await attempt("look at", path, () => mayRename(this.#calls, path)));
   }
 
   async realPath(path: string): Promise<string> {
@@ -164,7 +164,12 @@ export class NodeDisk implements Disk {
     if (this.#platform === "win32") return;
     const sync = async (): Promise<void> => {
       const fd = await this.#calls.open(path, "r");
-      await this.#closing(fd, () => this.#calls.fsync(fd));
+      await this.#closing(fd, async () => {
+        await this.#calls.fsync(fd);
+        // After xfs has shut itself down, the sync of a directory succeeds and makes nothing durable.
+        // Its `fstat` fails then.
+        if (this.volume.kind === "local") await this.#calls.fstat(fd);
+      });
     };
     // A stale handle says nothing about the directory that has the name now, and what is in that
     // one is to be durable.

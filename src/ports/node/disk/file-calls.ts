@@ -36,6 +36,8 @@ export interface FileCalls {
   isThere(path: string): Answer<boolean>;
   /** Undefined when there is nothing. */
   lstat(path: string): Answer<fs.Stats | undefined>;
+  /** Fails when the user that started the process may not use `path` so. */
+  access(path: string, mode: number): Answer<void>;
   realpath(path: string): Answer<string>;
   readlink(path: string): Answer<string>;
   link(from: string, to: string): Answer<void>;
@@ -117,6 +119,7 @@ export const pooledCalls: FileCalls = {
       if (isAbsence(error)) return undefined;
       throw error;
     }),
+  access: (path, mode) => promisify(fs.access)(path, mode),
   realpath: (path) => promisify(fs.realpath.native)(path),
   readlink: (path) => promisify(fs.readlink)(path),
   link: promisify(fs.link),
@@ -193,6 +196,7 @@ export const blockingCalls: FileCalls = {
   // One system call instead of two, and no error to be made when it is absent.
   isThere: (path) => withoutAbsence(() => fs.statSync(path, { throwIfNoEntry: false })) !== undefined,
   lstat: (path) => withoutAbsence(() => fs.lstatSync(path, { throwIfNoEntry: false })),
+  access: (path, mode) => fs.accessSync(path, mode),
   realpath: (path) => fs.realpathSync.native(path),
   readlink: (path) => fs.readlinkSync(path),
   link: (from, to) => fs.linkSync(from, to),

@@ -85,7 +85,8 @@ export class NodeFile implements DiskFile {
 
 /** The bytes from `offset` to the end of the file, at most `length`. */
 export async function readUpTo(calls: FileCalls, fd: number, offset: number, length: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(length);
+  // Not filled with zeros first: no more of it is given out than was read.
+  const bytes = new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
   let done = 0;
   while (done < length) {
     const count = await calls.read(fd, bytes.subarray(done), offset + done);

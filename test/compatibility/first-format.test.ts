@@ -1,6 +1,6 @@
 // What the first release of each format wrote still opens and works. The files were written by that
 // code, and are never written anew.
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openEvents, openProjection, verifyEvents, type NewEvent } from "../../src/events/index.ts";
@@ -17,18 +17,22 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return list;
 }
 
-beforeEach(async () => {
-  root = makeScratch();
-  const written = new URL("first-format.json", import.meta.url);
+beforeEach(() => void (root = makeScratch()));
+
+/** Lays out what an earlier build has written; a name that ends with a slash is an empty directory. */
+async function layOut(name: string): Promise<void> {
+  const written = new URL(name, import.meta.url);
   const files = JSON.parse(await readFile(written, "utf8")) as Record<string, string>;
   for (const [path, base64] of Object.entries(files)) {
     const target = join(root, path);
-    await mkdir(dirname(target), { recursive: true });
-    await writeFile(target, Buffer.from(base64, "base64"));
+    await mkdir(path.endsWith("/") ? target : dirname(target), { recursive: true });
+    if (!path.endsWith("/")) await writeFile(target, Buffer.from(base64, "base64"));
   }
-});
+}
 
 describe.each(["log-local", "log-share"])("the %s of the first format", (name) => {
+  beforeEach(() => layOut("first-format.json"));
+
   it("gives back its events, and takes new ones after them", async () => {
     await using log = await openEvents<Moved>(join(root, name), { create: false });
     const read = await all(log.read());
@@ -81,9 +85,22 @@ describe.each(["log-local", "log-share"])("the %s of the first format", (name) =
 });
 
 it("a lock table of the first format grants locks, with fences after the last one", async () => {
+  await layOut("first-format.json");
   await using locks = await openPathLocks(join(root, "locks"));
   await using hold = await locks.acquire("a/b");
   expect(hold.fence).toBeGreaterThan(131_072);
   expect(await locks.tryAcquire("a/b")).toBe(undefined);
   expect(await locks.list()).toMatchObject([{ path: "a/b" }]);
+});
+
+it("a redo that an earlier build has committed, and died before its first step, is completed", async () => {
+  await layOut("pending-redo.json");
+  await using locks = await openPathLocks(root);
+  expect(await locks.list()).toEqual([]);
+  const texts: Record<string, string> = {};
+  for (const path of await readdir(root, { recursive: true }))
+    if (!path.startsWith(".holdfast") && (await stat(join(root, path))).isFile())
+      texts[path] = await readFile(join(root, path), "utf8");
+  expect(texts).toEqual({ "count.txt": "2", "brought/new": "inside", "target/a.txt": "moved" });
+  expect(await readdir(join(root, ".holdfast/redo"))).toEqual([]);
 });

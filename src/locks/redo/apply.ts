@@ -1,6 +1,6 @@
-// Applies a committed redo. Every step is a rename of what was staged, or into and out of the
-// step's own directory, and that name is gone before the next step begins. A process that comes
-// late, twice or after a pause finds nothing to rename, so no identities need to be compared.
+// Applies a committed redo. Every step is a rename into or out of the step's own directory, and
+// that directory is removed before the next step begins. A process that comes late, twice or after
+// a pause finds nothing to rename, so no identities need to be compared.
 import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { parentOf, removeTree, syncNames } from "../../durable/publish/directory.ts";
 import { renameOnce } from "../../durable/publish/publish.ts";
@@ -61,20 +61,15 @@ async function applySteps(files: RedoFiles, redo: Redo): Promise<void> {
   await renameIfThere(files, directory, doneDirectory(files, redo.id));
 }
 
-/**
- * A step is done when its own name, `staged`, is gone: what an `in` brings, or the directory of
- * another step. Only then may the next one begin.
- */
-async function applyStep(files: RedoFiles, step: RedoStep, staged: string): Promise<void> {
+/** A step is done when its directory is gone. Only then may the next one begin. */
+async function applyStep(files: RedoFiles, step: RedoStep, directory: string): Promise<void> {
   const { disk } = files.ports;
   for (let round = 0; round < roundsMax; round++) {
-    await moveAlong(files, step, staged);
-    // Durable before this process goes on: a power cut must not take it back.
+    await moveAlong(files, step, directory);
+    // Durable before the step counts as done: a power cut must not take it back.
     for (const parent of parentsOf(files, step)) await syncIfThere(files, parent);
-    // Nothing ever comes into what is brought in, so its name went with the rename.
-    if (step.kind === "in") return;
     try {
-      await retryOutage(disk, parentOf(staged), () => disk.rmdir(staged));
+      await retryOutage(disk, parentOf(directory), () => disk.rmdir(directory));
       return;
     } catch (error) {
       // The directory's name is never reused and existed when the redo was read: its absence is not
@@ -95,19 +90,19 @@ async function syncIfThere({ ports }: RedoFiles, directory: string): Promise<voi
   }
 }
 
-async function moveAlong(files: RedoFiles, step: RedoStep, staged: string): Promise<void> {
+async function moveAlong(files: RedoFiles, step: RedoStep, directory: string): Promise<void> {
   const target = targetOf(files, step.target);
   switch (step.kind) {
     case "in":
-      return await moveOut(files, staged, target);
+      return await moveOut(files, `${directory}/new`, target);
     case "out":
-      await moveIn(files, target, `${staged}/out`);
+      await moveIn(files, target, `${directory}/out`);
       // Renamed and not removed: on a share an open file would stay under another name, and keep
       // the directory.
-      return await moveOut(files, `${staged}/out`, newTrash(files));
+      return await moveOut(files, `${directory}/out`, newTrash(files));
     case "move":
-      await moveIn(files, targetOf(files, step.source), `${staged}/moved`);
-      return await moveOut(files, `${staged}/moved`, target);
+      await moveIn(files, targetOf(files, step.source), `${directory}/moved`);
+      return await moveOut(files, `${directory}/moved`, target);
   }
 }
 
@@ -132,7 +127,7 @@ async function moveOut(files: RedoFiles, from: string, to: string): Promise<void
 
 /**
  * Nothing to rename is fine: another process has done it. A rename cannot happen twice, because
- * each goes from the step's own name, or into or out of its directory.
+ * each goes into or out of the step's own directory.
  */
 async function renameIfThere({ ports }: RedoFiles, from: string, to: string): Promise<void> {
   for (let tries = 1; ; tries++) {

@@ -22,8 +22,7 @@ const openDrafts = new WeakMap<Grant, Set<RedoDraft>>();
 
 interface StagedStep {
   readonly step: RedoStep;
-  /** What an `in` brings; the directory that another step goes through. */
-  readonly path: string;
+  directory: string;
   /** Kind of what the step brings, if it brings anything. */
   kind?: Kind | undefined;
   isReady: boolean;
@@ -68,7 +67,8 @@ export class RedoDraft {
    */
   async in(target: string, fill: (path: string) => Promise<void>): Promise<void> {
     const to = await this.#check(target);
-    await this.#stage({ kind: "in", target: to.path }, async (path) => {
+    await this.#stage({ kind: "in", target: to.path }, async (directory) => {
+      const path = `${directory}/new`;
       await fill(path);
       const { kind } = await this.#disk.stat(path);
       if (kind === "directory") this.#mustCover(to, "tree");
@@ -80,7 +80,7 @@ export class RedoDraft {
   async out(target: string): Promise<void> {
     const gone = await this.#check(target);
     if ((await this.#findKind(gone)) === "directory") this.#mustCover(gone, "tree");
-    await this.#stage({ kind: "out", target: gone.path }, this.#makeDirectory);
+    await this.#stage({ kind: "out", target: gone.path });
   }
 
   /**
@@ -94,7 +94,7 @@ export class RedoDraft {
         path: to.path,
       });
     if ((await this.#findKind(from)) === "directory") for (const end of [from, to]) this.#mustCover(end, "tree");
-    await this.#stage({ kind: "move", source: from.path, target: to.path }, this.#makeDirectory);
+    await this.#stage({ kind: "move", source: from.path, target: to.path });
   }
 
   /**
@@ -144,7 +144,8 @@ export class RedoDraft {
     if (!isOneRename(redo.steps)) {
       // The hold file, too: without it the redo counts as done, and what it has in hand would stay there.
       const holds = parentOf(this.#table.holds.pathOf(grant.id));
-      for (const directory of [this.#directory, parentOf(this.#directory), holds])
+      const staged = this.#steps.filter(({ step }) => step.kind === "in").map(({ directory }) => directory);
+      for (const directory of [...staged, this.#directory, parentOf(this.#directory), holds])
         await syncNames(this.#disk, directory);
     }
     grant.mustHold();
@@ -175,34 +176,33 @@ export class RedoDraft {
     throw beyond === undefined ? grant.loseAsDropped() : notCovered(beyond);
   }
 
-  /** A step is found by its index, so the names close the gaps of steps that failed. */
+  /** A step is found by its index, so the directories close the gaps of steps that failed. */
   async #countSteps(): Promise<void> {
-    for (const [index, { path }] of this.#steps.entries())
-      if (path !== this.#pathOf(index) && !(await moveOnce(this.#disk, path, this.#pathOf(index))))
-        throw diskError("ENOENT", "rename", path);
+    for (const [index, staged] of this.#steps.entries()) {
+      const [from, to] = [staged.directory, this.#directoryOf(index)];
+      if (from !== to && !(await moveOnce(this.#disk, from, to))) throw diskError("ENOENT", "rename", from);
+      staged.directory = to;
+    }
   }
 
-  /** `make` gives the kind of what the step brings. The commit makes the name durable. */
-  async #stage(step: RedoStep, make: (path: string) => Promise<Kind | undefined>): Promise<void> {
+  /** `fill` gives the kind of what the step brings. The commit makes the names durable, if it must. */
+  async #stage(step: RedoStep, fill?: (directory: string) => Promise<Kind>): Promise<void> {
     this.#mustBeOpen();
-    const staged: StagedStep = { step, path: this.#pathOf(this.#stepsBegun++), isReady: false };
+    const staged: StagedStep = { step, directory: this.#directoryOf(this.#stepsBegun++), isReady: false };
     this.#steps = [...this.#steps, staged];
     try {
-      staged.kind = await make(staged.path);
+      await makeUniqueDirectory(this.#disk, staged.directory);
+      staged.kind = await fill?.(staged.directory);
       this.#mustBeOpen();
       staged.isReady = true;
     } catch (error) {
       this.#steps = this.#steps.filter((each) => each !== staged);
       // The error of the step is what the caller needs; what cannot be removed is in no process's
       // way.
-      await removeTree(this.#disk, this.#state === "over" ? this.#directory : staged.path).catch(() => undefined);
+      await removeTree(this.#disk, this.#state === "over" ? this.#directory : staged.directory).catch(() => undefined);
       throw error;
     }
   }
-
-  readonly #makeDirectory = async (path: string): Promise<undefined> => {
-    await makeUniqueDirectory(this.#disk, path);
-  };
 
   async #remove(): Promise<void> {
     this.#state = "over";
@@ -236,7 +236,7 @@ export class RedoDraft {
     if (this.#state !== "open") throw new TypeError("This redo is over: begin a new one.");
   }
 
-  #pathOf(step: number): string {
+  #directoryOf(step: number): string {
     return `${this.#directory}/${step}`;
   }
 

@@ -97,7 +97,7 @@ class StepsTooSoon extends EnteringTooSoon {
   }
 
   protected override async applyStep(step: RedoStep, directory: string): Promise<void> {
-    if (step.kind === "in") await renameIfThere(this.disk, directory, this.target(step));
+    if (step.kind === "in") await renameIfThere(this.disk, `${directory}/new`, this.target(step));
     else await super.applyStep(step, directory);
   }
 }
@@ -111,7 +111,7 @@ class TrustingAnswers extends OtherwiseApplied {
     const { disk } = this;
     switch (step.kind) {
       case "in":
-        await renameIfThere(disk, directory, this.target(step));
+        await renameIfThere(disk, `${directory}/new`, this.target(step));
         break;
       case "out":
         await renameIfThere(disk, this.target(step), `${directory}/out`);
@@ -121,7 +121,7 @@ class TrustingAnswers extends OtherwiseApplied {
         await renameIfThere(disk, targetOf(this.place, step.source), `${directory}/moved`);
         await renameIfThere(disk, `${directory}/moved`, this.target(step));
     }
-    if (step.kind !== "in") await ignoring(disk.rmdir(directory), "ENOENT", "ESTALE", "ENOTEMPTY");
+    await ignoring(disk.rmdir(directory), "ENOENT", "ESTALE", "ENOTEMPTY");
   }
 }
 

@@ -29,6 +29,8 @@ export interface Ticket {
   readonly manifest: Manifest;
   /** Whether the key was chosen by the producer, and so has a name in `keys/`. */
   readonly isKeyed: boolean;
+  /** In the name of a key: the holder in whose staging the ticket lies until it is entered. */
+  readonly stagedBy?: string;
   /** The contents, if they are small enough to be in the ticket: base64 by file name. */
   readonly inline?: Readonly<Record<string, string>>;
 }
@@ -46,6 +48,7 @@ export const ticketKind: RecordKind<Ticket> = {
     const files = listOf(fields.files, fileOf);
     const ticket: Ticket = {
       isKeyed: isKeyed === true,
+      ...optional("stagedBy", fields.stagedBy, idOf),
       manifest: {
         id: idOf(fields.id),
         key: textOf(fields.key),
@@ -66,9 +69,23 @@ export const ticketKind: RecordKind<Ticket> = {
 };
 
 /** The body of a ticket's record, with its fields in the order in which people want to read them. */
-export function ticketBody({ manifest, isKeyed, inline }: Ticket): unknown {
+export function ticketBody({ manifest, isKeyed, stagedBy, inline }: Ticket): unknown {
   const { id, key, files, createdAt, producer, group, priority, notBefore, expiresAt, meta } = manifest;
-  return { id, key, isKeyed, files, createdAt, producer, group, priority, notBefore, expiresAt, meta, inline };
+  return {
+    id,
+    key,
+    isKeyed,
+    stagedBy,
+    files,
+    createdAt,
+    producer,
+    group,
+    priority,
+    notBefore,
+    expiresAt,
+    meta,
+    inline,
+  };
 }
 
 function fileOf(value: unknown): ManifestFile {

@@ -49,6 +49,14 @@ async function enterLane(box: Box, from: string, name: TicketName, group: string
   return true;
 }
 
+/** Makes durable what another process has entered into the lane of the group; false for a ticket that goes elsewhere. */
+export async function syncLane(box: Box, { group, notBefore }: Destination): Promise<boolean> {
+  if (group === undefined || notBefore !== undefined) return false;
+  const directory = `${box.layout.lane(laneOf(group))}/incoming`;
+  await syncEntered(box, directory, directory);
+  return true;
+}
+
 /**
  * Moves `from` into the directory of a minute. That directory is removed when its minute is past and it is
  * empty, so it may go at any moment before the ticket is in it.

@@ -21,9 +21,9 @@ import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import type { Box } from "../box/box.ts";
 import { ticketBody, ticketKind, type Manifest, type ManifestFile, type Ticket } from "../model/manifest.ts";
 import { formatTicketName, newTicketName } from "../model/ticket-name.ts";
-import { enter } from "./enter.ts";
+import { enter, syncLane } from "./enter.ts";
 import { writePayload, type WrittenFile } from "./payload.ts";
-import { settleLeftovers, settleStaged, withdraw } from "./staged.ts";
+import { enterFirst, settleLeftovers, settleStaged, withdraw } from "./staged.ts";
 
 /** What is to be published: checked, and without defaults left to fill in. */
 export interface Publication {
@@ -72,6 +72,7 @@ export async function publish(box: Box, publication: Publication): Promise<Publi
       const first = await claimKey(box, session, staged, ticket);
       if (first !== undefined) {
         await withdraw(box, staged, id);
+        await enterFirst(box, first);
         return { id: first.manifest.id, key: ticket.manifest.key, duplicate: true };
       }
     }
@@ -82,9 +83,11 @@ export async function publish(box: Box, publication: Publication): Promise<Publi
     throw error;
   }
   const { key } = ticket.manifest;
-  if (!(await enterStaged(box, staged, ticket)))
-    // With a key the sweeper has published it, but may not have synced it yet.
-    throw ticket.isKeyed ? outcomeUnknown(staged, undefined) : takenForDead(staged, undefined);
+  if (!(await enterStaged(box, staged, ticket))) {
+    if (!ticket.isKeyed) throw takenForDead(staged, undefined);
+    // Another process has published it, but may not have synced it yet.
+    if (!(await syncLane(box, ticket.manifest))) throw outcomeUnknown(staged, undefined);
+  }
   return { id, key, duplicate: false };
 }
 
@@ -190,7 +193,8 @@ async function claimKey(
   const path = box.layout.key(manifest.key);
   // Before the key: a power cut must not leave a key without the ticket that a sweeper is to publish.
   await box.sync(parentOf(staged), parentOf(parentOf(staged)));
-  const bytes = encodeRecord({ ...ticketKind, decode: (body) => body }, ticketBody({ isKeyed, manifest }));
+  const record = ticketBody({ isKeyed, stagedBy: session.holder.id, manifest });
+  const bytes = encodeRecord({ ...ticketKind, decode: (body) => body }, record);
   const sync = box.isSynced && ((directory: string): Promise<void> => box.sync(directory));
   const temp = await stage(session.staging, bytes, { sync: box.isSynced });
   try {

@@ -7,7 +7,7 @@ import { moveOnce } from "../../durable/publish/publish.ts";
 import { findRecordSurely, isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
 import { ticketKind, type Ticket } from "../model/manifest.ts";
-import { findTicketName, type TicketName } from "../model/ticket-name.ts";
+import { findTicketName, formatTicketName, newTicketName, type TicketName } from "../model/ticket-name.ts";
 import { enter } from "./enter.ts";
 
 /** Staged tickets of this process that could not be settled when their publish failed. By box: each has its own disk. */
@@ -56,7 +56,19 @@ async function settle(box: Box, staged: string): Promise<void> {
   if (name !== undefined) await settleTicket(box, staged, name);
 }
 
-/** Of this process, or of one that is dead: publishes the ticket if it has its key, else discards it. */
+/**
+ * Gives a ticket that has won its key its place in its lane, if its publisher has not come to that: a publish that
+ * begins when this one was told of it is to have a later place. The publisher may be dead or on its way: one of the
+ * two moves the ticket.
+ */
+export async function enterFirst(box: Box, { manifest, stagedBy }: Ticket): Promise<void> {
+  const { id, group, notBefore } = manifest;
+  if (stagedBy === undefined || group === undefined || notBefore !== undefined) return;
+  const name = newTicketName(id);
+  await settleTicket(box, `${box.layout.staging(stagedBy)}/${formatTicketName(name)}`, name);
+}
+
+/** Of this process, of one that is dead, or one with its key: publishes the ticket if it has its key, else discards it. */
 export async function settleTicket(box: Box, staged: string, name: TicketName): Promise<void> {
   const ticket = await findWhole(box, staged);
   if (ticket !== undefined && (await hasKey(box, ticket))) await enter(box, staged, name, ticket.manifest);

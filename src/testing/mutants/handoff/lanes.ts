@@ -1,5 +1,6 @@
 // Mutants of lanes: an order that goes by a clock, and a token that moves.
 import type { PathHold } from "../../../locks/path/path-hold.ts";
+import { BoxLayout } from "../../../handoff/box/layout.ts";
 import type { LeaseTaker } from "../../../handoff/consume/kept-leases.ts";
 import type { ActorContext } from "../../explorer/scenario.ts";
 import { laneScenarios, realLaneSteps, type LaneSteps } from "../../scenarios/handoff/lanes.ts";
@@ -25,6 +26,15 @@ function movingToken({ name, ports: { disk } }: ActorContext): LeaseTaker {
   };
 }
 
+/** Tells of a key that was published before, and leaves the ticket to its publisher or a sweeper. */
+const tellingOnly: LaneSteps["publish"] = async (box, publication) => {
+  const { holder } = await box.ground.session();
+  const ofThis = (by: string): string =>
+    by === holder.id ? BoxLayout.prototype.staging.call(box.layout, by) : `${directory}/nowhere`;
+  Object.defineProperty(box.layout, "staging", { value: ofThis, configurable: true });
+  return await realLaneSteps.publish(box, publication);
+};
+
 function inScenario(steps: Partial<LaneSteps>, name: string): Mutant["scenario"] {
   return scenarioNamed(laneScenarios({ ...realLaneSteps, ...steps }), name);
 }
@@ -36,6 +46,15 @@ export const handoffLaneMutants: readonly Mutant[] = [
     scenario: inScenario(
       { nextInLane: async ({ ground }) => ground.ports.clock.wallMs() },
       "handoff: the order of a lane, from two machines",
+    ),
+    breaks: /before one that was published earlier/,
+  },
+  {
+    name: "lane entered after the answer",
+    about: "The publisher died between its key and its place; the next ticket of a producer that was told comes first.",
+    scenario: inScenario(
+      { publish: tellingOnly },
+      "handoff: a publish into a lane is repeated while the first one dies or is on its way",
     ),
     breaks: /before one that was published earlier/,
   },

@@ -50,6 +50,8 @@ export function stepOf({ operation, path, target }: DiskChange): Step | undefine
       return stepOfRename(path, from, target ?? "", to);
     case "rmdir":
       return from === "processing" || from === "staging" ? "removing the place of the dead" : undefined;
+    case "unlink":
+      return undefined;
   }
 }
 

@@ -7,6 +7,7 @@ import { claimInLane } from "../../../handoff/consume/lanes.ts";
 import { findTicketName } from "../../../handoff/model/ticket-name.ts";
 import type { Publication } from "../../../handoff/publish/publisher.ts";
 import { Leases } from "../../../part/leases.ts";
+import type { Disk } from "../../../ports/disk.ts";
 import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";
 import { on, openToWork, orTold, realSteps } from "./handoff-actors.ts";
 import { handoffScenario } from "./handoff-audit.ts";
@@ -17,16 +18,49 @@ const lane = laneOf(group);
 
 export interface LaneSteps {
   readonly nextInLane: (box: Box) => Promise<number>;
+  readonly publish: typeof realSteps.publish;
   readonly openLeases: (context: ActorContext, box: Box) => LeaseTaker;
 }
 
 export const realLaneSteps: LaneSteps = {
   nextInLane: (box) => Box.prototype.nextInLane.call(box, lane),
+  publish: realSteps.publish,
   openLeases: (_context, box) => new Leases(directory, async () => box.ground),
 };
 
-function inGroup(text: string): Publication {
-  return publication(text, { facts: { priority: 5, group } });
+function inGroup(text: string, key?: string): Publication {
+  return publication(text, { facts: { priority: 5, group }, key });
+}
+
+/** Publishes one ticket after the other, each with its text as its key. */
+function keyedProducer(steps: LaneSteps, ...texts: readonly string[]): Actor {
+  return actor({
+    prepare: async (context) => await openToWork(context),
+    run: async (context, box) => {
+      for (const text of texts)
+        await orTold(context, async () =>
+          context.note("published", (await steps.publish(box, inGroup(text, text))).id),
+        );
+    },
+  });
+}
+
+/** Of two that one producer was told of, the first has the lower place. */
+async function mustFollow({ disk }: ActorContext["ports"], facts: readonly Fact[]): Promise<void> {
+  const [first, second] = facts.filter(({ actor: by, what }) => by === "bob" && what === "published");
+  if (first === undefined || second === undefined) return;
+  const ranks = await ranksIn(disk);
+  const [one, other] = [first, second].map(({ value }) => ranks.get(value as string) ?? NaN);
+  mustHold((one ?? NaN) < (other ?? NaN), "a ticket is before one that was published earlier");
+}
+
+async function ranksIn(disk: Disk): Promise<Map<string, number>> {
+  const ranks = new Map<string, number>();
+  for (const text of await disk.list(`${directory}/lanes/${String(lane).padStart(2, "0")}/incoming`)) {
+    const name = findTicketName(text);
+    if (name?.rank !== undefined) ranks.set(name.id, name.rank);
+  }
+  return ranks;
 }
 
 /** Publishes into the group, and tells when it begins and when it was acknowledged. */
@@ -50,11 +84,7 @@ function orderedProducer(steps: LaneSteps, text: string): Actor {
 
 /** What was acknowledged before another publish began has the lower place. */
 async function mustBeInOrder({ disk }: ActorContext["ports"], facts: readonly Fact[]): Promise<void> {
-  const ranks = new Map<string, number>();
-  for (const text of await disk.list(`${directory}/lanes/${String(lane).padStart(2, "0")}/incoming`)) {
-    const name = findTicketName(text);
-    if (name?.rank !== undefined) ranks.set(name.id, name.rank);
-  }
+  const ranks = await ranksIn(disk);
   const idOf = (who: string): string | undefined =>
     (
       facts.find(({ actor: by, what }) => by === who && what === "published")?.value as
@@ -123,6 +153,15 @@ export function laneScenarios(steps: LaneSteps = realLaneSteps): Scenario[] {
       actors: { ada: on("m1", orderedProducer(steps, "1")), bob: on("m2", orderedProducer(steps, "2")) },
       clockJumps: { ms: -100_000, count: 1 },
       audit: mustBeInOrder,
+    }),
+    handoffScenario({
+      name: "handoff: a publish into a lane is repeated while the first one dies or is on its way",
+      about: "The repeated one answers that the key was published, and the next one has the later place.",
+      size: "large",
+      actors: { ada: keyedProducer(steps, "1"), bob: keyedProducer(steps, "1", "2") },
+      killsMax: 1,
+      mortal: ["ada"],
+      audit: mustFollow,
     }),
     {
       ...working,

@@ -118,10 +118,11 @@ class Acquisition {
     const turn = queue.tryEnter(claims, within, note);
     if (turn !== undefined) return turn;
     // Asked for now: when the time is up, the one in the way may just have left.
-    const before = queue.inTheWayOf(claims, within).map((caller) => ({ ...caller, holder: session.holder.id }));
+    const findBefore = queue.inTheWayOf(claims, within);
     const findBlockers = async (): Promise<readonly Blocker[]> => {
       const conflicting = await this.#findConflicting();
-      return conflicting.length > 0 ? conflicting : before;
+      if (conflicting.length > 0) return conflicting;
+      return findBefore().map((caller) => ({ ...caller, holder: session.holder.id }));
     };
     if (this.#leftMs <= 0) throw await this.#timedOut(await findBlockers());
     return await this.#waiting((deadline) => queue.enter(claims, deadline, within, note), findBlockers);

@@ -76,13 +76,17 @@ export class LocalQueue<T = never> {
     return this.#turnOf(place, isFree ? undefined : await this.#wait(place, deadline));
   }
 
-  /** The callers that `tryEnter` would find in the way. The lock table need not have them yet. */
+  /**
+   * The callers that `tryEnter` would find in the way now. The lock table need not have them yet.
+   * Found when they are asked for: most callers wait, get their turn, and never ask.
+   */
   inTheWayOf(
     claims: readonly Claim[],
     within?: string,
-  ): readonly (CallerNote & { readonly claims: readonly Claim[] })[] {
+  ): () => readonly (CallerNote & { readonly claims: readonly Claim[] })[] {
+    const places = [...this.#places];
     const place = this.#newPlace(claims, unknownCaller, within);
-    return blockersOf(this.#places, place).map(({ claims: theirs, note }) => ({ ...note, claims: theirs }));
+    return () => blockersOf(places, place).map(({ claims: theirs, note }) => ({ ...note, claims: theirs }));
   }
 
   #turnOf(place: Place<T>, passed: T | undefined): LocalTurn<T> {

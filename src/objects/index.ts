@@ -20,6 +20,7 @@ export type { DirectoryObjects as ObjectStore } from "./objects.ts";
 export type { PartLocation as ObjectsLocation };
 export type { Imported, ImportOptions };
 export { expiryMs } from "./model/lifecycle.ts";
+export { startChecksum, type RunningChecksum } from "../format/running-checksum.ts";
 
 /** Opens the object store in `directory`, and makes it if there is none. NOT_A_STORE, WRONG_STORE as the options ask. */
 export async function openObjects(

@@ -1,5 +1,5 @@
 // The bytes of a file as a caller reads them: verified against the digest that was recorded when they were written.
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import type { Content } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { DiskFile } from "../ports/disk.ts";
@@ -19,6 +19,19 @@ export interface ContentOptions {
   readonly mismatch?: ((what: string) => Error) | undefined;
 }
 
+/** A content that is in memory, if it is the recorded one. */
+export function verified(bytes: Uint8Array, digest: BodyDigest, mismatch: (what: string) => Error): Uint8Array {
+  if (bytes.length !== digest.size) throw mismatch(sizeDiffers(bytes.length, digest));
+  if (hash("sha256", bytes) !== digest.sha256) throw mismatch(hashDiffers);
+  return bytes;
+}
+
+const hashDiffers = "its SHA-256 differs";
+
+function sizeDiffers(size: number, digest: BodyDigest): string {
+  return `it has ${Math.max(size, 0)} bytes, not ${digest.size}`;
+}
+
 /** May be read any number of times, also at once, through one handle: a file that is removed meanwhile is read to its end. */
 export class FileContent implements Content, AsyncDisposable {
   readonly #options: ContentOptions;
@@ -34,16 +47,16 @@ export class FileContent implements Content, AsyncDisposable {
     const { offset = 0, digest } = this.#options;
     const file = await this.#file();
     const size = (await file.stat()).size - offset;
-    if (size !== digest.size) throw this.#mismatch(`it has ${Math.max(size, 0)} bytes, not ${digest.size}`);
-    const hash = createHash("sha256");
+    if (size !== digest.size) throw this.#mismatch(sizeDiffers(size, digest));
+    const running = createHash("sha256");
     const mustMatch = (): void => {
-      if (hash.digest("hex") !== digest.sha256) throw this.#mismatch("its SHA-256 differs");
+      if (running.digest("hex") !== digest.sha256) throw this.#mismatch(hashDiffers);
     };
     if (size === 0) mustMatch();
     for (let done = 0; done < size;) {
       const chunk = await file.read(offset + done, Math.min(chunkBytes, size - done));
       if (chunk.length === 0) throw this.#mismatch(`it ends after ${done} of ${size} bytes`);
-      hash.update(chunk);
+      running.update(chunk);
       done += chunk.length;
       if (done === size) mustMatch();
       yield chunk;

@@ -107,4 +107,17 @@ describe("opening an object store", () => {
       await Promise.all(Array.from({ length: 50 }, (_, index) => bucket.put(`key ${start + index}`, "x")));
     expect(objects.keysInMemory).toBeLessThanOrEqual(256);
   });
+
+  it("a listing leaves no key in memory that has one version, and so takes the place of none", async () => {
+    const directory = makeScratch();
+    {
+      await using objects = await openObjects(directory);
+      const bucket = await objects.createBucket("photos", { versioning: "enabled" });
+      for (const key of ["one", "two", "two", "three"]) await bucket.put(key, "x");
+    }
+    await using objects = await openObjects(directory);
+    const { objects: listed } = await (await objects.bucket("photos")).list();
+    expect(listed.map(({ key }) => key)).toEqual(["one", "three", "two"]);
+    expect(objects.keysInMemory).toBe(1);
+  });
 });

@@ -1,5 +1,5 @@
 // Where everything of an object store lies: the one place that knows its directories.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 const readableLength = 40;
 
@@ -82,11 +82,11 @@ export class IncarnationLayout {
    * for people; the hash makes the name unique, also where letters are folded.
    */
   key(key: string): string {
-    const hash = createHash("sha256").update(key).digest("hex");
+    const digest = hash("sha256", key);
     const readable = key
       .toLowerCase()
       .replaceAll(/[^a-z0-9._-]/g, "_")
       .slice(0, readableLength);
-    return `${this.keys}/${hash.slice(0, 3)}/${readable}~${hash.slice(0, 32)}`;
+    return `${this.keys}/${digest.slice(0, 3)}/${readable}~${digest.slice(0, 32)}`;
   }
 }

@@ -17,12 +17,19 @@ export interface SlotContent {
   readonly bodyAt: number;
 }
 
+/** A slot as it was read. */
+export interface ReadSlot extends SlotContent {
+  /** All bytes of the file, where it is so small that they came with the record. */
+  readonly file?: Uint8Array;
+}
+
 /** Undefined when nothing has this name. CORRUPT, NEWER_FORMAT. */
 export async function findSlot(disk: Disk, path: string): Promise<SlotContent | undefined> {
   const file = await openIfThere(disk, path);
   if (file === undefined) return undefined;
   try {
-    return await readSlot(file, path);
+    const { entry, bodyAt } = await readSlot(file, path);
+    return { entry, bodyAt };
   } catch (error) {
     // On a share another machine may have removed it since it was opened.
     if (hasErrno(error, "ESTALE")) return undefined;
@@ -33,8 +40,10 @@ export async function findSlot(disk: Disk, path: string): Promise<SlotContent | 
 }
 
 /** CORRUPT, NEWER_FORMAT. */
-export async function readSlot(file: DiskFile, path: string): Promise<SlotContent> {
+export async function readSlot(file: DiskFile, path: string): Promise<ReadSlot> {
   let bytes = await file.read(0, firstReadBytes);
+  // Less than was asked for: the file ends there.
+  const isWhole = bytes.length < firstReadBytes;
   let end = bytes.indexOf(lineFeed);
   if (end < 0 && bytes.length === firstReadBytes) {
     bytes = await file.read(0, entryBytesMax);
@@ -44,7 +53,8 @@ export async function readSlot(file: DiskFile, path: string): Promise<SlotConten
     const message = `${path} is not a valid version record: it has no end. Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path });
   }
-  return { entry: decodeRecord(entryKind, bytes.subarray(0, end + 1), path), bodyAt: end + 1 };
+  const entry = decodeRecord(entryKind, bytes.subarray(0, end + 1), path);
+  return { entry, bodyAt: end + 1, ...(isWhole ? { file: bytes } : {}) };
 }
 
 /** As the file system itself knows, also on a share. */

@@ -35,15 +35,8 @@ export class KeyHeadFinder {
     this.#onRewound = onRewound;
   }
 
-  /**
-   * The newest entry at a moment during this call. `incarnation` is one that the key may have: on a
-   * local disk a key with one entry is then found without a listing.
-   */
-  async find(incarnation?: string): Promise<FoundHead> {
-    if (incarnation !== undefined && this.#known === undefined && this.#isLocal) {
-      this.#known = await this.#findOnly(incarnation);
-      if (this.#known !== undefined) return this.#known;
-    }
+  /** The newest entry at a moment during this call. */
+  async find(): Promise<FoundHead> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const known = this.#known;
       const from = known !== undefined && (this.#isLocal || attempt === 0) ? known : await this.#list();
@@ -96,13 +89,6 @@ export class KeyHeadFinder {
     return this.#disk.volume.kind === "local";
   }
 
-  /** The first entry, if it is the newest one. Asked for the second before it: slots go only when the first is gone. */
-  async #findOnly(incarnation: string): Promise<KeyHead | undefined> {
-    if (this.#names.isFirst(2) || (await this.#isThere(this.#names.slotPath(incarnation, 2)))) return undefined;
-    const first = await findSlot(this.#disk, this.#names.slotPath(incarnation, 1));
-    return first && { ...first, incarnation, number: 1 };
-  }
-
   /** What a local disk lists is what is there. A first slot was opened after the listing: its key is there, too. */
   async #listed(head: KeyHead): Promise<KeyHead | undefined> {
     return head.number === 1 ? head : await this.#stillOpen(head);
@@ -120,8 +106,9 @@ export class KeyHeadFinder {
         break;
       }
       const path = this.#names.slotPath(head.incarnation, number);
-      // On a share the look is what makes an absence believed.
-      if (!this.#isLocal && !(await this.#isThere(path))) break;
+      // On a share the look is what makes an absence believed. On a local disk it costs less than an
+      // open that fails, and in most cases nothing is there.
+      if (!(await this.#isThere(path))) break;
       const next = await findSlot(this.#disk, path);
       if (next === undefined) break;
       if (step >= stepsMax) return undefined;

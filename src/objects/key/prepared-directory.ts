@@ -4,6 +4,7 @@ import { parentOf } from "../../durable/publish/directory.ts";
 import { moveOnce, outcomeUnknown, renameOnce } from "../../durable/publish/publish.ts";
 import { assertNotSwept, newTemp } from "../../durable/publish/staging.ts";
 import { makeUniqueDirectory } from "../../durable/publish/unique-file.ts";
+import { allEnded } from "../../durable/wait/in-parallel.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -49,7 +50,7 @@ export async function placeDirectory(
       throw outcomeUnknown(target, undefined);
     }
     // Before it gets its place: what is in it must be durable when its name is.
-    await bothOf(place.sync(directory), before?.() ?? Promise.resolve());
+    await allEnded([place.sync(directory), before?.() ?? Promise.resolve()]);
     try {
       isPlaced = await moveInto(disk, directory, target, name);
     } catch (error) {
@@ -61,12 +62,6 @@ export async function placeDirectory(
   } finally {
     if (!isPlaced) await withdraw(disk, directory, first, temp);
   }
-}
-
-/** Waits for both, also when one fails: what the other one does must be over. */
-async function bothOf(...steps: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(steps)).find(({ status }) => status === "rejected");
-  if (failed?.status === "rejected") throw failed.reason;
 }
 
 async function moveInto(disk: Disk, directory: string, target: string, name: string): Promise<boolean> {

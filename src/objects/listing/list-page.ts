@@ -1,7 +1,9 @@
 // One page of a listing: objects and common prefixes, or all versions, in UTF-8 byte order.
 import type { OpenBucket } from "../bucket/open-bucket.ts";
 import type { ListOptions, ListPage, ListVersionsOptions, ObjectVersion, VersionPage } from "../model/object-store.ts";
-import type { KeyVersion } from "../key/key-history.ts";
+import { attributesOf, type KeyVersion } from "../key/key-history.ts";
+import { KeyNames } from "../key/key-names.ts";
+import { findOnlyEntry } from "../key/only-entry.ts";
 import { pageLimit } from "../model/arguments.ts";
 import { findVersionName, formatVersionId, nullVersionId } from "../model/version-id.ts";
 import { describe, findVersion } from "../version/find-version.ts";
@@ -190,7 +192,12 @@ async function findListed(
 }
 
 async function findObject(bucket: OpenBucket, { key, incarnation }: KeyLife): Promise<ObjectVersion | undefined> {
-  const found = await bucket.useKey(key, (open) => findVersion(open, key, undefined, incarnation));
+  const names = new KeyNames(bucket.layout.key(key));
+  // What cannot be read is told below, with the name of the object.
+  const only = await findOnlyEntry(bucket.place.disk, names, incarnation).catch(() => undefined);
+  if (only?.entry.kind === "put" && only.entry.key === key)
+    return describe({ slot: 1, entry: only.entry, bodyAt: only.bodyAt, ...attributesOf(only.entry) }, true);
+  const found = await bucket.useKey(key, (open) => findVersion(open, key, undefined));
   if (found === undefined || found.version.entry.kind === "marker") return undefined;
   return describe(found.version, true);
 }

@@ -66,6 +66,8 @@ export async function appendEntry(
       if (isDependent) await unstage();
       return (staged ??= await stageEntry(make(newest)));
     }, options);
+    // A first slot was moved, not linked.
+    if (head !== undefined && key.chain.names.isFirst(head.number)) staged = undefined;
     return head && { head, before };
   } finally {
     await unstage();

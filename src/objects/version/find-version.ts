@@ -39,16 +39,15 @@ export async function findCurrent(
 
 /**
  * The version that a caller means: with an id that one, or else the current one, also if it is a
- * delete marker. Undefined when there is none. `incarnation` is one that the key may have.
+ * delete marker. Undefined when there is none.
  */
 export async function findVersion(
   key: OpenKey,
   name: string,
   versionId: string | undefined,
-  incarnation?: string,
 ): Promise<FoundVersion | undefined> {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const head = await key.chain.findHead(incarnation);
+    const head = await key.chain.findHead();
     if (head === undefined) return undefined;
     mustBeOf(name, head, key);
     const found = versionId === undefined ? await findCurrent(key, head) : await findById(key, head, versionId);

@@ -2,7 +2,7 @@
 // its end while newer ones are written and it is deleted itself; the first parts of a large one.
 import type { Content } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { FileContent } from "../../part/content.ts";
+import { FileContent, verified } from "../../part/content.ts";
 import { orAborted, type BodyDigest } from "../../part/body.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, DiskFile } from "../../ports/disk.ts";
@@ -106,13 +106,11 @@ async function openContent(
     });
     // A stub lies over the slot by now.
     if (slot.entry.kind !== "put" || slot.entry.id !== entry.id) return { path };
-    const content = new FileContent({
-      path,
-      digest: { size: entry.size, sha256: entry.sha256 ?? "" },
-      offset: slot.bodyAt,
-      open: async () => file,
-      mismatch: mismatchOf(path),
-    });
+    const digest = { size: entry.size, sha256: entry.sha256 ?? "" };
+    const mismatch = mismatchOf(path);
+    // Most of them came with the record, and are not read again.
+    if (slot.file !== undefined) return new SmallContent(verified(slot.file.subarray(slot.bodyAt), digest, mismatch));
+    const content = new FileContent({ path, digest, offset: slot.bodyAt, open: async () => file, mismatch });
     return new SmallContent(await content.bytes());
   } finally {
     await file.close();

@@ -175,7 +175,7 @@ async function readHead(
       const next = await orAborted(pieces.next(), signal);
       if (next.done === true) return { head, isEnd: true };
       // A copy: the source may use its buffer again.
-      head.push(Uint8Array.from(next.value));
+      head.push(new Uint8Array(next.value));
       size += next.value.length;
     }
     return { head, isEnd: false };

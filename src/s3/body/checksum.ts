@@ -1,6 +1,4 @@
-// The checksums of S3: which one a request asks for, and computing it.
-import { createHash } from "node:crypto";
-import { crc32 } from "node:zlib";
+// The checksums of S3: which one a request asks for.
 import type { ChecksumAlgorithm } from "../../objects/index.ts";
 import { S3Error } from "../http/s3-error.ts";
 import type { S3Request } from "../http/request.ts";
@@ -67,44 +65,4 @@ const bytesOf: Readonly<Record<ChecksumAlgorithm, number>> = {
 export function isChecksum(algorithm: ChecksumAlgorithm, value: string): boolean {
   const bytes = Buffer.from(value, "base64");
   return bytes.length === bytesOf[algorithm] && bytes.toString("base64") === value;
-}
-
-export interface RunningChecksum {
-  update(bytes: Uint8Array): void;
-  /** Base64. */
-  digest(): string;
-}
-
-/** The two that Node does not have come from a library that is loaded when one is asked for. */
-export async function createChecksum(algorithm: ChecksumAlgorithm): Promise<RunningChecksum> {
-  switch (algorithm) {
-    case "CRC32":
-      return createCrc32();
-    case "SHA1":
-    case "SHA256": {
-      const hash = createHash(algorithm.toLowerCase());
-      return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest("base64") };
-    }
-    case "CRC32C":
-    case "CRC64NVME": {
-      const { createCRC32: createReflected, createCRC64 } = await import("hash-wasm");
-      const hash = algorithm === "CRC32C" ? await createReflected(0x82f6_3b78) : await createCRC64("9a6c9329ac4bc9b5");
-      return {
-        update: (bytes) => void hash.update(bytes),
-        digest: () => Buffer.from(hash.digest("binary")).toString("base64"),
-      };
-    }
-  }
-}
-
-function createCrc32(): RunningChecksum {
-  let value = 0;
-  return {
-    update: (bytes) => void (value = crc32(bytes, value)),
-    digest: () => {
-      const bytes = Buffer.alloc(4);
-      bytes.writeUInt32BE(value);
-      return bytes.toString("base64");
-    },
-  };
 }

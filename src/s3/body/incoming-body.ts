@@ -1,17 +1,12 @@
 // The body of a request as the store gets it: decoded, and checked against everything that was said
 // about it. What is wrong with it ends the stream with an error, so the store keeps nothing of it.
 import { createHash } from "node:crypto";
+import { startChecksum, type RunningChecksum } from "../../objects/index.ts";
 import { S3Error } from "../http/s3-error.ts";
 import { findHeader, type S3Request } from "../http/request.ts";
 import { decodeChunks } from "../signature/chunked-body.ts";
 import { payloadKind, type PayloadKind } from "../signature/verify.ts";
-import {
-  checksumHeader,
-  createChecksum,
-  findExpectedChecksum,
-  type ExpectedChecksum,
-  type RunningChecksum,
-} from "./checksum.ts";
+import { checksumHeader, findExpectedChecksum, type ExpectedChecksum } from "./checksum.ts";
 
 export interface IncomingBody {
   readonly stream: AsyncIterable<Uint8Array>;
@@ -85,7 +80,7 @@ async function* checkedBody(
   md5: string | undefined,
 ): AsyncGenerator<Uint8Array> {
   request.continue();
-  const running = checksum === undefined ? undefined : await createChecksum(checksum.algorithm);
+  const running = checksum === undefined ? undefined : startChecksum(checksum.algorithm);
   const payload = payloadOf(request);
   const sha256 = payload.kind === "hash" ? createHash("sha256") : undefined;
   const md5Hash = md5 === undefined ? undefined : createHash("md5");
@@ -128,7 +123,7 @@ function compareChecksum(
   trailers: ReadonlyMap<string, string>,
 ): void {
   const expected = isInTrailer ? trailers.get(checksumHeader(algorithm)) : value;
-  if (expected === undefined || expected === running.digest()) return;
+  if (expected === undefined || expected === running.value()) return;
   const message = `The ${algorithm} you specified did not match the calculated checksum.`;
   throw new S3Error("BadDigest", { message });
 }

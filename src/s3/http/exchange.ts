@@ -1,5 +1,5 @@
 // One request and its answer: how a request is told to operations, and how its answer is sent.
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -27,7 +27,7 @@ const lingerBytesMax = 16 * 1024 * 1024;
 export class RequestExchange {
   readonly incoming: IncomingMessage;
   readonly response: ServerResponse;
-  readonly #id = randomBytes(8).toString("hex").toUpperCase();
+  readonly #id = newRequestId();
   readonly #gone = new AbortController();
   readonly #at = new Date();
   readonly #startMs = performance.now();
@@ -48,7 +48,10 @@ export class RequestExchange {
     // Reading a body only in part destroys its connection, and the answer could not be sent.
     const iterator = (): AsyncIterator<unknown> => incoming.iterator({ destroyOnReturn: false });
     Object.defineProperty(incoming, Symbol.asyncIterator, { value: iterator });
-    response.once("close", () => this.abort(new Error("The client has gone away.")));
+    response.once("close", () => {
+      // An abort has listeners to call and an error to make: most requests need none.
+      if (!response.writableFinished) this.abort(new Error("The client has gone away."));
+    });
   }
 
   /** False while the client waits to be told that its body is wanted. */
@@ -140,7 +143,7 @@ export class RequestExchange {
       "x-amz-request-id": this.#id,
       server: "Holdfast",
       ...(isUnread || this.#isClosing() ? { connection: "close" } : {}),
-      ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)),
+      ...given(headers),
       // Behind Content-Disposition: Node refuses letters beyond ASCII in it when it knows the length before.
       ...(body === undefined && !isHead && status !== 204 && status !== 304 ? { "content-length": 0 } : {}),
       ...(bytes === undefined || isBare ? {} : { "content-length": Buffer.byteLength(bytes) }),
@@ -205,6 +208,17 @@ export class RequestExchange {
       ...(failure?.cause !== undefined && failure.status >= 500 && !isGone ? { error: failure.cause } : {}),
     };
   }
+}
+
+/** Sixteen digits. Node keeps random bytes for UUIDs in store, which it does not for others. */
+function newRequestId(): string {
+  return randomUUID().slice(19).replace("-", "").toUpperCase();
+}
+
+function given(headers: Answer["headers"]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) found[name] = value;
+  return found;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -129,6 +129,7 @@ function findDate(text: string): { readonly date: string; readonly atMs: number 
       ? Date.parse(text)
       : Date.parse(`${match[1]}-${match[2]}-${match[3]}T${match[4]}:${match[5]}:${match[6]}Z`);
   if (Number.isNaN(atMs)) return undefined;
+  if (match !== null) return { date: text, atMs };
   const date = `${new Date(atMs).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
   return { date, atMs };
 }

@@ -1,5 +1,5 @@
 // The canonical form of a request, which its signature is computed from.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { encodeUri, type RawTarget } from "../http/raw-target.ts";
 
@@ -59,5 +59,5 @@ function canonicalValue(value: string | readonly string[] | undefined): string {
 }
 
 export function sha256(data: string | Uint8Array): string {
-  return createHash("sha256").update(data).digest("hex");
+  return hash("sha256", data);
 }

@@ -76,15 +76,15 @@ function fromOldUrl(request: SignedRequest, verifier: Verifier): Verified {
 }
 
 function checkTime({ atMs, date, expiresMs }: Authorization, nowMs: number): void {
-  const serverTime = new Date(nowMs).toISOString();
+  const serverTime = (): string => new Date(nowMs).toISOString();
   if (expiresMs === undefined) {
     if (Math.abs(nowMs - atMs) <= skewMs) return;
-    const details = { RequestTime: date, ServerTime: serverTime, MaxAllowedSkewMilliseconds: String(skewMs) };
+    const details = { RequestTime: date, ServerTime: serverTime(), MaxAllowedSkewMilliseconds: String(skewMs) };
     throw new S3Error("RequestTimeTooSkewed", { details });
   }
   if (atMs - nowMs > skewMs) throw new S3Error("AccessDenied", { message: "Request is not valid yet" });
   if (nowMs - atMs <= expiresMs) return;
-  const details = { Expires: new Date(atMs + expiresMs).toISOString(), ServerTime: serverTime };
+  const details = { Expires: new Date(atMs + expiresMs).toISOString(), ServerTime: serverTime() };
   throw new S3Error("AccessDenied", { message: "Request has expired", details });
 }
 

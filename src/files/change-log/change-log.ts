@@ -18,6 +18,14 @@ const attemptsMax = 10_000;
 /** After so many lost numbers in a row the end is looked for anew: many processes append at once. */
 const lossesPerLook = 4;
 
+/** A change that has no number yet. */
+export interface StagedChange {
+  readonly change: NewChange;
+  readonly temp: string;
+  /** The content of the file. */
+  readonly proof: Uint8Array;
+}
+
 export class ChangeLog {
   readonly #staging: Staging;
   readonly #layout: FilesLayout;
@@ -33,14 +41,31 @@ export class ChangeLog {
     this.#race = new NumberRace(staging.disk, (number) => layout.change(number));
   }
 
-  /** Announces a change, durably. To be called under the lock of the change, before its commit. */
+  /** Announces a change, durably. */
   async append(change: NewChange): Promise<Change> {
+    const staged = await this.stage(change);
+    try {
+      return await this.announce(staged);
+    } finally {
+      await this.discard(staged);
+    }
+  }
+
+  /** Writes a change down, durably, where no process sees it. To be discarded, also when it has been announced. */
+  async stage(change: NewChange): Promise<StagedChange> {
     const id = randomName(this.#staging.random.bytes(16));
     const proof = encodeRecord(changeKind, { id, ...change });
+    return { change, proof, temp: await stage(this.#staging, proof, { sync: true }) };
+  }
+
+  async discard({ temp }: StagedChange): Promise<void> {
+    await discard(this.#staging, temp);
+  }
+
+  /** Durable when it resolves. To be called under the lock of the change, before its commit. */
+  async announce({ change, temp, proof }: StagedChange): Promise<Change> {
     // The race itself tells whether other processes have appended since.
     let number = (this.#known > 0 ? this.#known : await this.last()) + 1;
-    // Staged once: only the link is repeated.
-    const temp = await stage(this.#staging, proof, { sync: true });
     try {
       for (let attempt = 1; attempt <= attemptsMax; attempt++) {
         await this.#ensureBlock(number);
@@ -55,8 +80,6 @@ export class ChangeLog {
       // LOCK_LOST, if this process slept past its lease: then its temp file was swept.
       if (hasErrno(error, "ENOENT")) await assertNotSwept(this.#staging, parentOf(temp));
       throw error;
-    } finally {
-      await discard(this.#staging, temp);
     }
     const path = this.#layout.changes;
     const message = `${path}: lost the race for the next number ${attemptsMax} times. Nothing was changed: try again later.`;

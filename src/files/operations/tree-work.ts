@@ -3,6 +3,7 @@
 import type { FileOptions } from "../model/file-tree.ts";
 import type { IndexQueue } from "../model/index-queue.ts";
 import type { Change } from "../model/file-tree.ts";
+import { allEnded } from "../../durable/wait/in-parallel.ts";
 import { leftMsOf } from "../../durable/wait/deadline.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -62,6 +63,8 @@ export interface Commit {
   readonly stage: () => Promise<void>;
   /** Whether something that was found before must not be found any more. */
   readonly takesAway: boolean;
+  /** Whether `stage` is one wait for the disk, which the record of the change can share. Default: no wait, or many. */
+  readonly isOneWait?: boolean;
 }
 
 /** A tree that changes under every look is used by more processes than can take turns. */
@@ -128,12 +131,22 @@ export class TreeWork {
    * Announces the change, then commits it. In the other order a process that dies in between leaves a change that no
    * log has: the process that completes it knows nothing of files. Resolves when it is done and durable.
    */
-  async commit(draft: RedoDraft, { change, stage, takesAway }: Commit): Promise<Change> {
-    await stage();
-    const announced = await this.place.changes.append(change);
-    if (takesAway) await this.#hide(announced);
-    await draft.commit();
-    return announced;
+  async commit(draft: RedoDraft, { change, stage, takesAway, isOneWait = false }: Commit): Promise<Change> {
+    const { changes } = this.place;
+    if (!isOneWait) await stage();
+    const staging = changes.stage(change);
+    try {
+      await allEnded(isOneWait ? [stage(), staging] : [staging]);
+      const announced = await changes.announce(await staging);
+      if (takesAway) await this.#hide(announced);
+      await draft.commit();
+      return announced;
+    } finally {
+      await staging.then(
+        (staged) => changes.discard(staged),
+        () => undefined,
+      );
+    }
   }
 
   /** After the commit. Never fails: the dispatcher makes the ticket that this process could not. */

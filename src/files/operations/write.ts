@@ -134,7 +134,8 @@ async function putFile(work: TreeWork, granted: Granted, plan: WritePlan, fill: 
     if (missing === undefined) return await draft.in(target, fill);
     await draft.in(missing, (staged) => fillDirectories(disk, { highest: missing, target }, staged, fill));
   };
-  return await work.commit(draft, { change: { kind: "written", path: target }, stage, takesAway: false });
+  const change = { kind: "written", path: target } as const;
+  return await work.commit(draft, { change, stage, takesAway: false, isOneWait: true });
 }
 
 /** A file that is replaced keeps its mode, as far as the umask leaves it. */

@@ -11,7 +11,7 @@ import { findContent, findStamp } from "../search/found-file.ts";
 import type { Stamps } from "../tree/stamps.ts";
 import type { TreePlace } from "../tree/tree-place.ts";
 import type { TreeReader } from "../tree/tree-reader.ts";
-import { inParallel } from "./in-parallel.ts";
+import { inParallel } from "../../durable/wait/in-parallel.ts";
 import type { UserFunctions } from "./user-functions.ts";
 
 /** Files of one change that are worked on at the same time. */

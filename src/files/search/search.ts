@@ -2,7 +2,7 @@
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { checkCall } from "../model/arguments.ts";
 import type { DerivedIndex, SearchHit, SearchOptions } from "../model/derived-index.ts";
-import { inParallel } from "../queue/in-parallel.ts";
+import { inParallel } from "../../durable/wait/in-parallel.ts";
 
 const limitDefault = 20;
 const limitMax = 10_000;

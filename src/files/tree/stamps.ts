@@ -55,10 +55,12 @@ export class Stamps {
         if (known !== undefined) return { stamp: known, stat };
         const hash = createHash("sha256");
         for (let offset = 0; ;) {
-          const chunk = await file.read(offset, chunkBytes);
-          if (chunk.length === 0) break;
+          // One byte more than it should have: so the read that gives the last one shows that it is the last.
+          const wanted = offset > stat.size ? chunkBytes : Math.min(chunkBytes, stat.size - offset + 1);
+          const chunk = await file.read(offset, wanted);
           hash.update(chunk);
           offset += chunk.length;
+          if (chunk.length < wanted) break;
         }
         const stamped = { stamp: stampOfDigest(hash.digest("hex")), stat: await file.stat() };
         if (isSame(stat, stamped.stat)) await this.#remember(stamped);

@@ -4,6 +4,8 @@ import { writeSync } from "node:fs";
 
 /** What the parent sends when a child shall end by itself. */
 export const finishOrder = "finish";
+/** What the parent sends to a child that stands still at a point. */
+export const goOnOrder = "go on";
 
 /**
  * Reports one JSON value as a line on stdout. When it returns, the line is in the pipe: a child
@@ -25,4 +27,16 @@ export function finishSignal(): AbortSignal {
   });
   process.once("disconnect", () => process.exit(1));
   return finish.signal;
+}
+
+/** Resolves when the parent tells this child to go on. */
+export async function goOn(): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const hear = (message: unknown): void => {
+      if (message !== goOnOrder) return;
+      process.off("message", hear);
+      resolve();
+    };
+    process.on("message", hear);
+  });
 }

@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { finishOrder } from "./child-side.ts";
+import { finishOrder, goOnOrder } from "./child-side.ts";
 
 const stderrLengthMax = 4000;
 
@@ -100,6 +100,11 @@ export class Child {
   cont(): void {
     if (this.#isStopped) this.#process?.kill("SIGCONT");
     this.#isStopped = false;
+  }
+
+  /** Tells it to go on, when it has reported that it stands still. */
+  goOn(): void {
+    this.#process?.send(goOnOrder, () => undefined);
   }
 
   /** Tells it to end by itself. False when it did not within `ms`: then it was killed. */

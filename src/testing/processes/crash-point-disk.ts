@@ -4,10 +4,12 @@ import type { Disk } from "../../ports/disk.ts";
 
 /** A change of names, with its path or its two paths. */
 export interface DiskChange {
-  readonly operation: "createFile" | "link" | "rename" | "mkdir" | "rmdir";
+  readonly operation: "createFile" | "link" | "rename" | "unlink" | "mkdir" | "rmdir";
   readonly path: string;
   /** Of a link or a rename. */
   readonly target?: string;
+  /** Of a new file: a record is staged under a random name, and only its content tells what its link will do. */
+  readonly bytes?: Uint8Array;
 }
 
 /** The name of the step that a change is; undefined for one that is no step of the protocol. */
@@ -32,13 +34,13 @@ export function crashPointDisk(
   return {
     volume: disk.volume,
     createFile: (path, bytes, options) =>
-      told({ operation: "createFile", path }, () => disk.createFile(path, bytes, options)),
+      told({ operation: "createFile", path, bytes }, () => disk.createFile(path, bytes, options)),
     readFile: (path, bytesMax) => disk.readFile(path, bytesMax),
     canOpen: (path) => disk.canOpen(path),
     open: (path, mode, options) => disk.open(path, mode, options),
     link: (path, target) => told({ operation: "link", path, target }, () => disk.link(path, target)),
     rename: (path, target) => told({ operation: "rename", path, target }, () => disk.rename(path, target)),
-    unlink: (path) => disk.unlink(path),
+    unlink: (path) => told({ operation: "unlink", path }, () => disk.unlink(path)),
     mkdir: (path) => told({ operation: "mkdir", path }, () => disk.mkdir(path)),
     rmdir: (path) => told({ operation: "rmdir", path }, () => disk.rmdir(path)),
     list: (path) => disk.list(path),

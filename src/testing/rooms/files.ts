@@ -3,9 +3,11 @@ import { fileMutants } from "../mutants/files/files.ts";
 import { indexMutants } from "../mutants/files/index-side.ts";
 import { sessionMutants } from "../mutants/files/sessions.ts";
 import { fileScenarios } from "../scenarios/files/files.ts";
+import { fullDiskScenarios } from "../scenarios/files/full-disk.ts";
 import { indexFollowScenarios } from "../scenarios/files/index-follow.ts";
 import { indexDeletedScenarios } from "../scenarios/files/index-deleted.ts";
 import { indexWorkScenarios } from "../scenarios/files/index-work.ts";
+import { lostAnswerScenarios } from "../scenarios/files/lost-answers.ts";
 import { sessionScenarios } from "../scenarios/files/sessions.ts";
 import { sidecarScenarios } from "../scenarios/files/sidecars.ts";
 import { snapshotScenarios } from "../scenarios/files/snapshots.ts";
@@ -16,8 +18,10 @@ export const filesRoom: ExploredRoom = {
   scenarios: [
     // The operations on a tree.
     fileScenarios,
+    lostAnswerScenarios,
     // What is derived from it.
     indexWorkScenarios,
+    fullDiskScenarios,
     indexFollowScenarios,
     indexDeletedScenarios,
     snapshotScenarios,

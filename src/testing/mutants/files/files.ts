@@ -1,9 +1,11 @@
 // Known-wrong variants of the operations on a tree.
+import { holdfastError, isHoldfastError } from "../../../errors.ts";
 import type { Change } from "../../../files/model/file-tree.ts";
 import { StagedDirectory } from "../../../files/operations/staged-directory.ts";
 import { TreeWork, type Commit, type Plan } from "../../../files/operations/tree-work.ts";
 import type { RedoDraft } from "../../../locks/redo/draft.ts";
 import { fileScenarios } from "../../scenarios/files/files.ts";
+import { lostAnswerScenarios } from "../../scenarios/files/lost-answers.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
 
 /** Announces a change when it is done. */
@@ -34,6 +36,30 @@ class ConsumedEarly extends StagedDirectory {
   override async fill(target: string): Promise<void> {
     await super.fill(target);
     await super.consume();
+  }
+}
+
+/** Takes a commit whose outcome is not known for one that has failed. */
+class DoubtAsFailure extends TreeWork {
+  override async commit(draft: RedoDraft, commit: Commit): Promise<Change> {
+    try {
+      return await super.commit(draft, commit);
+    } catch (error) {
+      if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      throw holdfastError("IO_ERROR", "The disk failed.", { path: commit.change.path, errno: "EIO" });
+    }
+  }
+}
+
+/** Takes it for one that has happened. */
+class DoubtAsSuccess extends TreeWork {
+  override async commit(draft: RedoDraft, commit: Commit): Promise<Change> {
+    try {
+      return await super.commit(draft, commit);
+    } catch (error) {
+      if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      return { ...commit.change, number: 1 };
+    }
   }
 }
 
@@ -73,5 +99,23 @@ export const fileMutants: readonly Mutant[] = [
     about: "A process that dies before its commit has removed what it did not bring in.",
     scenario: scenarioNamed(fileScenarios({ StagedClass: ConsumedEarly }), "files: an adder that dies"),
     breaks: /staged content is lost/,
+  },
+  {
+    name: "commit in doubt that is told as a failure",
+    about: "The append was done, and the caller is told an ordinary error: it does the same again, or something else.",
+    scenario: scenarioNamed(
+      lostAnswerScenarios({ WorkClass: DoubtAsFailure }),
+      "files: a writer whose answers are lost",
+    ),
+    breaks: /happened all the same/,
+  },
+  {
+    name: "commit in doubt that is told as a success",
+    about: "The append was not done, and the caller is told that it was.",
+    scenario: scenarioNamed(
+      lostAnswerScenarios({ WorkClass: DoubtAsSuccess }),
+      "files: a writer whose answers are lost",
+    ),
+    breaks: /has not happened/,
   },
 ];

@@ -8,6 +8,7 @@ import type { DocumentsLayout } from "../../../files/documents/layout.ts";
 import type { IndexedText } from "../../../files/engine/text-index.ts";
 import type { Change } from "../../../files/model/file-tree.ts";
 import { Dispatcher, type DispatcherParts } from "../../../files/queue/dispatcher.ts";
+import { LastingWork } from "../../../files/queue/lasting-work.ts";
 import type { IndexingOptions } from "../../../files/queue/indexer.ts";
 import { TaskQueue } from "../../../files/queue/task-queue.ts";
 import { Worker, type WorkerParts } from "../../../files/queue/worker.ts";
@@ -20,10 +21,18 @@ import { encodeRecord } from "../../../format/record.ts";
 import { randomName } from "../../../format/id.ts";
 import type { LeasedWork } from "../../../part/progress/checkpoints.ts";
 import { indexDeletedScenarios, recordFirst } from "../../scenarios/files/index-deleted.ts";
+import { fullDiskScenarios } from "../../scenarios/files/full-disk.ts";
 import { indexFollowScenarios } from "../../scenarios/files/index-follow.ts";
 import { indexWorkScenarios } from "../../scenarios/files/index-work.ts";
 import { snapshotScenarios } from "../../scenarios/files/snapshots.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
+
+/** Ends with the first failure, of whatever kind. */
+class EndingWork extends LastingWork {
+  override async run(run: () => Promise<void>): Promise<void> {
+    await run();
+  }
+}
 
 /** Takes the text that comes last for the newest. */
 class TrustingEngine extends GivenEngine {
@@ -263,5 +272,14 @@ export const indexMutants: readonly Mutant[] = [
       "files index: an index that is deleted, its record last",
     ),
     breaks: /has no outcome|the index has/,
+  },
+  {
+    name: "work that ends with a full disk",
+    about: "When there is room again no process works any more, until one is started.",
+    scenario: scenarioNamed(
+      fullDiskScenarios({ LastingClass: EndingWork }),
+      "files index: a dispatcher on a disk that is full for a while",
+    ),
+    breaks: /has ended because the disk was full/,
   },
 ];

@@ -211,11 +211,14 @@ export async function openIndexed(given: Ports, options: OpenIndexOptions = {}):
     takeDispatch: async () => {
       const checkpoints = await dispatcher.open();
       const hold = await leases.acquire("dispatch", new AbortController().signal);
-      const work = await checkpoints.take(hold.fence);
       // The fence counts. A lease that is held is looked after, which would be steps that are of no interest.
-      await hold.release();
-      if (work === undefined) throw new Error("a later dispatcher has taken over");
-      return work;
+      try {
+        const work = await checkpoints.take(hold.fence);
+        if (work === undefined) throw new Error("a later dispatcher has taken over");
+        return work;
+      } finally {
+        await hold.release();
+      }
     },
     close: async () => {
       await tickets.drain();

@@ -1,11 +1,14 @@
 // What must be there after the power was cut: all that anybody was told or shown, at its place; and
 // nobody is stopped by what the cut has left.
 import { openEvents, verifyEvents } from "../../dist/events/index.js";
+import { openFiles } from "../../dist/files/index.js";
+import { openHandoff } from "../../dist/handoff/index.js";
+import { openObjects } from "../../dist/objects/index.js";
 import { openPathLocks } from "../../dist/locks/index.js";
 
 const patienceMs = 60_000;
 
-export async function audit(logs, { directory, told, isSameBoot }) {
+export async function audit({ logs, places }, { directory, told, isSameBoot }) {
   const problems = [];
   const attempt = async (what, action) => {
     try {
@@ -43,8 +46,11 @@ export async function audit(logs, { directory, told, isSameBoot }) {
     await hold.release();
     await locks.close();
   });
-  const { till, reader, consumer, locker } = told;
-  const figures = `${till.length} + ${told["share-till"].length} acknowledged, ${reader.length} + ${told["share-reader"].length} shown, ${consumer.length} consumed, ${locker.length} locks; ${counts.local} + ${counts.share} events left`;
+  await attempt("the box", () => findTickets(places.box, told.publisher, problems));
+  await attempt("the objects", () => findVersions(places.objects, told.putter, problems));
+  await attempt("the files", () => findTexts(places.files, told.filer, problems));
+  const { till, reader, consumer, locker, publisher, putter, filer } = told;
+  const figures = `${publisher.length} tickets, ${putter.length} puts, ${filer.length} writes and moves, ${till.length} + ${told["share-till"].length} acknowledged, ${reader.length} + ${told["share-reader"].length} shown, ${consumer.length} consumed, ${locker.length} locks; ${counts.local} + ${counts.share} events left`;
   return { figures, problems };
 }
 
@@ -70,4 +76,53 @@ async function goOn(log, before, problems) {
   const handled = new Set([...before.map(({ position }) => position), ...seen]);
   for (let position = 1; position <= last; position++)
     if (!handled.has(position)) problems.push(`the consumer has skipped ${position}`);
+}
+
+/** Each that was published is there, and can be taken. */
+async function findTickets(directory, published, problems) {
+  const box = await openHandoff(directory);
+  const left = new Set(published.map(({ ticket }) => ticket));
+  for (;;) {
+    const delivery = await box.take();
+    if (delivery === undefined) break;
+    left.delete(delivery.id);
+    await delivery.ack();
+  }
+  for (const ticket of left) problems.push(`the ticket ${ticket} is lost`);
+  await box.close();
+}
+
+async function findVersions(directory, put, problems) {
+  const objects = await openObjects(directory);
+  const bucket = await objects.bucket("photos");
+  const found = new Set();
+  for await (const { key, versionId } of bucket.versions()) {
+    // Every byte of it, against its checksum.
+    await (await bucket.get(key, { versionId })).bytes();
+    found.add(versionId);
+  }
+  for (const { version } of put) if (!found.has(version)) problems.push(`the version ${version} is lost`);
+  await objects.close();
+}
+
+/** What was moved is where it was moved to; what was written last is there or on its way. */
+async function findTexts(directory, told, problems) {
+  const files = await openFiles(directory, { index: false });
+  const [written, moved] = ["written", "moved"].map((what) => told.flatMap((each) => each[what] ?? []));
+  for (const number of moved)
+    if ((await textAt(files, `done-${number}`)) !== String(number)) problems.push(`the file done-${number} is lost`);
+  const last = written.at(-1);
+  // The next one may have been written over it, or moved after it.
+  const places = [`done-${last}`, "draft"];
+  if (
+    last !== undefined &&
+    !moved.includes(last) &&
+    !(await Promise.all(places.map((path) => textAt(files, path)))).some((text) => Number(text) >= last)
+  )
+    problems.push(`the file with ${last} is lost`);
+  await files.close();
+}
+
+async function textAt(files, path) {
+  return (await files.stat(path)) === undefined ? undefined : await files.readText(path);
 }

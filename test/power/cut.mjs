@@ -11,7 +11,18 @@ import { fileURLToPath } from "node:url";
 /** The least that mkfs.xfs makes. */
 const imageBytes = 320 * 1024 * 1024;
 const workMs = { least: 500, most: 3000 };
-const roles = ["till", "import", "reader", "share-till", "share-reader", "consumer", "locker"];
+const roles = [
+  "till",
+  "import",
+  "reader",
+  "share-till",
+  "share-reader",
+  "consumer",
+  "locker",
+  "publisher",
+  "putter",
+  "filer",
+];
 
 /** `problems`: what was promised and is not so, each in words. */
 export async function cut({ scratch, shutdown, fileSystem, isSameBoot, isAllSynced, sabotage }) {

@@ -2,6 +2,9 @@
 // each thing that it was promised on its stdout.
 import { text } from "node:stream/consumers";
 import { openEvents } from "../../dist/events/index.js";
+import { openFiles } from "../../dist/files/index.js";
+import { openHandoff } from "../../dist/handoff/index.js";
+import { openObjects } from "../../dist/objects/index.js";
 import { openPathLocks } from "../../dist/locks/index.js";
 import { audit } from "./audit.mjs";
 
@@ -9,6 +12,7 @@ const role = process.argv[2];
 const task = JSON.parse(await text(process.stdin));
 const { directory, sabotage } = task;
 const logs = { local: `${directory}/local`, share: `${directory}/share` };
+const places = { box: `${directory}/box`, objects: `${directory}/objects`, files: `${directory}/files` };
 
 const tell = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 
@@ -36,6 +40,9 @@ const roles = {
       await events.append({ type: "made", data: null, id: "made" });
       await events.close();
     }
+    const objects = await openObjects(places.objects);
+    await objects.createBucket("photos", { versioning: "enabled" });
+    await objects.close();
     tell({ made: true });
   },
   till: () => append(logs.local, { durability: sabotage ? "none" : "fsync" }),
@@ -55,14 +62,37 @@ const roles = {
       await hold.release();
     }
   },
-  audit: async () => tell(await audit(logs, task)),
+  publisher: async () => {
+    const box = await openHandoff(places.box);
+    for (let number = 1; ; number++) tell({ ticket: (await box.publish({ "order.txt": String(number) })).id });
+  },
+  putter: async () => {
+    const objects = await openObjects(places.objects);
+    const bucket = await objects.bucket("photos");
+    for (let number = 1; ; number++)
+      tell({ version: (await bucket.put(`key-${number % 3}`, String(number))).versionId });
+  },
+  filer: async () => {
+    const files = await openFiles(places.files, { index: false });
+    for (let number = 1; ; number++) {
+      await files.write("draft", String(number));
+      tell({ written: number });
+      await files.move("draft", `done-${number}`);
+      tell({ moved: number });
+    }
+  },
+  audit: async () => tell(await audit({ logs, places }, task)),
 };
 
 try {
   await roles[role]();
 } catch (error) {
   // What the cut does to those who are at work.
-  if (!["IO_ERROR", "OUTCOME_UNKNOWN", "LOCK_LOST", "CLOSED", "CORRUPT", "NO_PERMISSION"].includes(error.code))
+  if (
+    !["IO_ERROR", "OUTCOME_UNKNOWN", "LOCK_LOST", "CLOSED", "CORRUPT", "NO_PERMISSION", "RESOURCE_BUSY"].includes(
+      error.code,
+    )
+  )
     throw error;
 }
 process.exit(0);

@@ -1,12 +1,9 @@
 // The demo as a process: what it promises at the end is true, and a lie is found.
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import type { JournalLine } from "../../src/cli/demo/stations/shelf-audit.ts";
-import { makeScratch } from "../sites/scratch.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
@@ -25,20 +22,6 @@ function demo(...args: readonly string[]): Promise<Ended> {
     child.once("error", reject);
     child.once("close", (exitCode) => resolve({ exitCode, ...written }));
   });
-}
-
-interface Result {
-  readonly isSound: boolean;
-  readonly kills: number;
-  readonly failures: readonly string[];
-  readonly stations: readonly {
-    readonly station: string;
-    readonly acknowledged: number;
-    readonly found: number;
-    readonly lost: readonly string[];
-    readonly doubled: readonly string[];
-    readonly disorder: readonly string[];
-  }[];
 }
 
 test("nothing is lost among workstations that are killed and paused, and no temporary folder stays", async () => {
@@ -63,70 +46,6 @@ test("what was acknowledged and never written is found, and named", async () => 
   expect(stdout).toMatch(/^ {2}lost: a \w+, piece 1 of till-01/m);
   expect(stdout).toMatch(/^ {2}lost: a lock on .* with fence \d+, piece 1 of till-01/m);
   expect(stdout).toMatch(/\nA promise was broken: 6 lost\.\n$/);
-});
-
-test("the result is one line of JSON when asked for, a folder of one's own stays, and two who were at one shelf together are found out", async () => {
-  const directory = join(makeScratch(), "shop");
-  const runs: Result[] = [];
-  // Twice: an earlier demo in the same folder is neither lost nor doubled.
-  for (let run = 0; run < 2; run++) {
-    const { exitCode, stdout, stderr } = await demo(
-      "--workstations",
-      "2",
-      "--seconds",
-      "3",
-      "--dir",
-      directory,
-      "--json",
-    );
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-    runs.push(JSON.parse(stdout) as Result);
-  }
-  for (const { isSound, failures, stations } of runs) {
-    expect({ isSound, failures }).toEqual({ isSound: true, failures: [] });
-    const sound = { lost: [], doubled: [], disorder: [] };
-    expect(stations).toMatchObject([
-      { station: "tickets", ...sound },
-      { station: "stock", ...sound },
-      { station: "shelves", ...sound },
-      { station: "documents", ...sound },
-      { station: "labels", ...sound },
-      { station: "notes", ...sound },
-    ]);
-    for (const { acknowledged } of stations) expect(acknowledged).toBeGreaterThan(0);
-  }
-  for (const index of [0, 1, 2, 3, 4])
-    expect(runs[1]?.stations[index]?.found).toBeGreaterThanOrEqual(
-      (runs[0]?.stations[index]?.found ?? 0) + (runs[1]?.stations[index]?.acknowledged ?? 0),
-    );
-  expect(readdirSync(directory).sort()).toEqual([
-    "documents",
-    "ground",
-    "journals",
-    "labels",
-    "notes",
-    "sales",
-    "stock",
-    "tickets",
-    "warehouse",
-  ]);
-
-  // Then a process that comes after all others to a shelf, and has not seen what they left there.
-  const journals = join(directory, "journals");
-  const noted = readdirSync(journals)
-    .flatMap((name) => readFileSync(join(journals, name), "utf8").split("\n"))
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as JournalLine);
-  const [shelf = ""] = Object.keys(noted.find(({ saw }) => saw !== undefined)?.saw ?? {});
-  const fence = Math.max(...noted.map((line) => line.fence)) + 1;
-  const forged: JournalLine[] = [
-    { sequence: 1, fence, saw: { [shelf]: 0 } },
-    { sequence: 1, fence },
-  ];
-  writeFileSync(join(journals, "intruder~0000"), forged.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  const found = await demo("--workstations", "1", "--seconds", "1", "--dir", directory);
-  expect(found.exitCode).toBe(1);
-  expect(found.stdout).toContain(`out of order: intruder (piece 1) found fence 0 on ${shelf}, where till-`);
 });
 
 test("joining needs a folder", async () => {

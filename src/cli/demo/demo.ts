@@ -99,7 +99,7 @@ async function leave({ ground }: Place, { onLeftBehind }: DemoOptions): Promise<
   }
 }
 
-/** If no workstation has done anything by then, none ever will. */
+/** If a station has done nothing by then, it may never do anything. */
 const startMsMax = 60_000;
 
 function isInOrder({ lost, doubled, disorder }: Findings): boolean {
@@ -113,6 +113,8 @@ class DemoRun {
   readonly #workstations: readonly WorkstationProcess[];
   readonly #trouble: Trouble;
   readonly #waker = new Waker();
+  /** That have done something. */
+  readonly #stations = new Set<string>();
   readonly #begun = new AbortController();
   #startedAtMs: number = performance.now();
   #endedAtMs: number | undefined;
@@ -128,7 +130,8 @@ class DemoRun {
           sabotage: options.sabotage && index === 0,
           onReceipt: (receipt) => {
             this.receipts.push(receipt);
-            this.#begun.abort();
+            this.#stations.add(receipt.station);
+            if (this.#stations.size === stationKinds.length) this.#begun.abort();
           },
           onFailure: (why) => {
             this.failures.push(why);
@@ -151,7 +154,8 @@ class DemoRun {
     try {
       for (const workstation of this.#workstations) workstation.start();
       const trouble = this.#trouble.makeUntil(AbortSignal.any([over.signal, signal]));
-      // The seconds are for work: what it takes to start so many processes depends on the machine.
+      // The seconds are for work, from when each station has done some: what it takes to start so
+      // many processes depends on the machine.
       await sleep(startMsMax, undefined, { signal: AbortSignal.any([this.#begun.signal, signal]) }).catch(
         () => undefined,
       );

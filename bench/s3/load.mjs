@@ -12,14 +12,15 @@ function bodyOf(size) {
   return bodies.get(size);
 }
 
-/** Requests per second. */
-export async function load(url, { method, size, clients, forMs }) {
+/** Requests per second, for so long and at least so many. */
+export async function load(url, { method, size, clients, forMs, requestsMin = 0 }) {
   const agent = new Agent({ keepAlive: true, maxSockets: clients });
   let count = 0;
   const start = performance.now();
   await Promise.all(
     Array.from({ length: clients }, async () => {
-      while (performance.now() - start < forMs) await once(agent, url, { method, size, key: count++ % keysMax });
+      while (performance.now() - start < forMs || count < requestsMin)
+        await once(agent, url, { method, size, key: count++ % keysMax });
     }),
   );
   const tookMs = performance.now() - start;

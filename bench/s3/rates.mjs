@@ -6,6 +6,11 @@ import { fill, load } from "./load.mjs";
 
 const rounds = 7;
 const roundMs = 1_000;
+/**
+ * The first round warms up, by requests and not by time: what is compared are programs that have been
+ * running for a while, and on a busy machine a second is too short for Node to compile what they do.
+ */
+const warmUpRequests = { 1024: 3_000, [1024 * 1024]: 300 };
 const cases = [
   { method: "PUT", size: 1024, ratioMin: 1.5 },
   { method: "GET", size: 1024, ratioMin: 2 },
@@ -29,11 +34,16 @@ async function run(directory) {
 
 async function compare(servers, { method, size, clients, ratioMin }) {
   const results = Object.fromEntries(Object.keys(servers).map((name) => [name, { rates: [], count: 0, cpuUs: 0 }]));
-  // The first round warms up.
   for (let round = -1; round < rounds; round++)
     for (const [name, { url, cpuUs }] of Object.entries(servers)) {
       const before = cpuUs();
-      const { rate, count } = await load(url, { method, size, clients, forMs: roundMs });
+      const { rate, count } = await load(url, {
+        method,
+        size,
+        clients,
+        forMs: roundMs,
+        requestsMin: round < 0 ? warmUpRequests[size] : 0,
+      });
       if (round < 0) continue;
       results[name].rates.push(rate);
       results[name].count += count;

@@ -3,7 +3,7 @@ import everyday from "./vitest.config.ts";
 
 /** Suites that simulate everything in one thread, and those that start one process after the other. */
 const inOneThread = [
-  "test/{cli,events/decide,files,files/index,locks}/*.deep.ts",
+  "test/{cli,docs,events/decide,files,files/index,files/tables,locks}/*.deep.ts",
   "test/events/{failing-calls,index-answers,random-damage}.deep.ts",
   "test/objects/failing-actions.deep.ts",
   "test/testing/explorer-pool.deep.ts",

@@ -1,15 +1,5 @@
 import { execFileSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import {
   createProgram,
@@ -18,59 +8,9 @@ import {
   ModuleKind,
   ModuleResolutionKind,
   ScriptTarget,
-  transpileModule,
 } from "typescript";
-import { afterAll, describe, expect, it } from "vitest";
-
-const root = resolve(import.meta.dirname, "../..");
-const scratch = mkdtempSync(join(tmpdir(), "holdfast-docs-"));
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
-
-/** The code blocks of one language in a page. */
-function blocksOf(page: string, language: string): string[] {
-  const text = readFileSync(join(root, page), "utf8");
-  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"))].map((match) => match[1] ?? "");
-}
-
-/** Runs a program as a user's own would run: with the package installed, from what was built. */
-function runAsUser(program: string, ...args: string[]): string {
-  mkdirSync(join(scratch, "node_modules"), { recursive: true });
-  rmSync(join(scratch, "node_modules/holdfast"), { force: true });
-  symlinkSync(root, join(scratch, "node_modules/holdfast"));
-  writeFileSync(join(scratch, "package.json"), JSON.stringify({ name: "a-user", private: true }));
-  const path = join(scratch, "program.mjs");
-  const { outputText } = transpileModule(program, {
-    compilerOptions: { target: ScriptTarget.ES2022, module: ModuleKind.ESNext },
-  });
-  writeFileSync(path, outputText);
-  return execFileSync(process.execPath, [path, ...args], { encoding: "utf8", timeout: 30_000 });
-}
-
-describe.each([
-  ["docs/locks.md", 4],
-  ["docs/events.md", 6],
-  ["docs/handoff.md", 11],
-  ["docs/objects.md", 4],
-  ["docs/s3.md", 1],
-  ["docs/files.md", 4],
-  ["docs/backup.md", 3],
-  ["docs/testing.md", 1],
-] as const)("the programs in %s", (page, count) => {
-  const text = readFileSync(join(root, page), "utf8");
-  const programs = [...text.matchAll(/^```ts\n(.*?)^```\n\n```text\n(.*?)^```$/gms)];
-
-  it.each(programs.map(([, program = "", output = ""], index) => [index + 1, program, output] as const))(
-    "print what stands below them: %i",
-    (_, program, output) => {
-      expect(runAsUser(program, mkdtempSync(join(scratch, "folder-")))).toBe(output);
-    },
-  );
-
-  it("are all there is", () => {
-    expect(programs.length).toBeGreaterThanOrEqual(count);
-    expect(blocksOf(page, "ts")).toHaveLength(programs.length);
-  });
-});
+import { describe, expect, it } from "vitest";
+import { blocksOf, root, runAsUser, scratch } from "./user-programs.ts";
 
 describe("the README", () => {
   const [store = "", fiveMinutes = "", handoff = "", objects = "", files = "", storeLock = "", ticket = ""] = blocksOf(

@@ -5,7 +5,7 @@ import { canStop } from "../../src/testing/processes/child.ts";
 import { getTortureTask, tortureParts } from "../../src/testing/torture/parts.ts";
 import { torture } from "../../src/testing/torture/torture.ts";
 
-const seconds = 8;
+const seconds = 6;
 const crews = tortureParts.flatMap((part) => {
   const { shortSeeds = [1], tellsInside = true } = getTortureTask(part);
   return shortSeeds.map((seed) => ({ part, seed, tellsInside }));

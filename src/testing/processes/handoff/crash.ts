@@ -10,6 +10,8 @@ import { stepOf } from "./steps.ts";
 
 /** After so many points in vain an order is obeyed at the next one. */
 const pointsInVainMax = 40;
+/** Only tickets at their last attempt come here: a crash takes no attempt from them. */
+const lastSteps = ["before failing for good", "after failing for good"];
 /** A ticket that was hit so often is spared: only one that kills by itself may come to its last attempt. */
 const claimsMax = 3;
 
@@ -18,6 +20,8 @@ export class Crash {
   #order: CrashOrder | undefined;
   #times = 0;
   #points = 0;
+  /** Points at which this or another child has had a crash. */
+  readonly #known = new Set<string>();
   /** Deliveries in hand that are spared. */
   #spared = 0;
 
@@ -43,10 +47,13 @@ export class Crash {
 
   async #pass(point: string, { path, target = path }: DiskChange): Promise<void> {
     const order = this.#order;
-    if (order === undefined || this.#spared > 0 || isWeary(path) || isWeary(target)) return;
+    if (order === undefined || this.#spared > 0) return;
+    if (!lastSteps.includes(point) && (isWeary(path) || isWeary(target))) return;
     this.#points++;
     if (point === order.point) this.#times++;
-    if (this.#times < order.time && this.#points < pointsInVainMax) return;
+    const isDue = this.#times >= order.time || this.#points >= pointsInVainMax;
+    // The first child at a point has its crash there, whatever its order says: some are rare.
+    if (!this.#isFirstAt(point) && !isDue) return;
     this.#order = undefined;
     report({ kind: "crash", order, point } satisfies HandoffReport);
     if (order.how === "kill") {
@@ -58,6 +65,19 @@ export class Crash {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, this.#orders.leaseMs);
     [this.#order, this.#times, this.#points] = [takeOrder(this.#orders), 0, 0];
   }
+
+  /** True once in all children. */
+  #isFirstAt(point: string): boolean {
+    if (this.#known.has(point)) return false;
+    this.#known.add(point);
+    try {
+      writeFileSync(`${pointsOf(this.#orders.directory)}/${point}`, "", { flag: "wx" });
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      return false;
+    }
+  }
 }
 
 function isWeary(path: string): boolean {
@@ -67,6 +87,7 @@ function isWeary(path: string): boolean {
 /** In the parent: puts the orders where the children find them. */
 export function giveOrders(directory: string, role: HandoffOrders["role"], orders: readonly CrashOrder[]): void {
   mkdirSync(placeOf(directory, role), { recursive: true });
+  mkdirSync(pointsOf(directory), { recursive: true });
   for (const [index, order] of orders.entries())
     writeFileSync(`${placeOf(directory, role)}/${String(index).padStart(4, "0")}`, JSON.stringify(order));
 }
@@ -87,4 +108,9 @@ function takeOrder({ directory, role }: HandoffOrders): CrashOrder | undefined {
 
 function placeOf(directory: string, role: HandoffOrders["role"]): string {
   return `${directory}/orders/${role}`;
+}
+
+/** A file for each point at which a child had a crash. */
+function pointsOf(directory: string): string {
+  return `${directory}/points`;
 }

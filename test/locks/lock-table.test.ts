@@ -18,31 +18,30 @@ beforeEach(async () => {
 });
 afterEach(() => world.end());
 
-it("a request that one task condemned is dropped, though an append of another task came in between", async () => {
-  const hook: { before?: (call: number) => Promise<void> } = {};
-  let calls = 0;
+it("a request that one task condemned is dropped, though an append of another task was under way", async () => {
+  let halt: (() => Promise<void>) | undefined;
   const tamper = withDisk((disk) => ({
     link: async (from, to) => {
-      await hook.before?.(++calls);
+      await halt?.();
       await disk.link(from, to);
     },
   }));
   const [holder, { table }] = [await world.open(), await world.open({ tamper })];
   const hold = await holder.acquire("x");
   const { requests } = (await table.read()).state;
-  const secondBegun = signalled();
-  const firstDone = signalled();
-  // The first append wins the number that both try for, and is over before the second one hears
-  // that it has lost.
-  hook.before = async (call) => {
-    if (call === 1) await secondBegun.promise;
-    if (call !== 2) return;
-    secondBegun.resolve();
-    await firstDone.promise;
+  const isUnderWay = signalled();
+  const isCondemned = signalled();
+  // The first append has derived its state, which has the request, before that is condemned.
+  halt = async () => {
+    halt = undefined;
+    isUnderWay.resolve();
+    await isCondemned.promise;
   };
-  const first = table.append((list) => list).then(() => firstDone.resolve());
-  await table.drop(requests);
-  await first;
+  const first = table.append((list) => list);
+  await isUnderWay.promise;
+  const dropped = table.drop(requests);
+  isCondemned.resolve();
+  await Promise.all([first, dropped]);
   expect((await table.read()).state.requests).toEqual([]);
   await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
 });

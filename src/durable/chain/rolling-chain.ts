@@ -16,6 +16,7 @@ import { ensureDirectory, syncNames } from "../publish/directory.ts";
 import { canLinkFrom, linkOnce } from "../publish/publish.ts";
 import { getRecord } from "../publish/record-file.ts";
 import { discard, stage, type Staging } from "../publish/staging.ts";
+import { Fifo } from "../wait/fifo.ts";
 import { ChainEnd, damagedEpochs } from "./chain-end.ts";
 import { Chain, type ChainEntry } from "./chain.ts";
 import { EpochCollector } from "./epoch-collector.ts";
@@ -101,6 +102,8 @@ export class RollingChain<T> {
   readonly #rollover: EpochRollover<T>;
   readonly #end: ChainEnd<T>;
   readonly #collector: EpochCollector<T>;
+  /** The callers of this process append in turn: racing each other, each would stage and sync slots that it loses. */
+  readonly #turns = new Fifo();
   /** Up to here this process has seen the slots made durable. */
   #durable: { readonly epoch: number; readonly slot: number } = { epoch: 0, slot: 0 };
 
@@ -157,7 +160,20 @@ export class RollingChain<T> {
   async append(
     id: string,
     change: (newest: T, number: number) => T | undefined,
-    { keepAs, sync = this.#sync }: AppendOptions = {},
+    options: AppendOptions = {},
+  ): Promise<RollingEntry<T> | undefined> {
+    await this.#turns.take();
+    try {
+      return await this.#append(id, change, options);
+    } finally {
+      this.#turns.give();
+    }
+  }
+
+  async #append(
+    id: string,
+    change: (newest: T, number: number) => T | undefined,
+    { keepAs, sync = this.#sync }: AppendOptions,
   ): Promise<RollingEntry<T> | undefined> {
     if (!this.#end.canWrite) await this.#begin();
     for (let attempt = 0; attempt < attemptsMax; attempt++) {

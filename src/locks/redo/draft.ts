@@ -297,14 +297,15 @@ async function completeOwn(table: LockTable, grant: Grant, redo: Redo): Promise<
   await forget(table, grant, redo, [doneDirectory(table.place, redo.id)]);
 }
 
-async function forget(table: LockTable, grant: Grant, { id }: Redo, remains: readonly string[]): Promise<void> {
-  grant.work.forgetRedo(id);
+async function forget(table: LockTable, grant: Grant, redo: Redo, remains: readonly string[]): Promise<void> {
+  grant.work.forgetRedo(redo.id);
   const { disk } = table.ground.ports;
   try {
-    for (const path of remains) await removeTree(disk, path);
+    // What is done is an empty directory. Whatever else is there, or happens, is left to the removal of a tree.
+    for (const path of remains) await disk.rmdir(path).catch(() => removeTree(disk, path));
   } catch (error) {
     // The change is done; what cannot be removed is in no process's way.
     if (!isHoldfastError(error)) throw error;
   }
-  await emptyTrash(table.place);
+  if (redo.steps.some(({ kind }) => kind === "out")) await emptyTrash(table.place);
 }

@@ -174,8 +174,12 @@ export class IndexSide implements IndexQueue {
     else await this.#follower.hide(gone, number);
   }
 
-  /** With a token when the ticket is made; without one at once, and the ticket follows. */
+  /**
+   * With a token when the ticket is made; without one at once, and the ticket follows. Without an index no ticket is
+   * made: the dispatcher of a process that has one makes it.
+   */
   async enqueue(change: Change, { token }: { readonly token?: string | undefined } = {}): Promise<string> {
+    if (!this.isOn) return "";
     if (token !== undefined) return await this.#tickets.publish(change.number, token);
     await this.#tickets.publishLater(change);
     return "";
@@ -192,6 +196,7 @@ export class IndexSide implements IndexQueue {
   }
 
   async isIndexed(path: string, stamp: string): Promise<boolean> {
+    if (!this.#isIndexing) return false;
     if (this.#follower.engine?.find(path)?.stamp === stamp) return true;
     const newest = await this.#documents.findNewest(path);
     return newest?.stamp === stamp && newest.text !== undefined;

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, readlinkSync } from "node:fs";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -12,6 +12,14 @@ function start(command: string, ...args: string[]): ChildProcess & { pid: number
   if (child.pid === undefined) throw new Error(`${command} did not start`);
   return child as ChildProcess & { pid: number };
 }
+
+const hasPython = process.platform === "linux" && spawnSync("python3", ["--version"]).status === 0;
+/** The first thread ends by itself, and not the process: the number of that call depends on the processor. */
+const threadThatStays = `
+import ctypes, os, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+print("started", flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)`;
 
 describe("the real host", () => {
   it("knows this process", async () => {
@@ -99,6 +107,15 @@ describe("the real host", () => {
     process.kill(zombie, "SIGKILL");
     await vi.waitFor(() => expect(parseProcessStat(stat(zombie))?.state).toBe("Z"), { timeout: 20_000 });
     expect(host.processState(zombie, "")).toBe("dead");
+  });
+
+  it.runIf(hasPython)("calls a zombie alive while a thread of it runs: that may be in a call to the disk", async () => {
+    const host = await openNodeHost();
+    const { pid, stdout } = start("python3", "-c", threadThatStays);
+    await once(stdout as NodeJS.EventEmitter, "data");
+    const entry = (): unknown => parseProcessStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
+    await vi.waitFor(() => expect(entry()).toMatchObject({ state: "Z", threads: 2 }), { timeout: 20_000 });
+    expect(host.processState(pid, "")).toBe("alive");
   });
 
   it("calls a process of another user alive", async () => {

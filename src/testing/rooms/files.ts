@@ -7,6 +7,7 @@ import { fullDiskScenarios } from "../scenarios/files/full-disk.ts";
 import { indexFollowScenarios } from "../scenarios/files/index-follow.ts";
 import { indexDeletedScenarios } from "../scenarios/files/index-deleted.ts";
 import { indexWorkScenarios } from "../scenarios/files/index-work.ts";
+import { lateCommitterScenarios } from "../scenarios/files/late-committers.ts";
 import { lostAnswerScenarios } from "../scenarios/files/lost-answers.ts";
 import { sessionScenarios } from "../scenarios/files/sessions.ts";
 import { sidecarScenarios } from "../scenarios/files/sidecars.ts";
@@ -18,6 +19,7 @@ export const filesRoom: ExploredRoom = {
   scenarios: [
     // The operations on a tree.
     fileScenarios,
+    lateCommitterScenarios,
     lostAnswerScenarios,
     // What is derived from it.
     indexWorkScenarios,

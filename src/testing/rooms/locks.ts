@@ -8,7 +8,7 @@ import { brokenHolderScenarios } from "../scenarios/locks/broken-holders.ts";
 import { changingHandsScenarios } from "../scenarios/locks/changing-hands.ts";
 import { pathLockScenarios } from "../scenarios/locks/path-locks.ts";
 import { redoScenarios } from "../scenarios/locks/redo.ts";
-import { returningDiskScenarios } from "../scenarios/locks/returning-disk.ts";
+import { tornSlotScenarios } from "../scenarios/locks/torn-slot.ts";
 import { semaphoreScenarios } from "../scenarios/locks/semaphore.ts";
 import { staleRedoScenarios } from "../scenarios/locks/stale-redo.ts";
 import type { ExploredRoom } from "./room.ts";
@@ -22,7 +22,7 @@ export const locksRoom: ExploredRoom = {
     redoScenarios,
     staleRedoScenarios,
     brokenHolderScenarios,
-    returningDiskScenarios,
+    tornSlotScenarios,
   ],
   mutants: [semaphoreMutants, pathLockMutants, commitAnswerMutants, redoMutants, seedPathLockMutants],
 };

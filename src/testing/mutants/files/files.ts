@@ -5,6 +5,7 @@ import { StagedDirectory } from "../../../files/operations/staged-directory.ts";
 import { TreeWork, type Commit, type Plan } from "../../../files/operations/tree-work.ts";
 import type { RedoDraft } from "../../../locks/redo/draft.ts";
 import { fileScenarios } from "../../scenarios/files/files.ts";
+import { lateCommitterScenarios } from "../../scenarios/files/late-committers.ts";
 import { lostAnswerScenarios } from "../../scenarios/files/lost-answers.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
 
@@ -58,6 +59,18 @@ class DoubtAsSuccess extends TreeWork {
       return await super.commit(draft, commit);
     } catch (error) {
       if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
+      return { ...commit.change, number: 1 };
+    }
+  }
+}
+
+/** Takes the loss of its lock before the commit for a commit by the next holder. */
+class LossAsSuccess extends TreeWork {
+  override async commit(draft: RedoDraft, commit: Commit): Promise<Change> {
+    try {
+      return await super.commit(draft, commit);
+    } catch (error) {
+      if (!isHoldfastError(error, "LOCK_LOST")) throw error;
       return { ...commit.change, number: 1 };
     }
   }
@@ -117,5 +130,14 @@ export const fileMutants: readonly Mutant[] = [
       "files: a writer whose answers are lost",
     ),
     breaks: /has not happened/,
+  },
+  {
+    name: "late committer that is told of a success",
+    about: "Its lock was lost while it slept, and the next holder has counted on without it.",
+    scenario: scenarioNamed(
+      lateCommitterScenarios({ WorkClass: LossAsSuccess }),
+      "files: the next holder against a committer that sleeps",
+    ),
+    breaks: /were acknowledged, and it is/,
   },
 ];

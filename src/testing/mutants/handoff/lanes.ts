@@ -54,7 +54,7 @@ export const handoffLaneMutants: readonly Mutant[] = [
     about: "The publisher died between its key and its place; the next ticket of a producer that was told comes first.",
     scenario: inScenario(
       { publish: tellingOnly },
-      "handoff: a publish into a lane is repeated while the first one dies or is on its way",
+      "handoff: a publish into a lane is repeated when the first one has its key",
     ),
     breaks: /before one that was published earlier/,
   },

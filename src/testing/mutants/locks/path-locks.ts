@@ -16,7 +16,7 @@ import { LockTable } from "../../../locks/table/lock-table.ts";
 import { replaceRequest, type TableRequest, type TableState } from "../../../locks/table/request.ts";
 import { brokenHolderScenarios } from "../../scenarios/locks/broken-holders.ts";
 import { changingHandsScenarios } from "../../scenarios/locks/changing-hands.ts";
-import { returningDiskScenarios } from "../../scenarios/locks/returning-disk.ts";
+import { tornSlotScenarios } from "../../scenarios/locks/torn-slot.ts";
 import { pathLockScenarios } from "../../scenarios/locks/path-locks.ts";
 import { familyMutants } from "./families.ts";
 import { scenarioNamed, type Mutant } from "../mutant.ts";
@@ -57,6 +57,13 @@ class LookingOnceForTheLiving extends LockTable {
     const { disk } = this.ground.ports;
     for (const name of await disk.list(`${this.ground.layout.directory}/holds`))
       if ((await this.ground.stateOf(name.split(".")[0] ?? "")) !== "dead") return true;
+    return false;
+  }
+}
+
+/** Passes over a torn slot, whatever its holder does. */
+class LivingHolderForgotten extends LockTable {
+  protected override async hasLiveHolds(): Promise<boolean> {
     return false;
   }
 }
@@ -247,10 +254,19 @@ export const pathLockMutants: readonly Mutant[] = [
     name: "locks: a torn slot stops every process for good",
     about: "The disk came back as another device, and no process watches the holder for its lease.",
     scenario: scenarioNamed(
-      returningDiskScenarios({ TableClass: LookingOnceForTheLiving }),
+      tornSlotScenarios({ TableClass: LookingOnceForTheLiving }),
       "locks: the disk comes back in the same boot, its holder unknown to the process table",
     ),
     breaks: /is not a valid .* slot record/,
+  },
+  {
+    name: "locks: a torn slot given up beside its living holder",
+    about: "Another program has cut the slot off, and the next process takes the lock a second time.",
+    scenario: scenarioNamed(
+      tornSlotScenarios({ TableClass: LivingHolderForgotten }),
+      "locks: the newest slot is cut off while its holder lives",
+    ),
+    breaks: /are inside together/,
   },
   ...familyMutants,
   {

@@ -17,7 +17,7 @@ import {
 const incoming = { x: "new" };
 
 export function fileScenarios(options: FileScenarioOptions = {}): Scenario[] {
-  return [...dyingScenarios(options), ...racingScenarios(options), lateCommitter(options)];
+  return [...dyingScenarios(options), ...racingScenarios(options)];
 }
 
 function isDone(facts: readonly Fact[], what: string): boolean {
@@ -224,36 +224,4 @@ function racingScenarios(options: FileScenarioOptions): Scenario[] {
       },
     }),
   ];
-}
-
-/** Counts in a file; a process may sleep past its lease anywhere. */
-function lateCommitter(options: FileScenarioOptions): Scenario {
-  const increase = (current: Uint8Array | undefined): string =>
-    String(Number(Buffer.from(current ?? "0").toString()) + 1);
-  return fileScenario(
-    {
-      name: "files: the next holder against a late committer",
-      size: "large",
-      about: "One sleeps past its lease anywhere in an update; the other completes what it committed, and counts on.",
-      beatsMax: 4,
-      pauses: { ms: 4 * shortLeaseMs, count: 1, actors: ["ada"] },
-      actors: {
-        ada: worker({ ...options, leaseMs: shortLeaseMs }, (context, { files }) =>
-          once(context, "counted", () => files.update("count", increase)),
-        ),
-        bob: worker(options, (context, { files }) =>
-          patiently(context, "counted", () => files.update("count", increase)),
-        ),
-      },
-      audit: async (ports, facts) => {
-        const { texts } = await audited(ports);
-        const acknowledged = valuesOf(facts, "counted").length;
-        mustHold(
-          Number(texts["count"]) >= acknowledged,
-          `${acknowledged} were acknowledged, and it is ${texts["count"]}`,
-        );
-      },
-    },
-    { count: "0" },
-  );
 }

@@ -8,7 +8,15 @@ import { findTicketName } from "../../../handoff/model/ticket-name.ts";
 import type { Publication } from "../../../handoff/publish/publisher.ts";
 import { Leases } from "../../../part/leases.ts";
 import type { Disk } from "../../../ports/disk.ts";
-import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";
+import {
+  actor,
+  beginUntilHalt,
+  mustHold,
+  type Actor,
+  type ActorContext,
+  type Fact,
+  type Scenario,
+} from "../../explorer/scenario.ts";
 import { on, openToWork, orTold, realSteps } from "./handoff-actors.ts";
 import { handoffScenario } from "./handoff-audit.ts";
 import { directory, publication } from "./handoff-world.ts";
@@ -41,6 +49,32 @@ function keyedProducer(steps: LaneSteps, ...texts: readonly string[]): Actor {
         await orTold(context, async () =>
           context.note("published", (await steps.publish(box, inGroup(text, text))).id),
         );
+    },
+  });
+}
+
+/** Has won its key when the scenario begins, and goes on to its place in the lane. */
+function keyWinner(steps: LaneSteps, text: string): Actor {
+  return actor({
+    prepare: (context) =>
+      beginUntilHalt(async (halt) => {
+        const ports = { ...context.ports, disk: haltingAtKey(context.ports.disk, halt) };
+        return await steps.publish(await openToWork({ ...context, ports }), inGroup(text, text));
+      }),
+    run: (context, goOn) => orTold(context, async () => context.note("published", (await goOn()).id)),
+  });
+}
+
+function haltingAtKey(disk: Disk, halt: () => Promise<void>): Disk {
+  const link: Disk["link"] = async (from, to) => {
+    await disk.link(from, to);
+    if (to.startsWith(`${directory}/keys/`)) await halt();
+  };
+  return new Proxy(disk, {
+    get: (target, name) => {
+      if (name === "link") return link;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
     },
   });
 }
@@ -153,6 +187,15 @@ export function laneScenarios(steps: LaneSteps = realLaneSteps): Scenario[] {
       actors: { ada: on("m1", orderedProducer(steps, "1")), bob: on("m2", orderedProducer(steps, "2")) },
       clockJumps: { ms: -100_000, count: 1 },
       audit: mustBeInOrder,
+    }),
+    handoffScenario({
+      name: "handoff: a publish into a lane is repeated when the first one has its key",
+      about: "The first one goes on to its place or dies there; the next ticket of the other has the later place.",
+      size: "medium",
+      actors: { ada: keyWinner(steps, "1"), bob: keyedProducer(steps, "1", "2") },
+      killsMax: 1,
+      mortal: ["ada"],
+      audit: mustFollow,
     }),
     handoffScenario({
       name: "handoff: a publish into a lane is repeated while the first one dies or is on its way",

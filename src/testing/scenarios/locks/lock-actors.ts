@@ -11,7 +11,7 @@ import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
 import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";
 
-const ground = "/ground";
+export const ground = "/ground";
 export const root = "/tree";
 /** Of actors that may sleep past it. */
 export const shortLeaseMs = 400;

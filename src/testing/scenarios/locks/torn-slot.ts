@@ -1,0 +1,128 @@
+// Scenarios of a torn slot in a lock table: the disk went away under it and came back in the same
+// boot, without what was not on it yet, and as another device; or another program has cut the slot
+// off while its holder lives.
+import { slotBytesMax } from "../../../durable/chain/epoch.ts";
+import { isHoldfastError } from "../../../errors.ts";
+import type { Disk } from "../../../ports/disk.ts";
+import type { Ports } from "../../../ports/ports.ts";
+import { actor, mustHold, type ActorContext, type Scenario } from "../../explorer/scenario.ts";
+import { ground, lockScenario, openLocks, shortLeaseMs, visit, type LockScenarioOptions } from "./lock-actors.ts";
+
+const table = `${ground}/table`;
+
+export function tornSlotScenarios(options: LockScenarioOptions = {}): Scenario[] {
+  return [...returningDiskScenarios(options), cutOffScenario(options)];
+}
+
+/** A holder whose heart beats: nothing went away, so the slot is damaged, and no process may pass over it. */
+function cutOffScenario(options: LockScenarioOptions): Scenario {
+  const short = { ...options, leaseMs: shortLeaseMs };
+  const scenario: Parameters<typeof lockScenario>[0] = {
+    name: "locks: the newest slot is cut off while its holder lives",
+    size: "medium",
+    about: "Another process is told of the damage, and does not come in beside the holder.",
+    beatsMax: 8,
+    meanwhile: ({ disk }) => cutOffNewestSlot(disk),
+    actors: {
+      ada: actor({
+        prepare: async ({ ports }) => await (await openLocks(ports, short)).acquire("till"),
+        run: async (context, hold) => {
+          await visit(context, hold, () => context.ports.clock.sleep(shortLeaseMs));
+          await orDamaged(context, () => hold.release());
+        },
+      }),
+      bob: actor({
+        run: async (context) => {
+          await orDamaged(context, async () => {
+            const hold = await (await openLocks(context.ports, short)).tryAcquire("till");
+            if (hold !== undefined) await visit(context, hold);
+          });
+        },
+      }),
+    },
+  };
+  return lockScenario(scenario, { isCollected: true });
+}
+
+async function cutOffNewestSlot(disk: Disk): Promise<void> {
+  const [epoch = ""] = (await disk.list(table)).filter((name) => name !== "epochs");
+  const slots = (await disk.list(`${table}/${epoch}`)).filter((name) => name !== "open");
+  const newest = `${table}/${epoch}/${slots.sort().at(-1)}`;
+  const bytes = await disk.readFile(newest, slotBytesMax);
+  await disk.unlink(newest);
+  await disk.createFile(newest, bytes.subarray(0, bytes.length / 2), { sync: true });
+}
+
+async function orDamaged({ note }: ActorContext, action: () => Promise<void>): Promise<void> {
+  try {
+    await action();
+  } catch (error) {
+    if (!isHoldfastError(error, "CORRUPT")) throw error;
+    note("told", error.code);
+  }
+}
+
+function returningDiskScenarios(options: LockScenarioOptions): Scenario[] {
+  return (["known", "unknown"] as const).map((holder) =>
+    lockScenario({
+      name: `locks: the disk comes back in the same boot, its holder ${holder} to the process table`,
+      about:
+        "A slot is torn, and the heartbeat is not the file that was locked. No process is stopped by that for good.",
+      powerCuts: true,
+      isPermanent: () => false,
+      actors: {
+        ada: actor({
+          prepare: async ({ ports }) => await openLocks(inOneBoot(ports), { ...options, leaseMs: shortLeaseMs }),
+          run: async (_, locks) => {
+            await locks.acquire("till");
+            await (await locks.acquire("drawer")).release();
+          },
+        }),
+      },
+      audit: async (ports) => {
+        const locks = await openLocks(withTime(inOneBoot(ports, holder === "unknown")), {
+          ...options,
+          diskOf: asAnotherDevice,
+        });
+        mustHold((await locks.tryAcquire("shelf")) !== undefined, "a lock that no process held cannot be had");
+      },
+    }),
+  );
+}
+
+function inOneBoot(ports: Ports, isElsewhere = false): Ports {
+  const processSpace = isElsewhere ? "another container" : "this container";
+  return { ...ports, host: { ...ports.host, bootId: "one boot", processSpace } };
+}
+
+/** The clock goes on while the auditor sleeps. */
+function withTime(ports: Ports): Ports {
+  let sleptMs = 0;
+  const { clock } = ports;
+  return {
+    ...ports,
+    clock: {
+      ...clock,
+      monotonicMs: () => clock.monotonicMs() + sleptMs,
+      wallMs: () => clock.wallMs() + sleptMs,
+      sleep: async (ms, options) => {
+        if (options?.background) await clock.sleep(ms, options);
+        else sleptMs += ms;
+      },
+    },
+  };
+}
+
+function asAnotherDevice(disk: Disk): Disk {
+  const stat: Disk["stat"] = async (path) => {
+    const found = await disk.stat(path);
+    return { ...found, identity: `${found.identity} of another device` };
+  };
+  return new Proxy(disk, {
+    get: (target, name) => {
+      if (name === "stat") return stat;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}

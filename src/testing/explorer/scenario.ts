@@ -116,27 +116,6 @@ export function actor<State>(definition: Actor<State>): Actor {
   return definition as Actor;
 }
 
-/**
- * For `prepare`: begins `work` and resolves when it calls `halt`, where it stands still. What is given
- * lets it go on, for `run`.
- */
-export async function beginUntilHalt<T>(
-  work: (halt: () => Promise<void>) => Promise<T>,
-): Promise<() => Promise<T>> {
-  let goOn = (): void => undefined;
-  const going = new Promise<void>((resolve) => void (goOn = resolve));
-  return await new Promise((resolve, reject) => {
-    const ended = work(async () => {
-      resolve(async () => {
-        goOn();
-        return await ended;
-      });
-      await going;
-    });
-    ended.then(() => reject(new Error("The work ended without a halt.")), reject);
-  });
-}
-
 /** Throws when what may happen to one of those that are alike may not happen to another. */
 export function checkAlike({ name, alike = [], mortal, pauses, actors }: Scenario): void {
   for (const among of [mortal, pauses?.actors]) {

@@ -1,8 +1,11 @@
 // Scenarios of a process that counts in a file and sleeps past its lease before it commits, while the next one counts on.
-import { actor, beginUntilHalt, mustHold, valuesOf, type Actor, type Scenario } from "../../explorer/scenario.ts";
+import { FilesLayout } from "../../../files/tree/layout.ts";
+import { beginUntilHalt, haltingAtLink } from "../../explorer/halfway.ts";
+import { actor, mustHold, valuesOf, type Actor, type Scenario } from "../../explorer/scenario.ts";
 import {
   audited,
   fileScenario,
+  ground,
   once,
   openFiles,
   patiently,
@@ -33,15 +36,12 @@ export function lateCommitterScenarios(options: FileScenarioOptions = {}): Scena
     },
   });
   const halfway = actor({
-    prepare: async ({ ports }) => {
-      const { files } = await openFiles(ports, sleeper);
-      return await beginUntilHalt((halt) =>
-        files.update("count", async (current) => {
-          await halt();
-          return increase(current);
-        }),
-      );
-    },
+    prepare: ({ ports }) =>
+      beginUntilHalt(async (halt) => {
+        const disk = haltingAtLink(ports.disk, new FilesLayout(ground).changes, halt);
+        const { files } = await openFiles({ ...ports, disk }, sleeper);
+        await files.update("count", increase);
+      }),
     run: async (context, goOn) => void (await once(context, "counted", goOn)),
   });
   return [
@@ -49,7 +49,7 @@ export function lateCommitterScenarios(options: FileScenarioOptions = {}): Scena
       {
         name: "files: the next holder against a committer that sleeps",
         size: "medium",
-        about: "One has read what it is to change, and sleeps past its lease anywhere in what is left of its update.",
+        about: "One has announced its update, and sleeps past its lease anywhere in what is left of it.",
         ...against(halfway),
       },
       { count: "0" },

@@ -8,15 +8,8 @@ import { findTicketName } from "../../../handoff/model/ticket-name.ts";
 import type { Publication } from "../../../handoff/publish/publisher.ts";
 import { Leases } from "../../../part/leases.ts";
 import type { Disk } from "../../../ports/disk.ts";
-import {
-  actor,
-  beginUntilHalt,
-  mustHold,
-  type Actor,
-  type ActorContext,
-  type Fact,
-  type Scenario,
-} from "../../explorer/scenario.ts";
+import { beginUntilHalt, haltingAtLink } from "../../explorer/halfway.ts";
+import { actor, mustHold, type Actor, type ActorContext, type Fact, type Scenario } from "../../explorer/scenario.ts";
 import { on, openToWork, orTold, realSteps } from "./handoff-actors.ts";
 import { handoffScenario } from "./handoff-audit.ts";
 import { directory, publication } from "./handoff-world.ts";
@@ -58,24 +51,10 @@ function keyWinner(steps: LaneSteps, text: string): Actor {
   return actor({
     prepare: (context) =>
       beginUntilHalt(async (halt) => {
-        const ports = { ...context.ports, disk: haltingAtKey(context.ports.disk, halt) };
+        const ports = { ...context.ports, disk: haltingAtLink(context.ports.disk, `${directory}/keys`, halt) };
         return await steps.publish(await openToWork({ ...context, ports }), inGroup(text, text));
       }),
     run: (context, goOn) => orTold(context, async () => context.note("published", (await goOn()).id)),
-  });
-}
-
-function haltingAtKey(disk: Disk, halt: () => Promise<void>): Disk {
-  const link: Disk["link"] = async (from, to) => {
-    await disk.link(from, to);
-    if (to.startsWith(`${directory}/keys/`)) await halt();
-  };
-  return new Proxy(disk, {
-    get: (target, name) => {
-      if (name === "link") return link;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
   });
 }
 

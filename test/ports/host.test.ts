@@ -21,6 +21,9 @@ threading.Thread(target=time.sleep, args=(60,)).start()
 print("started", flush=True)
 ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)`;
 
+const canUnshare = spawnSync("unshare", ["--pid", "--fork", "true"]).status === 0;
+const hostModule = new URL("../../dist/ports/node/host.js", import.meta.url).href;
+
 describe("the real host", () => {
   it("knows this process", async () => {
     const host = await openNodeHost();
@@ -116,6 +119,17 @@ describe("the real host", () => {
     const entry = (): unknown => parseProcessStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
     await vi.waitFor(() => expect(entry()).toMatchObject({ state: "Z", threads: 2 }), { timeout: 20_000 });
     expect(host.processState(pid, "")).toBe("alive");
+  });
+
+  // A holder was taken for dead when the process that has its pid in the other table ended.
+  it.runIf(canUnshare)("asks no process table that belongs to another pid namespace", async () => {
+    const program = `
+      const { openNodeHost } = await import(${JSON.stringify(hostModule)});
+      const { pid, startMark, startMarkOf, processState } = await openNodeHost();
+      console.log(JSON.stringify([startMark, startMarkOf(pid), processState(pid, "1")]));`;
+    const { stdout } = start("unshare", "--pid", "--fork", process.execPath, "--input-type=module", "-e", program);
+    const [line] = (await once(stdout as NodeJS.EventEmitter, "data")) as [Buffer];
+    expect(JSON.parse(line.toString())).toEqual(["", "", "alive"]);
   });
 
   it("calls a process of another user alive", async () => {

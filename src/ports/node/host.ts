@@ -113,12 +113,24 @@ interface ProcessEntry {
 }
 
 function findEntry(pid: number): ProcessEntry | undefined {
-  if (process.platform !== "linux") return undefined;
+  if (process.platform !== "linux" || !showsOwnTable()) return undefined;
   try {
     return parseProcessStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     // Ended since, or hidden; the caller asks the process table first.
     return undefined;
+  }
+}
+
+/**
+ * Whether /proc shows the table that the pids of this process are of. In a pid namespace that was made without a /proc
+ * of its own it shows another one, where each pid is another process.
+ */
+function showsOwnTable(): boolean {
+  try {
+    return readlinkSync("/proc/self") === String(process.pid);
+  } catch {
+    return false;
   }
 }
 

@@ -39,7 +39,7 @@ export function registerExplore(program: Command): void {
         "only scenarios of at most 1,500 states (those after a power cut included), at most 150,000, or more",
       ).choices(["small", "medium", "large"]),
     )
-    .option("--room <name>", "only scenarios of this room, such as locks")
+    .option("--room <name>", "only those of this room, such as locks")
     .option("--jobs <n>", "explore so many at the same time", parseAtLeastOne, availableParallelism())
     .option("--states <n>", "give up on a scenario beyond so many states", parseAtLeastOne, 2_000_000)
     .option(
@@ -73,7 +73,7 @@ interface Choice {
 /** The one that has exactly this name, or all that contain it. */
 function choose({ scenario: text = "", size: onlySize, room: onlyRoom, mutants: ofMutants }: ExploreFlags): Choice[] {
   const listed: Choice[] = ofMutants
-    ? mutants.map(({ name, about, scenario }) => ({ name, about, scenario, size: "mutant", room: "" }))
+    ? mutants.map(({ name, about, scenario, room }) => ({ name, about, scenario, size: "mutant", room }))
     : allScenarios().map((each) => ({ ...each, name: each.scenario.name, about: each.scenario.about }));
   const all = listed.filter(
     ({ size, room }) => (onlySize === undefined || size === onlySize) && (onlyRoom === undefined || room === onlyRoom),

@@ -38,4 +38,6 @@ export function allScenarios(): ListedScenario[] {
 }
 
 /** Known-wrong variants; the explorer must catch each of them. */
-export const mutants: readonly Mutant[] = rooms.flatMap((room) => room.mutants.flat());
+export const mutants: readonly (Mutant & { readonly room: string })[] = rooms.flatMap((room) =>
+  room.mutants.flat().map((mutant) => ({ ...mutant, room: room.name })),
+);

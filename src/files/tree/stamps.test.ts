@@ -33,7 +33,7 @@ describe("the stamp of a file", () => {
     async (size) => {
       const disk = createMemoryDisk(() => 0);
       const bytes = randomBytes(size);
-      await disk.createFile(path, bytes);
+      await disk.createFile(path, bytes, { sync: true });
       expect((await stampsOf(disk).get(path)).stamp).toBe(stampOf(bytes));
     },
   );
@@ -46,7 +46,7 @@ describe("the stamp of a file", () => {
   ])("is that of all its bytes when the disk says that there are %s (%i)", async (_, told) => {
     const disk = createMemoryDisk(() => 0);
     const bytes = randomBytes(3 * chunkBytes);
-    await disk.createFile(path, bytes);
+    await disk.createFile(path, bytes, { sync: true });
     expect((await stampsOf(saying(disk, told)).get(path)).stamp).toBe(stampOf(bytes));
   });
 });

@@ -2,17 +2,7 @@
 // power cuts. No update is lost, nothing comes back that was removed, and no change is missing in the log.
 import type { Ports } from "../../../ports/ports.ts";
 import { mustHold, valuesOf, type Fact, type Scenario } from "../../explorer/scenario.ts";
-import {
-  audited,
-  fileScenario,
-  once,
-  patiently,
-  shortLeaseMs,
-  staged,
-  textsBelow,
-  worker,
-  type FileScenarioOptions,
-} from "./file-actors.ts";
+import { audited, fileScenario, once, staged, textsBelow, worker, type FileScenarioOptions } from "./file-actors.ts";
 
 const incoming = { x: "new" };
 

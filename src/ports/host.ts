@@ -26,8 +26,8 @@ export interface Host {
   readonly bootId: string;
   /**
    * Which process table `processState` asks: two processes with equal `bootId` and equal
-   * `processSpace` can look each other up, all others cannot. A container has its own. Empty where
-   * a kernel has only one (macOS, Windows).
+   * `processSpace` can look each other up, and read start marks by one clock; all others cannot. A
+   * container has its own. Empty where a kernel has only one (macOS, Windows).
    */
   readonly processSpace: string;
   /** When this process started, by the wall clock, for people. */

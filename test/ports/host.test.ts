@@ -21,7 +21,7 @@ threading.Thread(target=time.sleep, args=(60,)).start()
 print("started", flush=True)
 ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)`;
 
-const canUnshare = spawnSync("unshare", ["--pid", "--fork", "true"]).status === 0;
+const canUnshare = spawnSync("unshare", ["--time", "--pid", "--fork", "true"]).status === 0;
 const hostModule = new URL("../../dist/ports/node/host.js", import.meta.url).href;
 
 describe("the real host", () => {
@@ -78,8 +78,10 @@ describe("the real host", () => {
 
   it.runIf(process.platform === "linux")("knows whose process table it asks, the same as its parent's", async () => {
     const { processSpace } = await openNodeHost();
-    expect(processSpace).toMatch(/^pid:\[\d+\]$/);
-    expect(processSpace).toBe(readlinkSync(`/proc/${process.ppid}/ns/pid`));
+    const of = (pid: number): string =>
+      ["pid", "time"].map((kind) => readlinkSync(`/proc/${pid}/ns/${kind}`)).join(" ");
+    expect(processSpace).toMatch(/^pid:\[\d+\] time:\[\d+\]$/);
+    expect(processSpace).toBe(of(process.ppid));
   });
 
   it("calls a process dead when it has ended", async () => {
@@ -119,6 +121,18 @@ describe("the real host", () => {
     const entry = (): unknown => parseProcessStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
     await vi.waitFor(() => expect(entry()).toMatchObject({ state: "Z", threads: 2 }), { timeout: 20_000 });
     expect(host.processState(pid, "")).toBe("alive");
+  });
+
+  // A reader in another time namespace saw another start of a living holder, and took its lock.
+  it.runIf(canUnshare)("is in another process table where another clock tells when processes began", async () => {
+    const program = `
+      const { openNodeHost } = await import(${JSON.stringify(hostModule)});
+      console.log((await openNodeHost()).processSpace);`;
+    const node = [process.execPath, "--input-type=module", "-e", program];
+    const { stdout } = start("unshare", "--time", "--boottime", "100000", ...node);
+    const [line] = (await once(stdout as NodeJS.EventEmitter, "data")) as [Buffer];
+    expect(line.toString()).toMatch(/^pid:/);
+    expect(line.toString().trim()).not.toBe((await openNodeHost()).processSpace);
   });
 
   // A holder was taken for dead when the process that has its pid in the other table ended.

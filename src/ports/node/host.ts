@@ -48,15 +48,26 @@ export function givenBootId(text: string): string {
 }
 
 /**
- * `pid:[4026531836]`: the number of a pid namespace, which no other living one of this kernel has.
+ * `pid:[4026531836] time:[4026531834]`: the numbers of a pid namespace, which no other living one of this kernel has,
+ * and of a time namespace. /proc tells the start of a process by the clock of the namespace that asks.
  */
 function findProcessSpace(platform: NodeJS.Platform): string {
   if (platform !== "linux") return "";
   try {
-    return readlinkSync("/proc/self/ns/pid");
+    return ["pid", "time"].map(findNamespace).join(" ").trim();
   } catch {
     // A sandbox hides it. A name that no other process has claims nothing.
     return unknownBootId(randomUUID());
+  }
+}
+
+/** Empty where the kernel has no such kind. */
+function findNamespace(kind: string): string {
+  try {
+    return readlinkSync(`/proc/self/ns/${kind}`);
+  } catch (error) {
+    if (kind !== "pid" && findErrno(error) === "ENOENT") return "";
+    throw error;
   }
 }
 

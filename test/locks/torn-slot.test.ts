@@ -85,4 +85,17 @@ describe("a lock table that came back with a torn slot", () => {
     });
     await child.end("SIGKILL");
   });
+
+  // The hold file of a transferred hold has the name of the process that acquired it, and that one was gone.
+  it("is damaged while the process lives that has received a hold", { timeout: 60_000 }, async () => {
+    const [giver, receiver] = [await world.open(), await world.open()];
+    const hold = await receiver.receive(await (await giver.acquire("till.txt")).transfer());
+    await giver.close();
+    await tearSlot();
+    await expect(world.open().then((locks) => locks.acquire("till.txt"))).rejects.toMatchObject({ code: "CORRUPT" });
+    await hold.release().catch(() => undefined);
+    expect((await readdir(join(world.root, ".holdfast/holds"))).filter((name) => name.endsWith(".received"))).toEqual(
+      [],
+    );
+  });
 });

@@ -49,6 +49,7 @@ async function releaseOnce(locks: LocksContext, grant: Grant): Promise<void> {
     // out by themselves. If it fails, the table repeats it.
     const removal = table.release(grant.id);
     await (wasHeld ? removal : removal.catch(() => undefined));
+    await table.holds.removeReceipt(grant.id, grant.session.holder.id);
   } finally {
     grant.leaveQueue();
   }

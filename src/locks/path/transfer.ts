@@ -35,6 +35,7 @@ export async function transfer(
     await locks.interop?.leave(grant);
     locks.monitor.forget(grant);
     grant.giveUp();
+    await locks.table.holds.removeReceipt(grant.id, grant.session.holder.id);
     grant.leaveQueue();
     return token;
   });
@@ -95,6 +96,8 @@ async function take(table: LockTable, token: string, session: HolderSession): Pr
     throw noSuchTransfer(token, `it was not received within ${offered.transfer?.expiresMs} ms`);
   }
   session.throwIfOver();
+  const { holds } = table;
+  await holds.createReceipt(id, session.holder.id);
   let mine: TableRequest | undefined;
   let entry;
   try {
@@ -110,10 +113,14 @@ async function take(table: LockTable, token: string, session: HolderSession): Pr
     // append has changed it last, and this judgement says nothing about that.
     if (isHoldfastError(error, "OUTCOME_UNKNOWN") && mine !== undefined)
       await table.drop([mine]).catch(() => undefined);
+    else await holds.removeReceipt(id, session.holder.id);
     throw error;
   }
   const taken = entry?.state.requests.find((request) => request.id === id && request.holder === session.holder.id);
-  if (taken === undefined) throw noSuchTransfer(token, "another process has received it, or it has lapsed");
+  if (taken === undefined) {
+    await holds.removeReceipt(id, session.holder.id);
+    throw noSuchTransfer(token, "another process has received it, or it has lapsed");
+  }
   // Harmless if it stays: it says nothing about any other offer, and is swept when its request is
   // over.
   await table.holds.removeOffer(id, { secretHash }).catch(() => undefined);

@@ -1,5 +1,5 @@
-// The hold files of requests, `holds/<id>`, and the files of their offers,
-// `holds/<id>.<hash>.transfer`.
+// The hold files of requests, `holds/<id>`, the files of their offers, `holds/<id>.<hash>.transfer`,
+// and the receipts of those that were transferred, `holds/<receiver>.<…>.received`.
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { withServerClock } from "../../durable/liveness/server-age.ts";
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
@@ -44,6 +44,21 @@ export class HoldFiles {
   }
 
   /**
+   * Made before a hold is received: its file has the name of the process that acquired it, and by the
+   * names of these files a process tells whether a living one holds anything.
+   */
+  async createReceipt(id: string, receiver: string): Promise<void> {
+    if (isMadeBy(id, receiver)) return;
+    await createUniqueFile(this.#ground.staging.disk, this.#receiptOf(id, receiver), new Uint8Array(), { sync: false });
+  }
+
+  /** Never fails: one that stays only says that its process holds something, and is swept when that is over. */
+  async removeReceipt(id: string, receiver: string): Promise<void> {
+    if (isMadeBy(id, receiver)) return;
+    await unlinkIfThere(this.#ground.staging.disk, this.#receiptOf(id, receiver)).catch(() => undefined);
+  }
+
+  /**
    * Whether no process took an offered hold in time: by two stamps of the server, so that no clock
    * of a machine decides.
    */
@@ -62,4 +77,12 @@ export class HoldFiles {
   #offerOf(id: string, { secretHash }: Pick<Transfer, "secretHash">): string {
     return `${this.pathOf(id)}.${secretHash}.transfer`;
   }
+
+  #receiptOf(id: string, receiver: string): string {
+    return `${this.pathOf(`${receiver}.${id.split(".")[1]}`)}.received`;
+  }
+}
+
+function isMadeBy(id: string, holder: string): boolean {
+  return id.startsWith(`${holder}.`);
 }

@@ -12,6 +12,7 @@ import { receivedGrant } from "../../../locks/path/transfer.ts";
 import { upgrade } from "../../../locks/path/upgrade.ts";
 import { withExtent } from "../../../locks/table/claim.ts";
 import { blockersOf, holdingOf } from "../../../locks/table/conflict.ts";
+import { HoldFiles } from "../../../locks/table/hold-files.ts";
 import { LockTable } from "../../../locks/table/lock-table.ts";
 import { replaceRequest, type TableRequest, type TableState } from "../../../locks/table/request.ts";
 import { brokenHolderScenarios } from "../../scenarios/locks/broken-holders.ts";
@@ -59,6 +60,15 @@ class LookingOnceForTheLiving extends LockTable {
       if ((await this.ground.stateOf(name.split(".")[0] ?? "")) !== "dead") return true;
     return false;
   }
+}
+
+/** Makes no receipt of a hold that it receives. */
+class ReceiversForgotten extends LockTable {
+  override readonly holds: HoldFiles = new (class extends HoldFiles {
+    override async createReceipt(): Promise<void> {
+      // Nothing is made.
+    }
+  })(this.ground);
 }
 
 /** Passes over a torn slot, whatever its holder does. */
@@ -258,6 +268,15 @@ export const pathLockMutants: readonly Mutant[] = [
       "locks: the disk comes back in the same boot, its holder unknown to the process table",
     ),
     breaks: /is not a valid .* slot record/,
+  },
+  {
+    name: "locks: a torn slot given up beside the receiver of a hold",
+    about: "The hold file has the name of the process that acquired it, and that one has ended.",
+    scenario: scenarioNamed(
+      tornSlotScenarios({ TableClass: ReceiversForgotten }),
+      "locks: the newest slot is cut off while the receiver of a hold lives",
+    ),
+    breaks: /are inside together/,
   },
   {
     name: "locks: a torn slot given up beside its living holder",

@@ -3,45 +3,77 @@
 // off while its holder lives.
 import { slotBytesMax } from "../../../durable/chain/epoch.ts";
 import { isHoldfastError } from "../../../errors.ts";
+import type { PathHold } from "../../../locks/path/path-hold.ts";
 import type { Disk } from "../../../ports/disk.ts";
 import type { Ports } from "../../../ports/ports.ts";
-import { actor, mustHold, type ActorContext, type Scenario } from "../../explorer/scenario.ts";
-import { ground, lockScenario, openLocks, shortLeaseMs, visit, type LockScenarioOptions } from "./lock-actors.ts";
+import { actor, mustHold, type ActorContext, type Scenario, type ScenarioSize } from "../../explorer/scenario.ts";
+import {
+  ground,
+  isPermanent,
+  lockScenario,
+  openLocks,
+  shortLeaseMs,
+  visit,
+  type LockScenarioOptions,
+} from "./lock-actors.ts";
 
 const table = `${ground}/table`;
+/** The process that transfers its hold and ends. Ids are the same in every run. */
+const giver = { id: "none" };
 
 export function tornSlotScenarios(options: LockScenarioOptions = {}): Scenario[] {
-  return [...returningDiskScenarios(options), cutOffScenario(options)];
+  const short = { ...options, leaseMs: shortLeaseMs };
+  return [
+    ...returningDiskScenarios(options),
+    cutOffScenario({ who: "its holder", size: "medium" }, short, async ({ ports }) => {
+      return await (await openLocks(ports, short)).acquire("till");
+    }),
+    cutOffScenario({ who: "the receiver of a hold", size: "large" }, short, async ({ ports }) => {
+      const giving = await openLocks(ports, short);
+      const token = await (await giving.acquire("till")).transfer();
+      const hold = await (await openLocks(ports, short)).receive(token);
+      const { ground: joined } = giving.table;
+      giver.id = (await joined.session()).holder.id;
+      await giving.close();
+      await joined.close();
+      return hold;
+    }),
+  ];
 }
 
 /** A holder whose heart beats: nothing went away, so the slot is damaged, and no process may pass over it. */
-function cutOffScenario(options: LockScenarioOptions): Scenario {
-  const short = { ...options, leaseMs: shortLeaseMs };
-  const scenario: Parameters<typeof lockScenario>[0] = {
-    name: "locks: the newest slot is cut off while its holder lives",
-    size: "medium",
+function cutOffScenario(
+  { who, size }: { readonly who: string; readonly size: ScenarioSize },
+  short: LockScenarioOptions,
+  hold: (context: ActorContext) => Promise<PathHold>,
+): Scenario {
+  return lockScenario({
+    name: `locks: the newest slot is cut off while ${who} lives`,
+    size,
     about: "Another process is told of the damage, and does not come in beside the holder.",
     beatsMax: 8,
     meanwhile: ({ disk }) => cutOffNewestSlot(disk),
+    // A process that is let begins a new epoch.
+    isPermanent: (path) =>
+      isPermanent(path, { hearts: true, sleeps: false, isCollected: true }) && !path.includes(giver.id),
     actors: {
       ada: actor({
-        prepare: async ({ ports }) => await (await openLocks(ports, short)).acquire("till"),
-        run: async (context, hold) => {
-          await visit(context, hold, () => context.ports.clock.sleep(shortLeaseMs));
-          await orDamaged(context, () => hold.release());
+        prepare: hold,
+        run: async (context, held) => {
+          await visit(context, held, () => context.ports.clock.sleep(shortLeaseMs));
+          await orDamaged(context, () => held.release());
         },
       }),
       bob: actor({
         run: async (context) => {
           await orDamaged(context, async () => {
-            const hold = await (await openLocks(context.ports, short)).tryAcquire("till");
-            if (hold !== undefined) await visit(context, hold);
+            const second = await (await openLocks(context.ports, short)).tryAcquire("till");
+            if (second !== undefined) await visit(context, second);
           });
         },
       }),
     },
-  };
-  return lockScenario(scenario, { isCollected: true });
+  });
 }
 
 async function cutOffNewestSlot(disk: Disk): Promise<void> {

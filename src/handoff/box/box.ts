@@ -17,6 +17,8 @@ import { BoxLayout } from "./layout.ts";
 
 /** For so long a directory that was made, or found, is taken to be there. */
 const believedMs = 1_000;
+/** Each time that it cannot be told whether a place in a lane was won, another one is asked for. */
+const laneTriesMax = 5;
 
 export interface BoxOptions {
   /** Of its record. */
@@ -184,13 +186,14 @@ export class Box {
    */
   async nextInLane(lane: number): Promise<number> {
     const order = await this.#openLane(lane);
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       const last = randomName(this.ground.ports.random.bytes(16));
       try {
         const entry = await order.append(last, () => ({ last }));
         if (entry !== undefined) return entry.number;
       } catch (error) {
-        if (isHoldfastError(error, "OUTCOME_UNKNOWN")) continue;
+        // A place that was won and not told is a gap, which does no harm.
+        if (isHoldfastError(error, "OUTCOME_UNKNOWN") && tries < laneTriesMax) continue;
         // A chain whose first epoch could not be named stays without one: the next caller opens it anew.
         this.#lanes.delete(lane);
         throw error;

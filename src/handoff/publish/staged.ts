@@ -1,5 +1,6 @@
 // Tickets that were staged and not published: what becomes of each. One that has won its key is published; every
 // other one goes, and with it its payload.
+import { isHoldfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import { randomName } from "../../format/id.ts";
 import { removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
@@ -65,12 +66,24 @@ export async function enterFirst(box: Box, { manifest, stagedBy }: Ticket): Prom
   const { id, group, notBefore } = manifest;
   if (stagedBy === undefined || group === undefined || notBefore !== undefined) return;
   const name = newTicketName(id);
-  await settleTicket(box, `${box.layout.staging(stagedBy)}/${formatTicketName(name)}`, name);
+  const staged = `${box.layout.staging(stagedBy)}/${formatTicketName(name)}`;
+  // Never discarded, whatever can be read of it: its key says that it counts.
+  if (await isThere(box, staged)) await enter(box, staged, name, manifest);
 }
 
-/** Of this process, of one that is dead, or one with its key: publishes the ticket if it has its key, else discards it. */
+async function isThere({ disk }: Box, path: string): Promise<boolean> {
+  try {
+    await disk.look(path);
+    return true;
+  } catch (error) {
+    if (hasErrno(error, "ENOENT", "ENOTDIR")) return false;
+    throw error;
+  }
+}
+
+/** Of this process, or of one that is dead: publishes the ticket if it has its key, else discards it. */
 export async function settleTicket(box: Box, staged: string, name: TicketName): Promise<void> {
-  const ticket = await findWhole(box, staged);
+  const ticket = await findStaged(box, staged);
   if (ticket !== undefined && (await hasKey(box, ticket))) await enter(box, staged, name, ticket.manifest);
   else await discardStaged(box, staged, name.id);
 }
@@ -87,7 +100,20 @@ async function discardStaged(box: Box, staged: string, id: string): Promise<void
   await removeTree(box.disk, trashed);
 }
 
-/** Undefined also for a ticket that is torn: its publisher did not come to the key. */
+/**
+ * Undefined also for a ticket that is torn: its publisher did not come to the key. One that cannot be read for another
+ * reason may have its key: it is settled when it can be.
+ */
+async function findStaged(box: Box, path: string): Promise<Ticket | undefined> {
+  try {
+    return await findRecordSurely(box.disk, ticketKind, path);
+  } catch (error) {
+    if (isHoldfastError(error, "CORRUPT")) return undefined;
+    throw error;
+  }
+}
+
+/** Undefined also for a ticket that is damaged, or that this process cannot read. */
 export async function findWhole(box: Box, path: string): Promise<Ticket | undefined> {
   try {
     return await findRecordSurely(box.disk, ticketKind, path);

@@ -7,6 +7,7 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import { isId, randomName } from "../../format/id.ts";
 import { removeTree } from "../../durable/publish/directory.ts";
 import { moveOnce } from "../../durable/publish/publish.ts";
+import { isUnreadable } from "../../durable/publish/record-file.ts";
 import type { Box } from "../box/box.ts";
 import { priorityMax } from "../model/manifest.ts";
 import { findTicketName, unrankedOf, type TicketName } from "../model/ticket-name.ts";
@@ -69,7 +70,10 @@ async function emptyStaging(box: Box, holder: string): Promise<void> {
     const path = `${directory}/${text}`;
     const name = findTicketName(text);
     if (name === undefined) return await trash(box, path);
-    await settleTicket(box, path, name);
+    await settleTicket(box, path, name).catch((error: unknown) => {
+      // Left where it is, and with it the directory: the next round tries again.
+      if (!isUnreadable(error) && !hasErrno(error, "ESTALE")) throw error;
+    });
   });
 }
 

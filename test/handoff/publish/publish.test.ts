@@ -4,6 +4,8 @@ import { describe, expect, it } from "vitest";
 import { changedDisk } from "../../sites/disks.ts";
 import { makeRealSite, sites } from "../../sites/sites.ts";
 import { failureOf, listOf } from "../../sites/event-logs.ts";
+import { diskError } from "../../../src/ports/disk-error.ts";
+import { until } from "../../waiting.ts";
 import { drain, filesIn, openOn } from "./opened-box.ts";
 
 const large = "line of a large file\n".repeat(5_000);
@@ -230,4 +232,57 @@ it("publishes of many new keys at once share the syncs of the directory above th
   expect(known.duplicate).toBe(true);
   expect(made).toEqual([]);
   expect(synced.filter((path) => path.startsWith("/box/keys"))).toHaveLength(1);
+});
+
+describe("a ticket of a group", () => {
+  const inGroup = { key: "k", group: "customer 7" };
+
+  // It was discarded, and both were told that it was published.
+  it("has its place when its publish is repeated, though it cannot be read", async () => {
+    const { directory, openPorts } = await makeRealSite();
+    const ports = await openPorts();
+    let goOn = (): void => undefined;
+    const isRepeated = new Promise<void>((resolve) => (goOn = resolve));
+    let staged = "";
+    const disk = changedDisk(ports.disk, (real) => ({
+      rename: async (from, to) => {
+        if (to.includes("/lanes/")) {
+          staged = from;
+          await isRepeated;
+        }
+        await real.rename(from, to);
+      },
+    }));
+    const ada = await openOn({ ...ports, disk }, `${directory}/box`);
+    const bea = await openOn(await openPorts(), `${directory}/box`);
+    const publishing = ada.publish({ "a.txt": "1" }, inGroup);
+    await until(() => staged !== "");
+    const file = await ports.disk.open(staged, "write");
+    await file.write(0, Buffer.from("{{"));
+    await file.close();
+    const repeated = await bea.publish({ "a.txt": "1" }, inGroup);
+    expect(repeated.duplicate).toBe(true);
+    goOn();
+    expect(await publishing).toEqual({ ...repeated, duplicate: false });
+    expect((await filesIn(ports.disk, `${directory}/box/lanes`)).join()).toContain(repeated.id);
+  });
+
+  it("is told OUTCOME_UNKNOWN, and asks for no more places, when none can be made durable", async () => {
+    const { directory, openPorts } = await makeRealSite();
+    const ports = await openPorts();
+    let isBroken = false;
+    const disk = changedDisk(ports.disk, (real) => ({
+      syncDirectory: async (path) => {
+        if (isBroken && path.includes("/order/")) throw diskError("EIO", "sync", path);
+        await real.syncDirectory(path);
+      },
+    }));
+    const box = await openOn({ ...ports, disk }, `${directory}/box`);
+    await box.publish({ "a.txt": "1" }, { group: "customer 7" });
+    isBroken = true;
+    expect(await failureOf(box.publish({ "a.txt": "2" }, inGroup))).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    isBroken = false;
+    expect((await box.publish({ "a.txt": "2" }, inGroup)).duplicate).toBe(true);
+    expect(await drain(box)).toMatchObject([{ files: { "a.txt": "1" } }, { files: { "a.txt": "2" } }]);
+  });
 });

@@ -163,7 +163,10 @@ export class IndexSide implements IndexQueue {
 
   /** To be called before the first operation: an index that begins with an empty tree begins with nothing to do. */
   async begin(): Promise<void> {
-    if (this.#isIndexing) await this.#decideIndex();
+    if (!this.#isIndexing) return;
+    // Also by a process that does not work: one that indexes nothing must leave its tickets alone.
+    await this.#needed.add(["index"]);
+    await this.#decideIndex();
   }
 
   async hide({ from, path, number }: Change): Promise<void> {

@@ -70,7 +70,11 @@ export class Dispatcher {
   /** False when another process has taken over. */
   async pass(work: LeasedWork): Promise<boolean> {
     let { position } = work.saved;
-    for (const change of await this.#parts.place.changes.readAfter(position)) {
+    const changes = await this.#parts.place.changes.readAfter(position);
+    // Of all of them: the times that they are given run at once, and not one after the other.
+    const nowMs = this.#parts.place.ground.ports.clock.monotonicMs();
+    for (const { number } of changes) if (!this.#seenMs.has(number)) this.#seenMs.set(number, nowMs);
+    for (const change of changes) {
       if (!(await this.#isQueued(change))) break;
       this.#seenMs.delete(change.number);
       position = change.number;
@@ -82,9 +86,7 @@ export class Dispatcher {
     const { place, outcomes, isEnqueued, enqueue, graceMs } = this.#parts;
     if (isEnqueued(change.number) || (await outcomes.find(change.number)) !== undefined) return true;
     const nowMs = place.ground.ports.clock.monotonicMs();
-    const seenMs = this.#seenMs.get(change.number) ?? nowMs;
-    this.#seenMs.set(change.number, seenMs);
-    if (nowMs - seenMs < graceMs) return false;
+    if (nowMs - (this.#seenMs.get(change.number) ?? nowMs) < graceMs) return false;
     await enqueue(change);
     return true;
   }

@@ -6,10 +6,10 @@ import { textLengthMax } from "../documents/document.ts";
 import type { FilesOptions } from "../model/file-tree.ts";
 import type { Archive, Message } from "../model/session.ts";
 
-type Given = Pick<FilesOptions, "extract" | "embed" | "summarize" | "sessions" | "functionTimeoutMs">;
+type Given = Pick<FilesOptions, "index" | "extract" | "embed" | "summarize" | "sessions" | "functionTimeoutMs">;
 
-/** A work of a queue that only a process with this function can do. */
-export type FunctionName = "extract" | "embed" | "summarize" | "sessions.extract";
+/** A work of a queue that only a process with this function can do; "index": one that was not opened without an index. */
+export type FunctionName = "index" | "extract" | "embed" | "summarize" | "sessions.extract";
 
 const timeoutMsDefault = 120_000;
 const vectorLengthMax = 65_536;
@@ -35,9 +35,9 @@ export class UserFunctions {
 
   /** Those that this process has. */
   get names(): FunctionName[] {
-    const { extract, embed, summarize, sessions } = this.#given;
-    const all = { extract, embed, summarize, "sessions.extract": sessions?.extract };
-    return (Object.keys(all) as FunctionName[]).filter((name) => all[name] !== undefined);
+    const { index, extract, embed, summarize, sessions } = this.#given;
+    const all = { index: index !== false, extract, embed, summarize, "sessions.extract": sessions?.extract };
+    return (Object.keys(all) as FunctionName[]).filter((name) => all[name] !== undefined && all[name] !== false);
   }
 
   has(name: FunctionName): boolean {

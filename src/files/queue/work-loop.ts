@@ -1,6 +1,7 @@
 // The work of one process for all: its worker, the dispatcher and the keeper of snapshots, until it is stopped.
 import { onAbort } from "../../durable/wait/on-abort.ts";
 import type { ConsumeOptions } from "../../handoff/consume/consumer.ts";
+import type { Delivery } from "../../handoff/consume/delivery.ts";
 import type { LoopSignals } from "../../part/loop.ts";
 import type { Host } from "../../ports/host.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -51,24 +52,34 @@ export class WorkLoop {
     if (!lettingGo.aborted) await queue.collect().catch(() => undefined);
   }
 
+  /** As long as this process has all that the work needs: another one may open the tree with more. */
   async #consume(concurrency: number, { stopping, lettingGo }: LoopSignals): Promise<void> {
     const { waits, needed, functions } = this.#parts;
-    if (!(await this.#hasFunctions(stopping))) return;
-    const hide = await needed.show(functions.names);
-    waits.addWorkers(concurrency);
-    try {
-      await this.#consumeAll(concurrency, { stopping, lettingGo });
-    } finally {
-      waits.addWorkers(-concurrency);
-      // Otherwise it counts for as long as this process lives.
-      await hide().catch(() => undefined);
+    while (await this.#hasFunctions(stopping)) {
+      const hide = await needed.show(functions.names);
+      waits.addWorkers(concurrency);
+      try {
+        await this.#consumeAll(concurrency, { stopping, lettingGo });
+      } finally {
+        waits.addWorkers(-concurrency);
+        // Otherwise it counts for as long as this process lives.
+        await hide().catch(() => undefined);
+      }
     }
   }
 
   async #consumeAll(concurrency: number, { stopping, lettingGo }: LoopSignals): Promise<void> {
     const { queue, worker, retry } = this.#parts;
     const burials = new Set<Promise<void>>();
-    const consumer = await queue.consume(worker.handle, {
+    const lacking = new AbortController();
+    const handle = async (delivery: Delivery): Promise<unknown> => {
+      // Asked for each: what it made would be less than what others make.
+      if ((await this.#findMissing()).length > 0) lacking.abort();
+      if (!lacking.signal.aborted) return await worker.handle(delivery);
+      await delivery.postpone({ delayMs: 0 });
+      return undefined;
+    };
+    const consumer = await queue.consume(handle, {
       ...retryDefault,
       ...retry,
       concurrency,
@@ -85,8 +96,10 @@ export class WorkLoop {
       // A lock may be held for ever, also by what this process itself has committed: such a ticket goes back.
       worker.whenOnlyWaiting(letGo);
     };
-    const stopListening = [onAbort(stopping, stop), onAbort(lettingGo, letGo)];
+    const leave = (): void => void consumer.stop(forEver);
+    const stopListening = [onAbort(stopping, stop), onAbort(lettingGo, letGo), onAbort(lacking.signal, leave)];
     if (stopping.aborted) stop();
+    if (lacking.signal.aborted) leave();
     try {
       await consumer.done;
     } finally {
@@ -97,10 +110,9 @@ export class WorkLoop {
 
   /** Waits until this process has all functions that the work needs. False when it was stopped before. */
   async #hasFunctions(stopping: AbortSignal): Promise<boolean> {
-    const { root, clock, host, needed, functions } = this.#parts;
+    const { root, clock, host } = this.#parts;
     for (let looks = 0; !stopping.aborted; looks++) {
-      const own: readonly string[] = functions.names;
-      const missing = (await needed.list()).filter((name) => !own.includes(name));
+      const missing = await this.#findMissing();
       if (missing.length === 0) return true;
       if (looks === 0)
         host.warn(
@@ -109,5 +121,10 @@ export class WorkLoop {
       await clock.sleep(needsPauseMs, { signal: stopping, background: true }).catch(() => undefined);
     }
     return false;
+  }
+
+  async #findMissing(): Promise<string[]> {
+    const own: readonly string[] = this.#parts.functions.names;
+    return (await this.#parts.needed.list()).filter((name) => !own.includes(name));
   }
 }

@@ -208,6 +208,36 @@ describe("functions of the user", () => {
   });
 });
 
+describe("a process without an index", () => {
+  const texts = Array.from({ length: 20 }, (_, index) => `${index}.md`);
+
+  // It took the tickets of others, made no documents, and said that they were done.
+  it.each(["before", "after"])("leaves indexing to others, also when it was opened %s them", async (when) => {
+    const site = await indexedOn(makeRealSite);
+    if (when === "before") await site.open({ index: false });
+    const ada = await site.open({ work: false });
+    for (const path of texts.slice(0, 10)) await ada.write(path, "a wolf");
+    if (when === "after") await site.open({ index: false });
+    const bob = await site.open();
+    for (const path of texts.slice(10)) await ada.write(path, "a wolf");
+    await ada.settled();
+    expect(await found(ada, "wolf")).toEqual([...texts].sort());
+    expect(await found(bob, "wolf")).toEqual([...texts].sort());
+  });
+
+  it("has its changes indexed by others, and all of them after the same time", async () => {
+    const site = await indexedOn(makeRealSite);
+    const graceMs = 3_000;
+    const writer = await site.open({ index: false });
+    for (const path of texts) await writer.write(path, "a wolf");
+    const startMs = performance.now();
+    const ada = await site.open({ graceMs });
+    await until(async () => (await found(ada, "wolf")).length === texts.length);
+    // One after the other, they would take as many times as there are changes.
+    expect(performance.now() - startMs).toBeLessThan((texts.length / 2) * graceMs);
+  });
+});
+
 describe("an index that the user gives", () => {
   /** The built-in one, seen only through the interface. */
   async function givenIndex(isShared: boolean): Promise<DerivedIndex & { failure?: Error | undefined }> {

@@ -23,6 +23,7 @@ export const lateMutants: readonly string[] = [
   "index whose record is deleted first",
   "sidecars whose version is not marked as started",
   "verification that does not look again (verify: a small version is removed)",
+  "late committer that is told of a success",
 ];
 
 /** No test of it has a time-out: what is bounded by states ends by itself. */

@@ -1,8 +1,8 @@
-// Every row of the failure tables with real processes, one of which is killed exactly there, and on a simulated network
-// mount.
+// Every row of the failure tables, with a crash exactly there: with real processes, one of which is killed, on a
+// simulated disk, and on a simulated network mount.
 import { beforeAll, describe, it } from "vitest";
 import { loadSqlite } from "../../../src/files/engine/sqlite.ts";
-import { nfs } from "../../sites/world.ts";
+import { local, nfs } from "../../sites/world.ts";
 import { playRow } from "./play.ts";
 import { makeProcessArena } from "./process-arena.ts";
 import { races } from "./races.ts";
@@ -25,12 +25,15 @@ describe("with real processes", () => {
   });
 });
 
-describe("on a simulated network mount", () => {
+describe.each([
+  ["a simulated disk", local],
+  ["a simulated network mount", nfs],
+])("on %s", (_name, volume) => {
   it.each(titledRows)("%s", async (_title, row) => {
-    await onSimulatedDisk(nfs, (arena) => playRow(arena, row));
+    await onSimulatedDisk(volume, (arena) => playRow(arena, row));
   });
 
   it.each(titledRaces)("%s", async (_title, play) => {
-    await onSimulatedDisk(nfs, play);
+    await onSimulatedDisk(volume, play);
   });
 });

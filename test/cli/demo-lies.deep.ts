@@ -1,4 +1,5 @@
-// The demo twice in one folder that stays: what the first one left is neither lost nor doubled.
+// The demo twice in one folder that stays: what the first one left is neither lost nor doubled. And one that lies: it is
+// found out.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -83,4 +84,13 @@ test("the result is one line of JSON when asked for, a folder of one's own stays
   const found = await holdfast(["demo", "--workstations", "1", "--seconds", "1", "--dir", directory]);
   expect(found.exitCode).toBe(1);
   expect(found.stdout).toContain(`out of order: intruder (piece 1) found fence 0 on ${shelf}, where till-`);
+});
+
+test("what was acknowledged and never written is found, and named", async () => {
+  const { exitCode, stdout } = await holdfast(["demo", "--workstations", "2", "--seconds", "3", "--sabotage"]);
+  expect(exitCode).toBe(1);
+  expect(stdout).toMatch(/^ {2}lost: ticket \d+, sale 1 of till-01/m);
+  expect(stdout).toMatch(/^ {2}lost: a \w+, piece 1 of till-01/m);
+  expect(stdout).toMatch(/^ {2}lost: a lock on .* with fence \d+, piece 1 of till-01/m);
+  expect(stdout).toMatch(/\nA promise was broken: 6 lost\.\n$/);
 });

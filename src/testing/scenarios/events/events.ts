@@ -87,6 +87,7 @@ export function localEventScenarios(options: EventScenarioOptions = local): Scen
     }),
     scenario({
       name: "events: a full disk, and a lock file that is deleted",
+      size: "medium",
       about: "One append fails for sure while another writer takes up the lines that it left.",
       errors: { errnos: ["ENOSPC"], operations: ["write", "sync"] },
       troubles: { error: 1 },

@@ -35,6 +35,7 @@ export function mixedDurabilityScenarios(options: EventScenarioOptions = local):
     }),
     scenario({
       name: "events: one does not sync, the other repeats its append, power cuts",
+      size: "medium",
       about: "A process that syncs may rely on the answer that its event is there already.",
       profile: "weak",
       actors: { ada: repeater("sold", careless), bob: repeater("sold", options) },
@@ -88,6 +89,7 @@ export function comesBackScenarios(options: EventScenarioOptions = local): Scena
     }),
     eventScenario(options, {
       name: "events: the file system comes back, and goes away again",
+      size: "medium",
       about: "Acknowledged lines are written again at their offset, and are there at every moment.",
       profile: "weak",
       powerCuts: true,

@@ -47,6 +47,7 @@ export function handoffScenarios(steps: Steps = realSteps): Scenario[] {
     }),
     handoffScenario({
       name: "handoff: a publisher that sleeps, and a reaper",
+      size: "medium",
       about: "What it has staged is taken away, and its payload with it; it is told that nothing was published.",
       watched: ["ada"],
       removesPayloads: true,
@@ -69,6 +70,7 @@ export function handoffScenarios(steps: Steps = realSteps): Scenario[] {
     }),
     handoffScenario({
       name: "handoff: a worker with outputs that sleeps before it commits, and its successor",
+      size: "medium",
       about: "Its staged outputs are gone before its ticket is back.",
       tickets,
       watched: ["ada"],

@@ -26,6 +26,14 @@ export interface OsLockOptions {
   readonly make?: (() => Promise<void>) | undefined;
 }
 
+export interface OsLockWaiting {
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * How long a hold usually takes here, as far as the waiter knows: it asks about once in that time.
+   */
+  readonly usualHoldMs?: number | undefined;
+}
+
 /**
  * One descriptor. Two of them exclude each other, in one process as between processes of one
  * kernel. Between machines only as far as server and mount options go (`nolock`, `local_lock`,
@@ -46,7 +54,7 @@ export interface OsLockFile {
    * Resolves when the lock is held, or rejects with the signal's reason. Asks again and again with
    * jitter: a wait holds no thread, and a wait that was given up leaves nothing behind.
    */
-  lock(options?: { signal?: AbortSignal | undefined }): Promise<void>;
+  lock(options?: OsLockWaiting): Promise<void>;
   /**
    * Whether it is held, and the name still leads to the file that is locked. False: the file was
    * deleted or replaced under the holder, and another process may hold the lock of the new one.

@@ -385,6 +385,37 @@ describe("a gate whose OS lock fails", () => {
   });
 });
 
+it("a waiter behind others knows how long its own process last held the gate", async () => {
+  const ports = createMemoryPorts(await openNodePorts(makeScratch()));
+  await ports.disk.mkdir("/store");
+  let nowMs = 0;
+  const told: (number | undefined)[] = [];
+  const osLock: OsLock = {
+    open: async (path, options) => {
+      const file = await ports.osLock.open(path, options);
+      const lock = file.lock.bind(file);
+      file.lock = async (waiting) => {
+        if (path.endsWith(".next")) told.push(waiting?.usualHoldMs);
+        await lock(waiting);
+      };
+      return file;
+    },
+  };
+  const { open } = siteOn({ ...ports, osLock, clock: { ...ports.clock, monotonicMs: () => nowMs } }, "/store");
+  const [ada, bob, eve] = [await open(), await open(), await open()];
+  const first = await ada.acquire();
+  nowMs += 20;
+  await first.release();
+  const held = await bob.acquire();
+  const next = eve.acquire();
+  await vi.waitFor(async () => expect(await held.isContended()).toBe(true), patience);
+  const last = ada.acquire();
+  await vi.waitFor(() => expect(told).toEqual([20]), patience);
+  await held.release();
+  await (await next).release();
+  await (await last).release();
+});
+
 describe("a gate between processes", () => {
   async function openBoth(program: string): Promise<{ gate: Gate; directory: string; child: Child }> {
     const directory = makeScratch();

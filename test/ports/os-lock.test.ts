@@ -155,6 +155,42 @@ describe("waiters on a local volume", () => {
   });
 });
 
+describe("a waiter on a local volume that no note wakes", () => {
+  /** The pauses that it makes before it is called off. */
+  async function pausesOf(usualHoldMs: number | undefined, count: number): Promise<number[]> {
+    const path = join(makeScratch(), "lock");
+    const pauses: number[] = [];
+    const enough = new AbortController();
+    const alarm = (ms: number, ring: () => void) => {
+      if (pauses.push(ms) === count) enough.abort(new Error("enough"));
+      return nodeClock.alarm(0, ring);
+    };
+    const osLock = createNodeOsLock(volumeOf("local"), { ...parts, clock: { ...nodeClock, alarm } });
+    const [holder, waiter] = [await osLock.open(path), await osLock.open(path)];
+    onTestFinished(async () => void (await Promise.all([holder.close(), waiter.close()])));
+    await holder.lock();
+    await expect(waiter.lock({ usualHoldMs, signal: enough.signal })).rejects.toThrow("enough");
+    return pauses;
+  }
+
+  it("asks at once, and then less and less often, down to every few milliseconds", async () => {
+    const pauses = await pausesOf(undefined, 20);
+    expect(pauses[0]).toBeLessThanOrEqual(2);
+    expect(Math.min(...pauses.slice(5))).toBeGreaterThanOrEqual(5);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(10);
+  });
+
+  it("asks about once in the time that holds take, from the first question on", async () => {
+    const pauses = await pausesOf(20, 20);
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(10);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(20);
+  });
+
+  it("finds a holder that was killed soon, also where holds take long", async () => {
+    expect(Math.max(...(await pausesOf(60_000, 20)))).toBeLessThanOrEqual(25);
+  });
+});
+
 function withoutNativeModule(cause = new Error("no binary")): OsLock {
   return createNodeOsLock(volumeOf("local"), parts, () => Promise.reject(cause));
 }

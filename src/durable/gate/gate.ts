@@ -37,6 +37,8 @@ export class Gate implements AsyncDisposable {
   readonly #turnstile: OsLockFile;
   readonly #fifo = new Fifo();
   readonly #closed = new AbortController();
+  /** How long this process held the gate when it last did: holds of others take about as long. */
+  #lastHoldMs = 0;
   #drained: Promise<void> | undefined;
 
   private constructor(ports: Ports, options: GateOptions, lock: OsLockFile, turnstile: OsLockFile) {
@@ -163,7 +165,7 @@ export class Gate implements AsyncDisposable {
    * overtake it.
    */
   async #passTurnstile(step: "in the turnstile" | "outside", signal: AbortSignal): Promise<void> {
-    if (step === "outside") await this.#turnstile.lock({ signal });
+    if (step === "outside") await this.#turnstile.lock({ signal, usualHoldMs: this.#lastHoldMs });
     try {
       await this.#lock.lock({ signal });
     } finally {
@@ -174,6 +176,7 @@ export class Gate implements AsyncDisposable {
   #newHold(): GateHold {
     let lost: AbortController | undefined;
     let held = true;
+    const sinceMs = this.#ports.clock.monotonicMs();
     const lockId = this.#lock.identity;
     let asking: Promise<boolean> | undefined;
     const isContended = async (): Promise<boolean> => {
@@ -186,6 +189,7 @@ export class Gate implements AsyncDisposable {
     const release = async (): Promise<void> => {
       if (!held) return;
       held = false;
+      this.#lastHoldMs = this.#ports.clock.monotonicMs() - sinceMs;
       // The next caller of this process goes through the same turnstile.
       await asking?.catch(() => undefined);
       try {

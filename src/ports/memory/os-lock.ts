@@ -3,7 +3,14 @@
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../disk-error.ts";
 import type { Disk, DiskFile } from "../disk.ts";
-import { blanksFor, openOrMake, type OsLock, type OsLockFile, type OsLockOptions } from "../os-lock.ts";
+import {
+  blanksFor,
+  openOrMake,
+  type OsLock,
+  type OsLockFile,
+  type OsLockOptions,
+  type OsLockWaiting,
+} from "../os-lock.ts";
 
 export function createMemoryOsLock(disk: Disk): OsLock {
   const locks = new LockTable();
@@ -104,7 +111,7 @@ class MemoryLockFile implements OsLockFile {
     return this.#state === "idle" && (await this.#ask(async () => false));
   }
 
-  async lock({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async lock({ signal }: OsLockWaiting = {}): Promise<void> {
     signal?.throwIfAborted();
     if (this.#state === "closed") throw this.#closedError();
     if (this.#state !== "idle")

@@ -1,6 +1,6 @@
 // The OS lock as one simulated process takes it: a descriptor of its own, whose calls park.
 import { holdfastError } from "../../errors.ts";
-import type { OsLockFile } from "../../ports/os-lock.ts";
+import type { OsLockFile, OsLockWaiting } from "../../ports/os-lock.ts";
 import type { Outcome, Park, Touch } from "./call.ts";
 import type { SimFile } from "./file.ts";
 import type { LockOwner, SimOsLocks } from "./os-locks.ts";
@@ -48,7 +48,7 @@ export class SimOsLockFile implements OsLockFile {
     }
   }
 
-  async lock({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async lock({ signal }: OsLockWaiting = {}): Promise<void> {
     signal?.throwIfAborted();
     this.#mustBeOpen();
     const { osLocks, path } = this.#options;

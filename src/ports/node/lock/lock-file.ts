@@ -2,7 +2,7 @@
 // granted.
 import { holdfastError } from "../../../errors.ts";
 import type { Clock } from "../../clock.ts";
-import { blanksFor, openOrMake, type OsLockFile } from "../../os-lock.ts";
+import { blanksFor, openOrMake, type OsLockFile, type OsLockWaiting } from "../../os-lock.ts";
 import type { Random } from "../../random.ts";
 import { Sleeper } from "../../sleeper.ts";
 import type { Watch } from "../../watch.ts";
@@ -28,12 +28,17 @@ export async function openLockFile(path: string, parts: LockFileParts): Promise<
 }
 
 /**
- * Where the note wakes waiters, a poll is for what comes without: a holder that was killed, a hint
- * that was lost. Waiters of any age ask equally often, or those that came last would overtake the
- * others. A question costs a local kernel 3 µs and a server a round trip.
+ * The pauses between two questions, at most; at least half of that. A question costs a local kernel
+ * 3 µs, and its process, which has to wake for it, 80; on a share it costs a round trip.
  */
-const localPollMs = { min: 1, max: 10 };
-const sharePollMs = { min: 20, max: 250 };
+const localPausesMs = { first: 2, longest: 10 };
+const sharePausesMs = { first: 40, longest: 250 };
+/**
+ * Where the note wakes waiters, a question is for what comes without: a holder that was killed, a
+ * hint that was lost. Without notes, a waiter that knows how long holds take need not ask more often
+ * than that, up to this bound.
+ */
+const patientPauseMs = 25;
 /** Deletions in a row, each between the opening of the file and the look at its name. */
 const openingsMax = 100;
 
@@ -91,7 +96,7 @@ class NodeLockFile implements OsLockFile {
     return this.#state === "idle" && (await this.#ask(() => this.#tryOnce()));
   }
 
-  async lock({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async lock({ signal, usualHoldMs = 0 }: OsLockWaiting = {}): Promise<void> {
     signal?.throwIfAborted();
     if (this.#state === "closed") throw this.#closedError();
     if (this.#state !== "idle")
@@ -99,7 +104,7 @@ class NodeLockFile implements OsLockFile {
     const cancel = (): void => this.#cancel(signal?.reason);
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      await this.#ask(() => this.#tryUntilGranted());
+      await this.#ask(() => this.#tryUntilGranted(usualHoldMs));
     } finally {
       signal?.removeEventListener("abort", cancel);
     }
@@ -151,11 +156,11 @@ class NodeLockFile implements OsLockFile {
     }
   }
 
-  async #tryUntilGranted(): Promise<boolean> {
-    const { watch, note, isLocal, random } = this.#parts;
-    const { min, max } = isLocal ? localPollMs : sharePollMs;
+  async #tryUntilGranted(usualHoldMs: number): Promise<boolean> {
+    const { watch, note, random } = this.#parts;
+    const { first, longest } = this.#pausesFor(usualHoldMs);
     let stopWatching: (() => void) | undefined;
-    let boundMs = min;
+    let boundMs = first;
     try {
       while (!(await this.#tryOnce())) {
         this.#throwIfCancelled();
@@ -164,16 +169,28 @@ class NodeLockFile implements OsLockFile {
           // The holder may have let go before the watch began.
           continue;
         }
-        // Anywhere between the shortest pause and a bound that doubles: waiters that began together
-        // drift apart.
-        boundMs = Math.min(max, 2 * boundMs);
-        await this.#sleeper.sleep(min + random.fraction() * (boundMs - min));
+        // With jitter: waiters that began together drift apart.
+        await this.#sleeper.sleep(boundMs * (0.5 + 0.5 * random.fraction()));
         this.#throwIfCancelled();
+        boundMs = Math.min(longest, 2 * boundMs);
       }
       return true;
     } finally {
       stopWatching?.();
     }
+  }
+
+  /**
+   * Waiters of any age ask equally often, or those that came last would overtake the others. So the
+   * first pause of a waiter that knows how long holds take is that of all others; one that does not
+   * know begins with short ones.
+   */
+  #pausesFor(usualHoldMs: number): { readonly first: number; readonly longest: number } {
+    if (!this.#parts.isLocal) return sharePausesMs;
+    const { first, longest } = localPausesMs;
+    const knownMs = Math.min(usualHoldMs, patientPauseMs);
+    const isWoken = this.#parts.note !== undefined;
+    return { first: Math.max(first, knownMs), longest: isWoken ? patientPauseMs : Math.max(longest, knownMs) };
   }
 
   /** Takes the lock of the file that bears the name now, if it is free. */

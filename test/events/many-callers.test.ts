@@ -6,6 +6,7 @@ import { memoryEvents } from "../../src/events/index.ts";
 import { LogGrowth } from "../../src/events/log/read/growth.ts";
 import { createMemoryPorts } from "../../src/ports/memory/ports.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
+import { openOn } from "../sites/event-logs.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 const many = 10_000;
@@ -111,4 +112,23 @@ it("a listener that was removed is not called by an abort", () => {
   takeBack?.();
   controller.abort();
   expect(called).toEqual(["other"]);
+});
+
+describe("callers that append again as soon as they are answered", () => {
+  it("share every batch, however many they are", async () => {
+    const ports = createMemoryPorts(await openNodePorts(makeScratch()));
+    let ms = 1_700_000_000_000;
+    // A batch has one time, and here no other batch has the same.
+    const clock = { ...ports.clock, wallMs: () => ms++ };
+    await ports.disk.mkdir("/log");
+    const events = await openOn({ ...ports, clock }, "/log", { mode: "local", segmentBytesMax: undefined });
+    const [callers, times] = [16, 10];
+    const call = async (): Promise<void> => {
+      for (let time = 0; time < times; time++) await events.append({ type: "Sold", data: time });
+    };
+    await Promise.all(Array.from({ length: callers }, call));
+    const batches = new Map<string, number>();
+    for await (const { time } of events.read("all")) batches.set(time, (batches.get(time) ?? 0) + 1);
+    expect([...batches.values()]).toEqual(Array.from({ length: times }, () => callers));
+  });
 });

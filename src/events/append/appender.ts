@@ -118,10 +118,10 @@ export class Appender {
    * A turn with the gate: batch after batch, until the queue is empty or another process has waited
    * for a quantum.
    *
-   * One call stays unanswered until the gate is free: if the only caller of a process computes for
-   * seconds after its answer, it keeps no other process out. A process with several callers keeps
-   * the gate for its quantum: the callers that were answered come again, and a hand-over for each
-   * batch would cost a third of the throughput.
+   * One call stays unanswered until the gate is free or other calls are queued: if the only caller of
+   * a process computes for seconds after its answer, or after the last of many, it keeps no other
+   * process out. A process with several callers keeps the gate for its quantum: the callers that were
+   * answered come again, and a hand-over for each batch would cost a third of the throughput.
    */
   async #workUnder(hold: StoreHold): Promise<void> {
     this.#hasGate = true;
@@ -130,7 +130,7 @@ export class Appender {
     const mayGoOn = async (): Promise<boolean> => clock.monotonicMs() < handOverMs || !(await hold.isContended());
     let session: WriteSession | undefined;
     try {
-      do {
+      for (;;) {
         session = await this.#writeBatch(hold, session, this.#queue.takeBatch());
         if (session?.isFull) {
           await session.close();
@@ -141,7 +141,11 @@ export class Appender {
         // The lock file was deleted, and another writer may be inside: enter again by the new lock
         // file.
         if (this.#hasFailed && hold.signal.aborted) break;
-      } while (this.#queue.size > 0 && (await mayGoOn()));
+        if (this.#queue.size === 0 || !(await mayGoOn())) break;
+        // It is not the last one of the turn: other callers have come again. Its caller may join them.
+        this.#giveAnswers(this.#answers.length);
+        await this.#letComeAgain();
+      }
     } finally {
       try {
         // In this order: no disk call is under way when the next writer enters.

@@ -198,8 +198,7 @@ function describeReading(make: LogSiteMaker): void {
               tags: [`batch:${batch}`],
             })),
           );
-        isOver = true;
-      })();
+      })().finally(() => (isOver = true));
       let longest = 0;
       while (!isOver) {
         // Reads of a local disk do not yield to the event loop: a loop of reads alone would stop

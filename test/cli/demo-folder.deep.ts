@@ -17,7 +17,7 @@ test("where the store lock is in a table, as between machines, nothing is lost e
   writeFileSync(join(directory, "tickets", "gate.json"), encodeRecord<unknown>(gate, { id: "someone", gate: "table" }));
   const [whole, byHand] = await Promise.all([
     holdfast(["demo", "--workstations", "2", "--seconds", "4", "--dir", directory, "--json"]),
-    holdfast(["demo", "--join", "--seconds", "2", "--dir", directory]),
+    holdfast(["demo", "--join", "--seconds", "3", "--dir", directory]),
   ]);
   expect(byHand).toMatchObject({ exitCode: 0, stderr: "" });
   const sold = byHand.stdout.trimEnd().split("\n");
@@ -25,11 +25,17 @@ test("where the store lock is in a table, as between machines, nothing is lost e
   expect(sold[1]).toMatch(/: (a|10 ×) \w+/);
   expect(sold[2]).toMatch(/: a lock on .* with fence \d+$/);
   expect(whole).toMatchObject({ exitCode: 0, stderr: "" });
-  const { stations } = JSON.parse(whole.stdout) as { readonly stations: readonly Record<string, number>[] };
-  const sum = (what: "found" | "acknowledged"): number =>
-    stations.reduce((total, station) => total + (station[what] ?? 0), 0);
-  expect(sum("found")).toBeGreaterThanOrEqual(sum("acknowledged") + sold.length);
+  // The audit of the first demo may be over before the last piece by hand.
+  const later = await holdfast(["demo", ...short, "--dir", directory, "--json"]);
+  expect(later).toMatchObject({ exitCode: 0, stderr: "" });
+  const acknowledged = sumOf("acknowledged", whole) + sold.length + sumOf("acknowledged", later);
+  expect(sumOf("found", later)).toBeGreaterThanOrEqual(acknowledged);
 });
+
+function sumOf(what: "found" | "acknowledged", { stdout }: { readonly stdout: string }): number {
+  const { stations } = JSON.parse(stdout) as { readonly stations: readonly Record<string, number>[] };
+  return stations.reduce((total, station) => total + (station[what] ?? 0), 0);
+}
 
 test("links in a temporary folder go with it, and what they lead to stays", async () => {
   const root = makeScratch();

@@ -45,10 +45,7 @@ class NoteStation implements Station {
     const path = firstPathOf(receipt);
     await this.#notes.write(path, `a draft of ${wordOf(receipt)}`, { signal, timeoutMs: Infinity });
     await this.#notes.update(path, () => textOf(receipt), { signal, timeoutMs: Infinity });
-    const waiting = { signal, timeoutMs: Infinity };
-    const kept = findPath(receipt);
-    if (kept === undefined) await this.#notes.remove(path, waiting);
-    else if (kept !== path) await this.#notes.move(path, kept, waiting);
+    await this.#putAway(receipt, { signal, timeoutMs: Infinity });
     if (this.#last !== undefined) await this.#search(this.#last);
     this.#last = receipt;
     return receipt;
@@ -58,10 +55,19 @@ class NoteStation implements Station {
     await this.#notes.close();
   }
 
+  /** A note that is removed is written anew elsewhere: every audit to come can count it. */
+  async #putAway(note: Note, waiting: { signal: AbortSignal; timeoutMs: number }): Promise<void> {
+    const [first, last] = [firstPathOf(note), lastPathOf(note)];
+    if (wayOf(note) === "move") await this.#notes.move(first, last, waiting);
+    if (wayOf(note) !== "remove") return;
+    await this.#notes.remove(first, waiting);
+    await this.#notes.write(last, textOf(note), waiting);
+  }
+
   /** Only this workstation touches the note: what is found of it must be where it is. */
   async #search(note: Note): Promise<void> {
     for (const { path } of await this.#notes.search(wordOf(note)))
-      if (path !== findPath(note)) throw new Error(`a search for ${wordOf(note)} found ${path}, where it is not`);
+      if (path !== lastPathOf(note)) throw new Error(`a search for ${wordOf(note)} found ${path}, where it is not`);
   }
 }
 
@@ -82,11 +88,16 @@ function firstPathOf(note: Note): string {
   return `desk/${wordOf(note)}.md`;
 }
 
-/** Where a note is when its receipt is given; undefined for one that was removed. */
-function findPath(note: Note): string | undefined {
-  const kind = Math.floor(note.sequence / noteKeeping.every) % 3;
-  if (kind === 0) return firstPathOf(note);
-  return kind === 1 ? `shelf/${note.session}/${wordOf(note)}.md` : undefined;
+const ways = ["leave", "move", "remove"] as const;
+
+function wayOf({ sequence }: Note): (typeof ways)[number] {
+  return ways[Math.floor(sequence / noteKeeping.every) % ways.length] ?? "leave";
+}
+
+/** Where a note is when its receipt is given. */
+function lastPathOf(note: Note): string {
+  if (wayOf(note) === "leave") return firstPathOf(note);
+  return `${wayOf(note) === "move" ? "shelf" : "archive"}/${note.session}/${wordOf(note)}.md`;
 }
 
 /** Works off what is left, as any workstation would, and then searches for each note. */
@@ -101,10 +112,9 @@ async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<F
     for (const { path, holder } of await (await notes.locks()).list())
       if (!path.startsWith("/")) disorder.push(`${path} is locked by ${holder.name ?? holder.id}`);
   });
-  const removed = receipts.filter((receipt) => findPath(receipt) === undefined).length;
   return {
     acknowledged: receipts.length,
-    found: count + removed,
+    found: count,
     lost,
     doubled: [],
     disorder,
@@ -113,11 +123,10 @@ async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<F
 }
 
 async function findFaults(notes: FileTree, receipt: Receipt): Promise<string[]> {
-  const expected = findPath(receipt);
+  const expected = lastPathOf(receipt);
   const what = `${receipt.what} of ${receipt.workstation}`;
   const found = (await notes.search(wordOf(receipt))).map(({ path }) => path);
-  if (found.join() !== (expected ?? "")) return [`${what}: found at ${found.join() || "no path"}, not at ${expected}`];
-  if (expected === undefined) return [];
+  if (found.join() !== expected) return [`${what}: found at ${found.join() || "no path"}, not at ${expected}`];
   try {
     const text = await notes.readText(expected);
     return text === textOf(receipt) ? [] : [`${what}: ${expected} has another text`];

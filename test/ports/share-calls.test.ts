@@ -2,10 +2,11 @@
 // client remembers an absence, only real ones show: `npm run test:shares`.
 import { chmodSync, constants, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
 import { pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { nfsCalls, openingDirectories } from "../../src/ports/node/disk/nfs-calls.ts";
+import { takingTurns } from "../../src/ports/node/disk/open-turns.ts";
 import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
 import { believingListings, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
@@ -98,6 +99,65 @@ describe("the calls for a share", () => {
       await expect(nfsCalls.open(join(root, "e"), "r")).rejects.toMatchObject({ code: "ENOENT" });
     },
   );
+});
+
+describe("opens and closes of one file by one process", () => {
+  /** Calls that come back when they are told to, and what was called and not yet told. */
+  function heldCalls(): { calls: FileCalls; underWay: Map<string, (error?: Error) => void> } {
+    const underWay = new Map<string, (error?: Error) => void>();
+    let lastFd = 0;
+    const held = async (what: string): Promise<void> =>
+      await new Promise((resolve, reject) => {
+        underWay.set(what, (error) => {
+          underWay.delete(what);
+          if (error === undefined) resolve();
+          else reject(error);
+        });
+      });
+    const open = async (path: string): Promise<number> => {
+      await held(`open ${path}`);
+      return ++lastFd;
+    };
+    const calls = { ...pooledCalls, open, openBulk: open, close: (fd: number) => held(`close ${fd}`) };
+    return { calls: takingTurns(calls), underWay };
+  }
+
+  it("take turns, and those of other files do not wait for them", async () => {
+    const { calls, underWay } = heldCalls();
+    const expectUnderWay = async (...names: string[]): Promise<void> =>
+      await vi.waitFor(() => expect([...underWay.keys()]).toEqual(names));
+    const first = calls.open("a", "r");
+    const second = calls.openBulk("a");
+    await expectUnderWay("open a");
+    underWay.get("open a")?.();
+    const closing = calls.close(await first);
+    // The second open came before this close.
+    await expectUnderWay("open a");
+    const other = calls.open("b", "r");
+    await expectUnderWay("open a", "open b");
+    underWay.get("open b")?.();
+    await other;
+    underWay.get("open a")?.();
+    await second;
+    const third = calls.open("a", "r");
+    await expectUnderWay("close 1");
+    underWay.get("close 1")?.();
+    await closing;
+    await expectUnderWay("open a");
+    underWay.get("open a")?.();
+    await third;
+  });
+
+  it("go on after one that has failed", async () => {
+    const { calls, underWay } = heldCalls();
+    const [failing, next] = [calls.open("a", "r"), calls.open("a", "r")];
+    await vi.waitFor(() => expect(underWay.size).toBe(1));
+    underWay.get("open a")?.(absence());
+    await expect(failing).rejects.toThrow("not there");
+    await vi.waitFor(() => expect(underWay.size).toBe(1));
+    underWay.get("open a")?.();
+    await expect(next).resolves.toBe(1);
+  });
 });
 
 // How a client is made to forget that a name was not there, and by which calls.

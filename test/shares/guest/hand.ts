@@ -42,6 +42,8 @@ export type HandOperation = keyof typeof operations;
 const handles = new Map<number, FileHandle | Dir>();
 let lastHandle = 0;
 let lastLink = 0;
+/** For all opens of one order. */
+const openMsMax = 60_000;
 const megabyte = 1024 * 1024;
 
 function handleOf(id: number): FileHandle {
@@ -125,6 +127,23 @@ const operations = {
     await listing.read();
     handles.set(++lastHandle, listing);
     return lastHandle;
+  },
+  /** Several at a time open and close one file; tells how many took over a second, or never came back. */
+  openAndClose: async (how: "node" | "disk", path: string, callers: number, times: number) => {
+    const disk = await openNodeDisk(path);
+    const openOne = async (): Promise<{ close(): Promise<void> }> =>
+      how === "disk" ? await disk.open(path, "read") : await open(path, "r");
+    const took: number[] = [];
+    const call = async (): Promise<void> => {
+      for (let time = 0; time < times; time++) {
+        const startMs = performance.now();
+        await (await openOne()).close();
+        took.push(performance.now() - startMs);
+      }
+    };
+    const all = Promise.all(Array.from({ length: callers }, call));
+    await Promise.race([all, sleep(openMsMax)]);
+    return { slow: took.filter((ms) => ms > 1000).length, missing: callers * times - took.length };
   },
   close: async (id: number): Promise<void> => {
     await handles.get(id)?.close();

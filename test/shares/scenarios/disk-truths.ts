@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { handoffTruths } from "./handoff-truths.ts";
 import { objectsTruths } from "./objects-truths.ts";
+import { openAndClose } from "./open-and-close.ts";
 import { openOfUnlinked } from "./open-of-unlinked.ts";
 import type { Scenario } from "../scenario.ts";
 import { gone, rounds, truth } from "./truth.ts";
@@ -14,6 +15,7 @@ const questionsOfHoldFile = ["open", "open after its directory", "link from it",
 
 export const diskTruths: readonly Scenario[] = [
   openOfUnlinked,
+  openAndClose,
 
   truth(
     "replace-of-open",

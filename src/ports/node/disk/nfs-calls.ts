@@ -17,6 +17,7 @@ import { dirname } from "node:path";
 import { findErrno } from "./errno.ts";
 import { forReading, isAbsence, pooledCalls, type FileCalls } from "./file-calls.ts";
 import { lookAnew, tryOpening } from "./fresh-look.ts";
+import { takingTurns } from "./open-turns.ts";
 import { believingNoAbsence } from "./remembered-absence.ts";
 
 const { O_RDWR, O_CREAT, O_EXCL } = constants;
@@ -27,8 +28,7 @@ const noDelegation = constants.O_DIRECT ?? 0;
  */
 const readingFlags: Readonly<Record<string, number>> = { "r+": O_RDWR, "wx+": O_RDWR | O_CREAT | O_EXCL };
 
-/** Of NFS 4 where the client remembers no absence. Exported for tests. */
-export const nfsCalls: FileCalls = {
+const turns = takingTurns({
   // Its `openBulk`, too: a file that is read in bulk may be lent (decision 59).
   ...pooledCalls,
   open: async (path, flags, mode) => {
@@ -36,16 +36,21 @@ export const nfsCalls: FileCalls = {
     const reading = typeof flags === "number" ? flags : readingFlags[flags];
     return await pooledCalls.open(path, reading === undefined ? flags : reading | noDelegation, mode);
   },
+});
+
+/** Of NFS 4 where the client remembers no absence. Exported for tests. */
+export const nfsCalls: FileCalls = {
+  ...turns,
   isThere: async (path) => {
     try {
-      await pooledCalls.close(await openForReading(path));
+      await turns.close(await turns.open(path, "r"));
       return true;
     } catch (error) {
       if (isAbsence(error)) return false;
       throw error;
     }
   },
-  look: (path) => lookAnew(nfsCalls, path),
+  look: (path) => lookAnew(turns, path),
 };
 
 /**

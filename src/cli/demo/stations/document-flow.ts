@@ -5,6 +5,7 @@ import type { Disk } from "../../../durable/index.ts";
 import { openHandoff, type Handoff } from "../../../handoff/index.ts";
 import { isHoldfastError } from "../../../index.ts";
 import {
+  elsewhereMs,
   readNoted,
   type Clerk,
   type Findings,
@@ -17,8 +18,6 @@ import {
 
 const station = "documents";
 const recordBytesMax = 1_000_000;
-/** What a workstation that has joined from elsewhere may take for a document that it has in hand. */
-const elsewhereMs = 10_000;
 
 export const documentFlow: StationKind = {
   name: station,

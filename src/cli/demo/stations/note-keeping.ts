@@ -1,8 +1,11 @@
 // Note keeping: workstations write, move and remove notes in one tree of files, and search it meanwhile. What is found
 // must be there, and every note must be found.
+import { setTimeout as sleep } from "node:timers/promises";
 import { openFiles, type FileTree } from "../../../files/index.ts";
 import { isHoldfastError } from "../../../index.ts";
+import type { HeldLock, PathLocks } from "../../../locks/index.ts";
 import {
+  elsewhereMs,
   readNoted,
   type Clerk,
   type Findings,
@@ -109,8 +112,7 @@ async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<F
     await notes.settled({ signal: AbortSignal.timeout(settleMs) });
     for (const receipt of receipts) lost.push(...(await findFaults(notes, receipt)));
     for await (const { directory } of notes.list("", { deep: true })) if (!directory) count++;
-    for (const { path, holder } of await (await notes.locks()).list())
-      if (!path.startsWith("/")) disorder.push(`${path} is locked by ${holder.name ?? holder.id}`);
+    disorder.push(...(await findLocksLeft(await notes.locks())));
   });
   return {
     acknowledged: receipts.length,
@@ -120,6 +122,19 @@ async function auditNotes(place: Place, receipts: readonly Receipt[]): Promise<F
     disorder,
     shown: "each note is where it was left, is found by its text there and nowhere else, and no lock is left",
   };
+}
+
+/** A workstation that has joined from elsewhere may be at work: what it has locked, it lets go of. */
+async function findLocksLeft(locks: PathLocks): Promise<string[]> {
+  const held = async (): Promise<readonly HeldLock[]> =>
+    (await locks.list()).filter(({ path }) => !path.startsWith("/"));
+  let left = await held();
+  for (const untilMs = performance.now() + elsewhereMs; left.length > 0 && performance.now() < untilMs;) {
+    await sleep(200);
+    const still = new Set((await held()).map(({ holdId }) => holdId));
+    left = left.filter(({ holdId }) => still.has(holdId));
+  }
+  return left.map(({ path, holder }) => `${path} is locked by ${holder.name ?? holder.id}`);
 }
 
 async function findFaults(notes: FileTree, receipt: Receipt): Promise<string[]> {

@@ -3,6 +3,9 @@
 import { directoryOf, openGround, type Disk, type Ground } from "../../../durable/index.ts";
 import { isHoldfastError } from "../../../index.ts";
 
+/** What a workstation that has joined from elsewhere may take for the piece of work that it has in hand. */
+export const elsewhereMs = 10_000;
+
 /** The shared folder, as one process sees it. */
 export interface Place {
   readonly directory: string;

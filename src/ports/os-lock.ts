@@ -29,7 +29,8 @@ export interface OsLockOptions {
 export interface OsLockWaiting {
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long a hold usually takes here, as far as the waiter knows: it asks about once in that time.
+   * How long a hold usually takes here, as far as the waiter knows. A hint: on a local volume it
+   * need not ask more often than that.
    */
   readonly usualHoldMs?: number | undefined;
 }

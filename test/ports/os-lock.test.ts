@@ -14,7 +14,7 @@ import { loadNativeLock } from "../../src/ports/node/lock/native-lock.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { createNodeWatch } from "../../src/ports/node/watch.ts";
-import type { OsLock, OsLockFile } from "../../src/ports/os-lock.ts";
+import type { OsLock, OsLockFile, OsLockOptions } from "../../src/ports/os-lock.ts";
 import { describeOsLockContract } from "../sites/contracts.ts";
 import { makeScratch, openFilesBelow } from "../sites/scratch.ts";
 
@@ -155,18 +155,18 @@ describe("waiters on a local volume", () => {
   });
 });
 
-describe("a waiter on a local volume that no note wakes", () => {
+describe("a waiter on a local volume", () => {
   /** The pauses that it makes before it is called off. */
-  async function pausesOf(usualHoldMs: number | undefined, count: number): Promise<number[]> {
+  async function pausesOf(usualHoldMs: number | undefined, options: OsLockOptions = {}): Promise<number[]> {
     const path = join(makeScratch(), "lock");
     const pauses: number[] = [];
     const enough = new AbortController();
     const alarm = (ms: number, ring: () => void) => {
-      if (pauses.push(ms) === count) enough.abort(new Error("enough"));
+      if (pauses.push(ms) === 20) enough.abort(new Error("enough"));
       return nodeClock.alarm(0, ring);
     };
     const osLock = createNodeOsLock(volumeOf("local"), { ...parts, clock: { ...nodeClock, alarm } });
-    const [holder, waiter] = [await osLock.open(path), await osLock.open(path)];
+    const [holder, waiter] = [await osLock.open(path, options), await osLock.open(path, options)];
     onTestFinished(async () => void (await Promise.all([holder.close(), waiter.close()])));
     await holder.lock();
     await expect(waiter.lock({ usualHoldMs, signal: enough.signal })).rejects.toThrow("enough");
@@ -174,20 +174,26 @@ describe("a waiter on a local volume that no note wakes", () => {
   }
 
   it("asks at once, and then less and less often, down to every few milliseconds", async () => {
-    const pauses = await pausesOf(undefined, 20);
+    const pauses = await pausesOf(undefined);
     expect(pauses[0]).toBeLessThanOrEqual(2);
     expect(Math.min(...pauses.slice(5))).toBeGreaterThanOrEqual(5);
     expect(Math.max(...pauses)).toBeLessThanOrEqual(10);
   });
 
   it("asks about once in the time that holds take, from the first question on", async () => {
-    const pauses = await pausesOf(20, 20);
+    const pauses = await pausesOf(20);
     expect(Math.min(...pauses)).toBeGreaterThanOrEqual(10);
     expect(Math.max(...pauses)).toBeLessThanOrEqual(20);
   });
 
+  it("asks seldom where the note of the holder wakes it", async () => {
+    const pauses = await pausesOf(undefined, { note });
+    expect(Math.min(...pauses.slice(6))).toBeGreaterThanOrEqual(12);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(25);
+  });
+
   it("finds a holder that was killed soon, also where holds take long", async () => {
-    expect(Math.max(...(await pausesOf(60_000, 20)))).toBeLessThanOrEqual(25);
+    expect(Math.max(...(await pausesOf(60_000)))).toBeLessThanOrEqual(25);
   });
 });
 

@@ -2,11 +2,10 @@
 // client remembers an absence, only real ones show: `npm run test:shares`.
 import { chmodSync, constants, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Volume } from "../../src/ports/disk.ts";
 import { pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
-import { nfsCalls, openingDirectories } from "../../src/ports/node/disk/nfs-calls.ts";
-import { takingTurns } from "../../src/ports/node/disk/open-turns.ts";
+import { nfsCalls, nfsCallsOver, openingDirectories } from "../../src/ports/node/disk/nfs-calls.ts";
 import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
 import { believingListings, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
@@ -101,62 +100,109 @@ describe("the calls for a share", () => {
   );
 });
 
-describe("opens and closes of one file by one process", () => {
-  /** Calls that come back when they are told to, and what was called and not yet told. */
-  function heldCalls(): { calls: FileCalls; underWay: Map<string, (error?: Error) => void> } {
-    const underWay = new Map<string, (error?: Error) => void>();
-    let lastFd = 0;
-    const held = async (what: string): Promise<void> =>
-      await new Promise((resolve, reject) => {
-        underWay.set(what, (error) => {
-          underWay.delete(what);
-          if (error === undefined) resolve();
-          else reject(error);
+describe("opens and closes of one file by one process on NFS 4", () => {
+  interface Held {
+    readonly what: string;
+    readonly comeBack: (fd?: number) => void;
+    readonly fail: (error: Error) => void;
+  }
+
+  /** Calls that come back when they are told to, and those that are under way. */
+  function heldCalls(): { calls: FileCalls; underWay: Held[] } {
+    const underWay: Held[] = [];
+    const held = async (what: string): Promise<number> => {
+      let call: Held | undefined;
+      try {
+        return await new Promise((resolve, reject) => {
+          call = { what, comeBack: (fd = 0) => resolve(fd), fail: reject };
+          underWay.push(call);
         });
-      });
-    const open = async (path: string): Promise<number> => {
-      await held(`open ${path}`);
-      return ++lastFd;
+      } finally {
+        underWay.splice(underWay.indexOf(call as Held), 1);
+      }
     };
-    const calls = { ...pooledCalls, open, openBulk: open, close: (fd: number) => held(`close ${fd}`) };
-    return { calls: takingTurns(calls), underWay };
+    const open = (path: string): Promise<number> => held(`open ${path}`);
+    const close = async (fd: number): Promise<void> => void (await held(`close ${fd}`));
+    return { calls: nfsCallsOver({ ...pooledCalls, open, openBulk: open, close }), underWay };
+  }
+
+  /** All that can be called without another answer has been called by then. */
+  async function expectUnderWay(underWay: readonly Held[], ...names: string[]): Promise<void> {
+    await new Promise(setImmediate);
+    expect(underWay.map(({ what }) => what)).toEqual(names);
   }
 
   it("take turns, and those of other files do not wait for them", async () => {
     const { calls, underWay } = heldCalls();
-    const expectUnderWay = async (...names: string[]): Promise<void> =>
-      await vi.waitFor(() => expect([...underWay.keys()]).toEqual(names));
     const first = calls.open("a", "r");
     const second = calls.openBulk("a");
-    await expectUnderWay("open a");
-    underWay.get("open a")?.();
+    await expectUnderWay(underWay, "open a");
+    underWay[0]?.comeBack(1);
     const closing = calls.close(await first);
     // The second open came before this close.
-    await expectUnderWay("open a");
+    await expectUnderWay(underWay, "open a");
     const other = calls.open("b", "r");
-    await expectUnderWay("open a", "open b");
-    underWay.get("open b")?.();
+    await expectUnderWay(underWay, "open a", "open b");
+    underWay[1]?.comeBack(3);
     await other;
-    underWay.get("open a")?.();
+    underWay[0]?.comeBack(2);
     await second;
-    const third = calls.open("a", "r");
-    await expectUnderWay("close 1");
-    underWay.get("close 1")?.();
+    const asking = calls.isThere("a");
+    await expectUnderWay(underWay, "close 1");
+    underWay[0]?.comeBack();
     await closing;
-    await expectUnderWay("open a");
-    underWay.get("open a")?.();
-    await third;
+    await expectUnderWay(underWay, "open a");
+    underWay[0]?.comeBack(1);
+    await expectUnderWay(underWay, "close 1");
+    underWay[0]?.comeBack();
+    await expect(asking).resolves.toBe(true);
   });
 
   it("go on after one that has failed", async () => {
     const { calls, underWay } = heldCalls();
     const [failing, next] = [calls.open("a", "r"), calls.open("a", "r")];
-    await vi.waitFor(() => expect(underWay.size).toBe(1));
-    underWay.get("open a")?.(absence());
+    await expectUnderWay(underWay, "open a");
+    underWay[0]?.fail(absence());
     await expect(failing).rejects.toThrow("not there");
-    await vi.waitFor(() => expect(underWay.size).toBe(1));
-    underWay.get("open a")?.();
+    await expectUnderWay(underWay, "open a");
+    underWay[0]?.comeBack(1);
     await expect(next).resolves.toBe(1);
+  });
+
+  it("take the turns of their own file, when its number was that of another one a moment ago", async () => {
+    const { calls, underWay } = heldCalls();
+    const first = calls.open("a", "r");
+    underWay[0]?.comeBack(1);
+    const closing = calls.close(await first);
+    await expectUnderWay(underWay, "close 1");
+    // The kernel has closed it, and gives its number to the next file before the answer is here.
+    const next = calls.open("b", "r");
+    await expectUnderWay(underWay, "close 1", "open b");
+    underWay[1]?.comeBack(1);
+    await next;
+    underWay[0]?.comeBack();
+    await closing;
+    const closingNext = calls.close(await next);
+    const again = calls.open("b", "r");
+    await expectUnderWay(underWay, "close 1");
+    underWay[0]?.comeBack();
+    await closingNext;
+    await expectUnderWay(underWay, "open b");
+    underWay[0]?.comeBack(1);
+    await again;
+  });
+
+  it("need no turn for a directory, which has no state that they could mix up", async () => {
+    const { calls, underWay } = heldCalls();
+    const first = calls.open("d", "r");
+    underWay[0]?.fail(Object.assign(new Error("no direct I/O"), { code: "EINVAL" }));
+    await expectUnderWay(underWay, "open d");
+    underWay[0]?.comeBack(1);
+    const closing = calls.close(await first);
+    const next = calls.open("d", "r");
+    await expectUnderWay(underWay, "close 1", "open d");
+    for (const { comeBack } of [...underWay]) comeBack(2);
+    await Promise.all([closing, next]);
   });
 });
 

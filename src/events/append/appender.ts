@@ -142,7 +142,8 @@ export class Appender {
         // file.
         if (this.#hasFailed && hold.signal.aborted) break;
         if (this.#queue.size === 0 || !(await mayGoOn())) break;
-        // It is not the last one of the turn: other callers have come again. Its caller may join them.
+        // Other calls are queued, so the answer that was kept back need not wait for the gate: its
+        // caller may join the next batch.
         this.#giveAnswers(this.#answers.length);
         await this.#letComeAgain();
       }

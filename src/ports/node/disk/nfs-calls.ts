@@ -28,30 +28,38 @@ const noDelegation = constants.O_DIRECT ?? 0;
  */
 const readingFlags: Readonly<Record<string, number>> = { "r+": O_RDWR, "wx+": O_RDWR | O_CREAT | O_EXCL };
 
-const turns = takingTurns({
-  // Its `openBulk`, too: a file that is read in bulk may be lent (decision 59).
-  ...pooledCalls,
-  open: async (path, flags, mode) => {
+/** Of NFS 4 where the client remembers no absence. Exported for tests. */
+export const nfsCalls: FileCalls = nfsCallsOver(pooledCalls);
+
+/** Exported for tests. */
+export function nfsCallsOver(calls: FileCalls): FileCalls {
+  // `openBulk` stays as it is: a file that is read in bulk may be lent (decision 59).
+  const turns = takingTurns(calls);
+  const open = async (path: string, flags: string | number, mode?: number): Promise<number> => {
     if (flags === "r") return await openForReading(path);
     const reading = typeof flags === "number" ? flags : readingFlags[flags];
-    return await pooledCalls.open(path, reading === undefined ? flags : reading | noDelegation, mode);
-  },
-});
-
-/** Of NFS 4 where the client remembers no absence. Exported for tests. */
-export const nfsCalls: FileCalls = {
-  ...turns,
-  isThere: async (path) => {
+    return await turns.open(path, reading === undefined ? flags : reading | noDelegation, mode);
+  };
+  const openForReading = async (path: string): Promise<number> => {
     try {
-      await turns.close(await turns.open(path, "r"));
+      return await turns.open(path, forReading | noDelegation);
+    } catch (error) {
+      if (findErrno(error) !== "EINVAL") throw error;
+      // A directory, which is never delegated, and has no state that opens and closes could mix up.
+      return await calls.open(path, "r");
+    }
+  };
+  const isThere = async (path: string): Promise<boolean> => {
+    try {
+      await turns.close(await openForReading(path));
       return true;
     } catch (error) {
       if (isAbsence(error)) return false;
       throw error;
     }
-  },
-  look: (path) => lookAnew(turns, path),
-};
+  };
+  return { ...turns, open, isThere, look: (path) => lookAnew({ ...turns, open }, path) };
+}
 
 /**
  * `calls`, of a client that remembers absences. The directory's own absence may be remembered too:
@@ -62,14 +70,4 @@ export function openingDirectories(calls: FileCalls): FileCalls {
     const directory = dirname(path);
     return directory !== path && (await tryOpening(wary, directory));
   });
-}
-
-async function openForReading(path: string): Promise<number> {
-  try {
-    return await pooledCalls.open(path, forReading | noDelegation);
-  } catch (error) {
-    // A directory, which is never delegated.
-    if (findErrno(error) !== "EINVAL") throw error;
-    return await pooledCalls.open(path, "r");
-  }
 }

@@ -181,9 +181,8 @@ class NodeLockFile implements OsLockFile {
   }
 
   /**
-   * Waiters of any age ask equally often, or those that came last would overtake the others. So the
-   * first pause of a waiter that knows how long holds take is that of all others; one that does not
-   * know begins with short ones.
+   * Soon all pauses of a waiter are equally long, whatever its age: if old waiters paused for longer,
+   * those that came last would overtake them. One that knows how long holds take begins with that.
    */
   #pausesFor(usualHoldMs: number): { readonly first: number; readonly longest: number } {
     if (!this.#parts.isLocal) return sharePausesMs;

@@ -94,14 +94,14 @@ async function attempt(tools: TortureTools, signal: AbortSignal, work: () => Pro
 }
 
 /**
- * On the side where the shelf is: how long a round takes must not depend on how often chance finds it. If it is on
- * neither, it was moved in between.
+ * On the side where the shelf is. Every round counts, unless the shelf is moved meanwhile: the time
+ * between two counts must not depend on chance.
  */
 async function count(tools: TortureTools, files: FolderFiles, side: Side, signal: AbortSignal): Promise<void> {
   if (!(await countOn(tools, files, side, signal))) await countOn(tools, files, otherThan(side), signal);
 }
 
-/** False when the shelf is on the other side. */
+/** False when the shelf is not on this side. */
 async function countOn(tools: TortureTools, files: FolderFiles, side: Side, signal: AbortSignal): Promise<boolean> {
   const { name, report, sabotage } = tools;
   const path = `${side}/shelf/count`;

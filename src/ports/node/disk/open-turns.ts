@@ -3,9 +3,9 @@
 // When the last descriptor of a file on a machine is closed, the client sends a CLOSE, and an OPEN
 // of the same file may be on its way beside it. The server of Linux puts the two in an order.
 // Ganesha (4.3) may count the OPEN to a state that the CLOSE has ended. The client then waits 5 s
-// for the answer that it takes to be missing, and asks again. Mostly the second try succeeds; two
-// opens had not come back after four and nine minutes. Turns go by name: a file under two names,
-// and two processes of one machine, can still meet.
+// for the answer that it takes to be missing, and asks again. Mostly the second try succeeds; one
+// open had not come back after four minutes. Turns go by name: a file under two names, and two
+// processes of one machine, can still meet.
 import type { FileCalls } from "./file-calls.ts";
 
 export function takingTurns(calls: FileCalls): FileCalls {

@@ -1,5 +1,5 @@
-// Turns a failed disk operation into the one error that users may see, keeping the POSIX name that
-// protocols branch on.
+// Turns a failed disk operation into the error that users may see, and keeps the POSIX name on
+// which protocols branch.
 import { HoldfastError, isHoldfastError, type ErrorCode } from "../errors.ts";
 
 const codeOf: Partial<Record<string, ErrorCode>> = {
@@ -17,14 +17,14 @@ const remedyOf: Partial<Record<string, string>> = {
   ENOSPC: "the disk is full: make room and try again, nothing was half-written",
   EDQUOT: "the quota is used up: make room and try again, nothing was half-written",
   EACCES: "this user may not do that: check owner and mode of the path and of the directories above it",
-  EPERM: "this user may not do that, or the file system does not have the operation: `holdfast doctor` tells which",
+  EPERM: "this user may not do that, or the file system does not support it: `holdfast doctor` shows which",
   EROFS: "the file system is mounted read-only",
   EXDEV: "both paths must be on one file system",
   ENOTDIR: "a file is where a directory should be: move it away",
   EISDIR: "a directory is where a file should be: move it away",
   ENXIO: "something that is not a file is in its place (a FIFO, a socket, a device): move it away",
   ENOENT: "it is not there",
-  EEXIST: "it is there already",
+  EEXIST: "it already exists",
   EIO: "the disk or the network failed: the operation may or may not have happened",
   ESTALE: "the server no longer knows this file: it was removed or the server was restarted",
   EHOSTDOWN: "the server does not answer: the operation may or may not have happened",
@@ -34,8 +34,8 @@ const remedyOf: Partial<Record<string, string>> = {
 };
 
 /**
- * A failure of one disk operation. `errno` is the POSIX name, also where the platform has only a
- * number.
+ * Creates the error of a failed disk operation. `errno` is the POSIX name, even where the platform
+ * has only a number.
  */
 export function diskError(errno: string, operation: string, path: string, cause?: unknown): HoldfastError {
   const remedy = remedyOf[errno];
@@ -43,9 +43,9 @@ export function diskError(errno: string, operation: string, path: string, cause?
   return new HoldfastError(codeOf[errno] ?? "IO_ERROR", message, { path, errno }, cause);
 }
 
-/** The POSIX name of a disk failure; undefined for any other error. */
+/** Returns the POSIX name of a disk failure; undefined for any other error. */
 export function errnoOf(error: unknown): string | undefined {
-  if (!(error instanceof HoldfastError)) return undefined;
+  if (!isHoldfastError(error)) return undefined;
   const errno: unknown = (error as { errno?: unknown }).errno;
   return typeof errno === "string" ? errno : undefined;
 }
@@ -55,7 +55,7 @@ export function hasErrno(error: unknown, ...names: readonly string[]): boolean {
   return errno !== undefined && names.includes(errno);
 }
 
-/** What `look` gives; undefined when nothing is there, or when it went away meanwhile. */
+/** Returns the result of `look`; undefined if nothing exists there or it disappeared meanwhile. */
 export async function findIfThere<T>(look: Promise<T>): Promise<T | undefined> {
   try {
     return await look;
@@ -66,37 +66,32 @@ export async function findIfThere<T>(look: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * True when nothing can be written here now: no permission, a read-only mount, a full disk. What
- * was asked for did not happen.
+ * True if nothing can be written here now: no permission, a read-only mount, a full disk. The
+ * operation did not happen.
  */
 export function isUnwritable(error: unknown): boolean {
   return isHoldfastError(error, "NO_PERMISSION", "DISK_FULL");
 }
 
-// Errors of an SMB client while its server is away or it reconnects. An NFS client waits by itself,
-// unless it is mounted soft.
+// Errors of an SMB client while its server is unreachable or it reconnects. An NFS client waits on
+// its own, unless it is mounted soft.
 const outages = [
-  // The error of an NFS client for an answer that it does not know. A server gave one to a client
-  // that it had given up, and that came back.
+  // An NFS client reports this for a reply that it does not recognize. A server sent one to a client that it had
+  // given up and that came back.
   "EREMOTEIO",
   ...["EAGAIN", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH"],
   ...["ENOTCONN", "ECONNREFUSED", "ECONNRESET", "ECONNABORTED"],
 ];
 
-// Timed out, reset, or lost on the way: the server may have done it by then.
+// The request timed out, was reset, or was lost in transit: the server may have executed it.
 const unknownOutcomes = ["EIO", "ESTALE", ...outages];
 
-/**
- * True when the operation may have happened although it failed: the answer must be found out by
- * content.
- */
+/** True if the operation may have happened although it failed: the content must decide. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return hasErrno(error, ...unknownOutcomes);
 }
 
-/**
- * True when the server could not be reached, or was lost before it answered: it may be back soon.
- */
+/** True if the server was unreachable, or was lost before it replied: it may be back soon. */
 export function isOutage(error: unknown): boolean {
   return hasErrno(error, ...outages);
 }

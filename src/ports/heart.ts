@@ -1,63 +1,69 @@
-// The heartbeat that keeps beating while the event loop is busy.
+// A heartbeat that keeps beating while the event loop is busy.
 import type { DiskFile } from "./disk.ts";
 
+/** Options of a heartbeat. */
 export interface HeartOptions {
+  /** Time between two beats. */
   readonly everyMs: number;
   /**
-   * The beat stops when the event loop has not turned for so long: a process that is stuck for good
-   * must not look alive for ever.
+   * The beat stops if the event loop did not turn for this long: a process that hangs permanently
+   * must not look alive forever.
    */
   readonly stallMs: number;
   /**
-   * A beat that would begin later than this after the one before, by the later of both clocks, is
-   * not written, and none after it: a holder that was silent for so long may have been judged dead,
-   * and must not look alive again. So the age of the last beat tells the truth also just after a
-   * sleep, whichever thread wakes first.
+   * If a beat would start later than this after the previous one, by the later of both clocks, the
+   * heart stops: such a holder may have been judged dead, and must not look alive again.
    */
   readonly gapMsMax: number;
-  /** The beat before the first one, if there was any. */
+  /** The beat before the first one, if any. */
   readonly after?: BeatTimes | undefined;
   /** The count to begin with. */
   readonly from: number;
+  /** The lease to record in each beat. Default: none. */
+  readonly leaseMs?: number | undefined;
   /**
-   * The beat cannot go on (it came too late, the write failed, the thread ended). Called at most
-   * once.
+   * Called at most once, if the beat cannot continue: it was too late, the write failed, or the
+   * thread ended.
    */
   readonly onLost: (cause: unknown) => void;
 }
 
+/** Writes the heartbeat of this process, even while the event loop is busy. */
 export interface Heart {
   /**
-   * Writes a beat (format/beat.ts) at offset 0 of `file`, over the previous one, at once and then
-   * every `everyMs` until stopped. The real one runs synchronous writes in a worker thread:
-   * asynchronous ones share four pool threads with everything else and were measured 11 s late. The
-   * handle stays the caller's: it must belong to the main thread, because a worker that ends closes
-   * its own files and with them the OS lock. Closing it stops the heart first.
+   * Writes a beat at offset 0 of `file`, over the previous one, at once and then every `everyMs`
+   * until it is stopped. The caller keeps the handle; closing it stops the heart first.
+   *
+   * The implementation for Node writes synchronously in a worker thread: asynchronous writes share
+   * four threads with everything else, and were measured 11 s late. The handle must belong to the
+   * main thread, because a worker that ends closes its files, and with them the OS lock.
    */
   start(file: DiskFile, options: HeartOptions): Beating;
 }
 
-/** Times of this process, taken just *before* the write of a beat began. */
+/** The clocks of this process just before the write of a beat began. */
 export interface BeatTimes {
+  /** The monotonic clock. */
   readonly monotonicMs: number;
+  /** The wall clock. */
   readonly wallMs: number;
 }
 
 /**
- * How long `now` is after `then`, by the later of both clocks: one stands still while the machine
- * sleeps, the other may have been set back.
+ * Returns how long `now` is after `then`, by the later of both clocks: one stands still while the
+ * machine sleeps, the other may have been set back.
  */
 export function elapsedMs(then: BeatTimes, now: BeatTimes): number {
   return Math.max(now.monotonicMs - then.monotonicMs, now.wallMs - then.wallMs);
 }
 
+/** A running heartbeat. */
 export interface Beating {
   /**
-   * The last beat that reached the file; undefined before the first. Answers at once, also right
-   * after the event loop was blocked for long: a question whether the lease has run out must not be
-   * answered by reports that are still in a queue.
+   * Returns the last beat that reached the file, or undefined before the first. It is up to date
+   * even right after the event loop was blocked.
    */
   lastBeat(): BeatTimes | undefined;
-  /** Idempotent. No beat begins after it resolves. */
+  /** Stops the heartbeat. No beat begins after the promise resolves. Calling it again does nothing. */
   stop(): Promise<void>;
 }

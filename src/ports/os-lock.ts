@@ -1,77 +1,91 @@
-// The lock of the operating system: it dies with the process that holds it.
+// The lock of the operating system: it ends with the process that holds it.
 import { hasErrno } from "./disk-error.ts";
 
+/** Locks of the operating system. A lock ends with the process that holds it. */
 export interface OsLock {
   /**
-   * Opens `path` for locking, creating it when it is missing. UNSUPPORTED_DISK when this platform
-   * has no such locks.
+   * Opens `path` for locking, and creates it if it does not exist. Throws UNSUPPORTED_DISK if this
+   * platform has no such locks.
    */
   open(path: string, options?: OsLockOptions): Promise<OsLockFile>;
 }
 
+/** Options of `OsLock.open`. */
 export interface OsLockOptions {
   /**
-   * What the file says while it is locked through this descriptor, for people; blanks of the same
-   * length when it is not. A killed holder's stays. Advisory: where it cannot be written, the lock
-   * is granted all the same. All that lock one file give notes of one length, or none. Waiters of a
-   * file with notes are woken by the blanks. A simulation leaves notes out.
+   * Content of the file while it is locked through this descriptor, for people; otherwise blanks of
+   * the same length, except after a killed holder. All that lock one file pass notes of the same
+   * length, or none. The lock is granted even if the note cannot be written. Default: none.
    */
   readonly note?: Uint8Array | undefined;
   /**
-   * Makes the file when it is missing, also when it was deleted since it was opened; another
-   * process may do so at the same time. For a directory of several users, where each must be able
-   * to open the file. One of them may also have put a symbolic link there, so with `make` no link
-   * is followed (ELOOP). Without it, the file has the mode that the umask leaves.
+   * Creates the file if it does not exist, also if it was deleted since it was opened. For a
+   * directory of several users, in which each must be able to open the file. With it no symbolic
+   * link is followed (ELOOP), because another user may have created one. Default: creates it with
+   * the mode that the umask leaves.
    */
   readonly make?: (() => Promise<void>) | undefined;
 }
 
+/** Options of `OsLockFile.lock`. */
 export interface OsLockWaiting {
+  /** Cancels the wait. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * How long a hold usually takes here, as far as the waiter knows. A hint: on a local volume it
-   * need not ask more often than that.
+   * Returns how long to pause before the next attempt, for a waiter that has waited for `waitedMs`
+   * (0 before the first attempt). A hint for a local volume, limited to 25 ms. Default: growing
+   * pauses.
    */
-  readonly usualHoldMs?: number | undefined;
+  readonly pauseMs?: ((waitedMs: number) => number) | undefined;
+}
+
+/** Options of `OsLockFile.unlock`. */
+export interface OsUnlocking {
+  /**
+   * True for a holder that will lock again in a moment: waiters are not woken, and the note stays.
+   * It must lock and unlock once more when it is done. Default false.
+   */
+  readonly isBrief?: boolean | undefined;
 }
 
 /**
- * One descriptor. Two of them exclude each other, in one process as between processes of one
- * kernel. Between machines only as far as server and mount options go (`nolock`, `local_lock`,
- * `nobrl`: not at all), and there it can be taken away from a living holder without a word. Linux:
- * an open-file-description lock on one far byte. macOS: flock. Windows: LockFileEx on one far byte,
- * so that the file can be read.
+ * A file descriptor for locking. Two of them exclude each other, within one process and between
+ * processes of one kernel. Between machines they do so only as far as server and mount options
+ * allow (`nolock`, `local_lock`, `nobrl`: not at all), and a live holder can lose the lock without
+ * notice. Linux: an open-file-description lock on one far byte. macOS: flock. Windows: LockFileEx
+ * on one far byte, so that the file can be read.
  *
- * The kernel locks a file and not its name. So a grant counts only if the name leads to the file
- * that was locked: a file that was deleted, moved or replaced meanwhile is opened anew. Without
- * that, a process with the old file open and one that comes later would never exclude each other
- * again. Not on a share, where inode numbers may come from a cache and the lock is a courtesy;
- * there a descriptor lives for one acquisition only.
+ * The kernel locks a file, not its name. So a grant counts only if the name leads to the locked
+ * file; a file that was deleted, moved or replaced meanwhile is opened again. Otherwise a process
+ * with the old file and one that opens the new file would both hold the lock. On a share this check
+ * is omitted, because inode numbers may come from a cache: there the lock only reduces contention,
+ * and a descriptor is used for one acquisition.
  */
 export interface OsLockFile {
-  /** Takes the lock if it is free, else false. */
+  /** Acquires the lock if it is free; returns false otherwise. */
   tryLock(): Promise<boolean>;
   /**
-   * Resolves when the lock is held, or rejects with the signal's reason. Asks again and again with
-   * jitter: a wait holds no thread, and a wait that was given up leaves nothing behind.
+   * Waits for the lock, or rejects with the signal's reason. It polls with jitter: a wait occupies
+   * no thread, and a cancelled wait leaves nothing behind.
    */
   lock(options?: OsLockWaiting): Promise<void>;
   /**
-   * Whether it is held, and the name still leads to the file that is locked. False: the file was
-   * deleted or replaced under the holder, and another process may hold the lock of the new one.
+   * Returns true if the lock is held and the name still leads to the locked file. False: the file
+   * was deleted or replaced, and another process may hold the lock of the new one.
    */
   isIntact(): Promise<boolean>;
   /**
-   * Of the file that is locked now; "" when none is. The same for all that lock it. Of a file with
-   * notes, it is never that of another one, also not of one that was deleted before.
+   * Identifies the locked file; "" if none is locked. It is the same for all that lock it. A file
+   * with notes never has the identity of another file, not even of a deleted one.
    */
   readonly identity: string;
-  unlock(): Promise<void>;
-  /** Unlocks too, and ends a wait (CLOSED). Idempotent. */
+  /** Releases the lock. */
+  unlock(options?: OsUnlocking): Promise<void>;
+  /** Releases the lock, and ends a wait with CLOSED. Calling it again does nothing. */
   close(): Promise<void>;
 }
 
-/** Opens what is there, or makes it and opens it then. */
+/** Opens an existing file, or creates it and then opens it. */
 export async function openOrMake<T>(open: () => Promise<T>, make: () => Promise<void>): Promise<T> {
   try {
     return await open();
@@ -82,7 +96,7 @@ export async function openOrMake<T>(open: () => Promise<T>, make: () => Promise<
   return await open();
 }
 
-/** What takes the place of a note when the lock is given up. */
+/** Returns the bytes that replace the note when the lock is released. */
 export function blanksFor(note: Uint8Array): Uint8Array {
   return new Uint8Array(note.length).fill(0x20);
 }

@@ -1,19 +1,19 @@
-// A share whose server goes away for a while: looks wait until it answers again. Only looks. A
-// change that failed may have happened, and by the time the server is back another process may have
-// used the same name. So the caller has to find out by content, which is a look, and waits here.
+// A disk whose read operations wait while the server of a share is unreachable. Only reads wait. A
+// failed change may have happened, and by the time the server is back another process may have used
+// the same name. The caller must determine the outcome by content, which is a read and waits here.
 import type { Clock } from "./clock.ts";
 import { isOutage } from "./disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volume } from "./disk.ts";
 
 /**
- * How long a server may be away before a look fails: longer than a restart, or than a cable that
- * was pulled and put back.
+ * How long a server may be unreachable before a read fails: longer than a restart, or than a cable
+ * that is unplugged and plugged in again.
  */
 const outageMsMax = 60_000;
 const pauseMs = { first: 50, max: 1000 };
 const growth = 2;
 
-/** `disk`, if it is local: a local disk does not go away and come back. */
+/** Returns `disk` itself if it is local: a local disk does not disappear and come back. */
 export function patientDisk(disk: Disk, clock: Clock): Disk {
   return disk.volume.kind === "local" ? disk : new PatientDisk(disk, clock);
 }
@@ -64,11 +64,8 @@ class PatientDisk implements Disk {
   readLink(path: string): Promise<string> {
     return this.#look(() => this.#disk.readLink(path));
   }
-  /**
-   * Repeated like a look: it changes nothing that can be seen, and doing it twice is the same as
-   * once.
-   */
-  syncDirectory(path: string): Promise<void> {
+  /** Repeated like a read, because it is idempotent and has no visible effect. */
+  syncDirectory(path: string): Promise<string | void> {
     return this.#look(() => this.#disk.syncDirectory(path));
   }
   open(path: string, mode: "read" | "write" | "create", options?: OpenFileOptions): Promise<DiskFile> {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Sleeper } from "./sleeper.ts";
 
-/** Alarms ring when the test says so. */
+/** Alarms ring when the test rings them. */
 function standingClock() {
   const alarms = new Set<() => void>();
   const alarm = (_ms: number, ring: () => void) => {

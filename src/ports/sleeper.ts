@@ -1,8 +1,7 @@
-// A sleep by the clock that a hint ends early: the one way to wait for "a hint, or so many
-// milliseconds".
+// A sleep that a hint can end early: the one way to wait for "a hint, or this many milliseconds".
 import type { Clock } from "./clock.ts";
 
-/** For one waiter at a time. A wake-up that comes while nothing sleeps ends the next sleep. */
+/** Serves one waiter at a time. A wake-up while nothing sleeps ends the next sleep at once. */
 export class Sleeper {
   readonly #clock: Pick<Clock, "alarm">;
   #isWoken = false;
@@ -17,15 +16,12 @@ export class Sleeper {
     this.#end?.();
   };
 
-  /**
-   * Called before each look: a wake-up from before it counts no more, one that comes during it
-   * does.
-   */
+  /** Call it before each check: an earlier wake-up no longer counts, one during the check does. */
   forgetWakeUps(): void {
     this.#isWoken = false;
   }
 
-  /** Resolves at a wake-up or after `ms`, and says which. Rejects with the signal's reason. */
+  /** Resolves at a wake-up or after `ms`, and returns which. Rejects with the signal's reason. */
   async sleep(ms: number = Infinity, signal?: AbortSignal): Promise<"woken" | "slept"> {
     signal?.throwIfAborted();
     if (!this.#isWoken) await this.#sleep(ms, signal);

@@ -12,7 +12,7 @@ import { createMemoryWatch } from "../../src/ports/memory/watch.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodeHost } from "../../src/ports/node/host.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
-import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
+import { compiledModule } from "../../harness/processes/compiled-module.ts";
 import { describeDiskContract } from "../sites/contracts.ts";
 import { describeOsLockContract } from "../sites/contracts.ts";
 
@@ -159,7 +159,14 @@ describe("the memory heart", () => {
     const losses: unknown[] = [];
     const { stallMs = 400 } = options;
     const onLost = (cause: unknown): void => void losses.push(cause);
-    const beating = createMemoryHeart(clock).start(file, { everyMs: 100, stallMs, gapMsMax: 60_000, from: 7, onLost });
+    const beating = createMemoryHeart(clock).start(file, {
+      everyMs: 100,
+      stallMs,
+      gapMsMax: 60_000,
+      from: 7,
+      leaseMs: 30_000,
+      onLost,
+    });
     const countNow = async (): Promise<number | undefined> => decodeBeat(await disk.readFile("/beat", 100))?.count;
     return { clock, disk, file, losses, beating, countNow };
   }
@@ -167,11 +174,11 @@ describe("the memory heart", () => {
   it("writes the bytes of format/beat.ts at once and then after every interval, over each other", async () => {
     const { clock, disk, beating } = await start();
     await clock.pass(0);
-    expect(await disk.readFile("/beat", 100)).toEqual(encodeBeat(7, clock.wallMs()));
+    expect(await disk.readFile("/beat", 100)).toEqual(encodeBeat(7, clock.wallMs(), 30_000));
     await clock.pass(99);
-    expect(await disk.readFile("/beat", 100)).toEqual(encodeBeat(7, clock.wallMs() - 99));
+    expect(await disk.readFile("/beat", 100)).toEqual(encodeBeat(7, clock.wallMs() - 99, 30_000));
     await clock.pass(1);
-    expect(await disk.readFile("/beat", 100)).toEqual(encodeBeat(8, clock.wallMs()));
+    expect(await disk.readFile("/beat", 100)).toEqual(encodeBeat(8, clock.wallMs(), 30_000));
     await beating.stop();
   });
 

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
-import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
+import { compiledModule } from "../../harness/processes/compiled-module.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 const moduleUrl = (path: string): string =>

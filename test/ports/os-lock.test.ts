@@ -10,7 +10,7 @@ import type { Volume } from "../../src/ports/disk.ts";
 import { nodeClock } from "../../src/ports/node/clock.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { createNodeOsLock } from "../../src/ports/node/lock/os-lock.ts";
-import { loadNativeLock } from "../../src/ports/node/lock/native-lock.ts";
+import { loadNativeLock, mustRunOnNode } from "../../src/ports/node/lock/native-lock.ts";
 import { nodeRandom } from "../../src/ports/node/random.ts";
 import { openNodePorts } from "../../src/ports/node/ports.ts";
 import { createNodeWatch } from "../../src/ports/node/watch.ts";
@@ -155,9 +155,39 @@ describe("waiters on a local volume", () => {
   });
 });
 
+describe("a lock that its holder frees for a moment", () => {
+  it("is free, keeps its note, wakes no waiter, and names no holder after the last unlock", async () => {
+    const path = join(makeScratch(), "lock");
+    const osLock = createNodeOsLock(volumeOf("local"), {
+      ...parts,
+      clock: { ...nodeClock, alarm: () => () => undefined },
+    });
+    const [holder, waiter] = [await osLock.open(path, { note }), await osLock.open(path, { note })];
+    onTestFinished(async () => void (await Promise.all([holder.close(), waiter.close()])));
+    const noteOf = async (): Promise<string> => (await readFile(path)).subarray(0, note.length).toString("latin1");
+    await holder.lock();
+    await holder.unlock({ isBrief: true });
+    expect(await noteOf()).toBe(Buffer.from(note).toString("latin1"));
+    expect(await holder.tryLock()).toBe(true);
+    let isGranted = false;
+    const waiting = waiter.lock().then(() => (isGranted = true));
+    // Time passes: so that the waiter has begun to wait.
+    await nodeClock.sleep(20);
+    await holder.unlock({ isBrief: true });
+    // Time passes: so that a waiter that was woken would have been granted the lock.
+    await nodeClock.sleep(20);
+    expect(isGranted).toBe(false);
+    expect(await holder.tryLock()).toBe(true);
+    await holder.unlock();
+    await waiting;
+    await waiter.unlock();
+    expect((await noteOf()).trim()).toBe("");
+  });
+});
+
 describe("a waiter on a local volume", () => {
   /** The pauses that it makes before it is called off. */
-  async function pausesOf(usualHoldMs: number | undefined, options: OsLockOptions = {}): Promise<number[]> {
+  async function pausesOf(pauseMs?: (waitedMs: number) => number, options: OsLockOptions = {}): Promise<number[]> {
     const path = join(makeScratch(), "lock");
     const pauses: number[] = [];
     const enough = new AbortController();
@@ -169,7 +199,7 @@ describe("a waiter on a local volume", () => {
     const [holder, waiter] = [await osLock.open(path, options), await osLock.open(path, options)];
     onTestFinished(async () => void (await Promise.all([holder.close(), waiter.close()])));
     await holder.lock();
-    await expect(waiter.lock({ usualHoldMs, signal: enough.signal })).rejects.toThrow("enough");
+    await expect(waiter.lock({ pauseMs, signal: enough.signal })).rejects.toThrow("enough");
     return pauses;
   }
 
@@ -180,8 +210,14 @@ describe("a waiter on a local volume", () => {
     expect(Math.max(...pauses)).toBeLessThanOrEqual(10);
   });
 
-  it("asks about once in the time that holds take, from the first question on", async () => {
-    const pauses = await pausesOf(20);
+  it("pauses for as long as it is told, also before the first question", async () => {
+    const waits: number[] = [];
+    const pauses = await pausesOf((waitedMs) => {
+      waits.push(waitedMs);
+      return 20;
+    });
+    expect(waits[0]).toBe(0);
+    expect(waits.slice(1).every((waitedMs) => waitedMs > 0)).toBe(true);
     expect(Math.min(...pauses)).toBeGreaterThanOrEqual(10);
     expect(Math.max(...pauses)).toBeLessThanOrEqual(20);
   });
@@ -193,7 +229,7 @@ describe("a waiter on a local volume", () => {
   });
 
   it("finds a holder that was killed soon, also where holds take long", async () => {
-    expect(Math.max(...(await pausesOf(60_000)))).toBeLessThanOrEqual(25);
+    expect(Math.max(...(await pausesOf(() => 60_000)))).toBeLessThanOrEqual(25);
   });
 });
 
@@ -223,6 +259,12 @@ describe("an installation or a bundle without the native module", () => {
     await expect(decideGate(broken, ground.staging, directory)).rejects.toMatchObject({ code: "UNSUPPORTED_DISK" });
     expect(existsSync(join(directory, "gate.json"))).toBe(false);
   });
+});
+
+it("is refused under Deno, where loading the native module would end the process", () => {
+  const versions = { ...process.versions, deno: "2.9.6" };
+  expect(() => mustRunOnNode("/shop", versions)).toThrow(/this is Deno 2\.9\.6\. Run the program with Node\./);
+  expect(() => mustRunOnNode("/shop")).not.toThrow();
 });
 
 describe("the locked range", () => {

@@ -7,7 +7,7 @@ import type { Volume } from "../../src/ports/disk.ts";
 import { pooledCalls, type FileCalls } from "../../src/ports/node/disk/file-calls.ts";
 import { nfsCalls, nfsCallsOver, openingDirectories } from "../../src/ports/node/disk/nfs-calls.ts";
 import { callsFor, otherCalls } from "../../src/ports/node/disk/share-calls.ts";
-import { believingListings, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
+import { checkingAbsencesByListing, smbCalls } from "../../src/ports/node/disk/smb-calls.ts";
 import { NodeDisk } from "../../src/ports/node/disk/disk.ts";
 import type { NodeFile } from "../../src/ports/node/disk/file.ts";
 import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
@@ -209,7 +209,7 @@ describe("opens and closes of one file by one process on NFS 4", () => {
 // How a client is made to forget that a name was not there, and by which calls.
 describe.each([
   ["NFS, before the directory was opened", "open" as const, openingDirectories],
-  ["SMB, before the directory was listed", "list" as const, believingListings],
+  ["SMB, before the directory was listed", "list" as const, checkingAbsencesByListing],
 ])("an absence is not believed on %s", (_, how, wary) => {
   function world() {
     const root = makeScratch();
@@ -285,7 +285,7 @@ describe("a look on a share", () => {
     writeFileSync(join(root, "last"), "");
     const absent = new Set([join(root, "last")]);
     let read = 0;
-    const calls = believingListings({
+    const calls = checkingAbsencesByListing({
       ...rememberingCalls(absent, () => undefined),
       // A directory whose names come one after the other, and which would fill the memory if all
       // were kept.

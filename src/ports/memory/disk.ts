@@ -1,15 +1,14 @@
-// A disk that lives in this process and ends with it, so that `memory:` runs the same code as a
-// directory.
+// A disk in the memory of this process, so that `memory:` runs the same code as a directory.
 import { diskError, findIfThere, hasErrno } from "../disk-error.ts";
 import type { Disk } from "../disk.ts";
 import { MemoryFile } from "./file.ts";
-import { statOf, Tree, type Place } from "./tree.ts";
+import { statOf, Tree, type DirectoryEntry } from "./tree.ts";
 
-/** `onChange` hears of each name that was made, moved or removed, by the path of its directory. */
+/** `onChange` is called with the parent directory of each name that is created, moved or removed. */
 export function createMemoryDisk(now: () => number, onChange: (directory: string) => void = () => undefined): Disk {
   const tree = new Tree(now);
-  const change = <T>(path: string, operation: string, action: (place: Place) => T): T => {
-    const result = action(tree.place(path, operation));
+  const change = <T>(path: string, operation: string, action: (entry: DirectoryEntry) => T): T => {
+    const result = action(tree.entry(path, operation));
     onChange(parentOf(path));
     return result;
   };
@@ -17,12 +16,12 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
     volume: { kind: "local", type: "memory", mountOptions: [] },
 
     async createFile(path, bytes) {
-      change(path, "create", (place) => tree.write(tree.create(place, "create"), 0, bytes));
+      change(path, "create", (entry) => tree.write(tree.create(entry, "create"), 0, bytes));
     },
     async readFile(path, bytesMax) {
-      const { bytes } = tree.file(tree.place(path, "read"), "read");
+      const { bytes } = tree.file(tree.entry(path, "read"), "read");
       if (bytes.length > bytesMax) throw diskError("EFBIG", "read", path);
-      // The caller may change what it gets.
+      // The caller may modify the result.
       return bytes.slice();
     },
     async canOpen(path) {
@@ -37,25 +36,25 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
     async open(path, mode) {
       const node =
         mode === "create"
-          ? change(path, "open", (place) => tree.create(place, "open"))
-          : tree.file(tree.place(path, "open"), "open");
+          ? change(path, "open", (entry) => tree.create(entry, "open"))
+          : tree.file(tree.entry(path, "open"), "open");
       return new MemoryFile(tree, node, path, mode !== "read");
     },
     async link(from, to) {
-      change(to, "link", (place) => tree.link(tree.place(from, "link"), place));
+      change(to, "link", (entry) => tree.link(tree.entry(from, "link"), entry));
     },
     async rename(from, to) {
-      change(to, "rename", (place) => tree.rename(tree.place(from, "rename"), place));
+      change(to, "rename", (entry) => tree.rename(tree.entry(from, "rename"), entry));
       onChange(parentOf(from));
     },
     async unlink(path) {
-      change(path, "unlink", (place) => tree.unlink(place));
+      change(path, "unlink", (entry) => tree.unlink(entry));
     },
     async mkdir(path) {
-      change(path, "mkdir", (place) => tree.mkdir(place));
+      change(path, "mkdir", (entry) => tree.mkdir(entry));
     },
     async rmdir(path) {
-      change(path, "rmdir", (place) => tree.rmdir(place));
+      change(path, "rmdir", (entry) => tree.rmdir(entry));
     },
     async list(path) {
       return [...tree.directory(path, "list").entries.keys()];
@@ -72,7 +71,7 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
     async look(path) {
       return statOf(tree.nodeAt(path, "look"));
     },
-    // There are no symbolic links here.
+    // This disk has no symbolic links.
     async realPath(path) {
       tree.nodeAt(path, "resolve");
       return path;
@@ -85,7 +84,7 @@ export function createMemoryDisk(now: () => number, onChange: (directory: string
       throw diskError("EINVAL", "read link", path);
     },
     async syncDirectory(path) {
-      tree.directory(path, "sync");
+      return String(tree.directory(path, "sync").ino);
     },
   };
 }

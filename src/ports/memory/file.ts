@@ -31,7 +31,7 @@ export class MemoryFile implements DiskFile {
 
   async sync(): Promise<void> {
     this.#mustBeOpen("sync");
-    // A sync takes a turn of the event loop, as a real one does. Without it a loop of appends would
+    // Yield one turn of the event loop, as a real sync does. Otherwise a loop of appends would
     // never leave the promise queue, and no timer of the process would fire.
     // oxlint-disable-next-line no-restricted-globals
     await new Promise<void>((resolve) => setImmediate(resolve));
@@ -43,8 +43,8 @@ export class MemoryFile implements DiskFile {
   }
 
   /**
-   * Registers a user of the file beside its caller: `close` calls `end` and waits for it. The
-   * returned function takes the registration back.
+   * Registers another user of the file: `close` calls `end` and waits for it. The returned function
+   * removes the registration.
    */
   use(end: () => Promise<void>): () => void {
     this.#users.add(end);

@@ -1,4 +1,4 @@
-// The heart for a memory disk. All that could watch it shares its event loop, so a timer of that
+// The heart of a memory disk. Every possible observer shares its event loop, so a timer of that
 // loop is as good as a thread.
 import type { Clock } from "../clock.ts";
 import type { DiskFile } from "../disk.ts";
@@ -10,7 +10,7 @@ export function createMemoryHeart(clock: Clock): Heart {
 }
 
 function startBeating(clock: Clock, file: DiskFile, options: HeartOptions): Beating {
-  const { everyMs, stallMs, from, gapMsMax, after, onLost } = options;
+  const { everyMs, stallMs, from, gapMsMax, after, leaseMs, onLost } = options;
   const stopped = new AbortController();
   let last: BeatTimes | undefined;
   let previous = after;
@@ -21,11 +21,11 @@ function startBeating(clock: Clock, file: DiskFile, options: HeartOptions): Beat
       if (previous !== undefined && elapsedMs(previous, times) > gapMsMax)
         throw new Error(`the heart could not beat for ${gapMsMax} ms, so it stopped`);
       previous = times;
-      await file.write(0, encodeBeat(count, times.wallMs));
+      await file.write(0, encodeBeat(count, times.wallMs, leaseMs));
       last = times;
       await clock.sleep(everyMs, { signal: stopped.signal, background: true });
-      // The loop did not turn, so it did not stop this heart in time either. It stops for good: a
-      // judge that counts its silence must not see it wake again.
+      // The loop did not turn, so it could not stop this heart in time either. The heart stops
+      // permanently: a judge that counts its silence must not see it wake again.
       if (clock.monotonicMs() - times.monotonicMs - everyMs >= stallMs)
         throw new Error(`the event loop did not turn for ${stallMs} ms, so the heart stopped`);
     }
@@ -45,8 +45,9 @@ function startBeating(clock: Clock, file: DiskFile, options: HeartOptions): Beat
 
 const wallMsMax = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** The bytes of format/beat.ts, which is a layer above this one; a test compares them. */
-function encodeBeat(count: number, wallMs: number): Uint8Array {
+/** Produces the bytes of format/beat.ts, which is a layer above this one; a test compares them. */
+function encodeBeat(count: number, wallMs: number, leaseMs: number | undefined): Uint8Array {
   const time = new Date(Math.min(Math.max(wallMs, 0), wallMsMax)).toISOString();
-  return new TextEncoder().encode(`beat ${String(count).padStart(16, "0")} ${time}\n`);
+  const lease = leaseMs === undefined ? "" : ` ${String(leaseMs).padStart(10, "0")}`;
+  return new TextEncoder().encode(`beat ${String(count).padStart(16, "0")} ${time}${lease}\n`);
 }

@@ -1,4 +1,4 @@
-// The host of a world in memory: one process, alone, that ends with its world.
+// The host of a world in memory: one process, alone, which ends with its world.
 import type { Host } from "../host.ts";
 import type { Clock } from "../clock.ts";
 import type { Random } from "../random.ts";

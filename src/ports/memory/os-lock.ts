@@ -1,5 +1,5 @@
-// Locks between the parts of one process that share a memory disk. No other process can reach it,
-// so a table in this process stands for the kernel.
+// Locks between the parts of one process that share a memory disk. No other process can reach that
+// disk, so a table in this process replaces the kernel.
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../disk-error.ts";
 import type { Disk, DiskFile } from "../disk.ts";
@@ -16,13 +16,13 @@ export function createMemoryOsLock(disk: Disk): OsLock {
   const locks = new LockTable();
   return {
     async open(path, { note, make } = {}) {
-      const parts = { path, disk, locks, note, make };
-      return new MemoryLockFile(parts, await openForLocking(parts));
+      const options = { path, disk, locks, note, make };
+      return new MemoryLockFile(options, await openForLocking(options));
     },
   };
 }
 
-interface LockFileParts extends OsLockOptions {
+interface MemoryLockOptions extends OsLockOptions {
   readonly path: string;
   readonly disk: Disk;
   readonly locks: LockTable;
@@ -33,7 +33,7 @@ interface Opened {
   readonly identity: string;
 }
 
-async function openForLocking({ disk, path, make }: LockFileParts): Promise<Opened> {
+async function openForLocking({ disk, path, make }: MemoryLockOptions): Promise<Opened> {
   const openThere = (): Promise<DiskFile> => disk.open(path, "write");
   const file = await (make === undefined ? openOrCreate(disk, path) : openOrMake(openThere, make));
   return { file, identity: (await file.stat()).identity };
@@ -48,7 +48,7 @@ async function openOrCreate(disk: Disk, path: string): Promise<DiskFile> {
   try {
     return await disk.open(path, "create");
   } catch (error) {
-    // It was made meanwhile.
+    // Another caller made it meanwhile.
     if (hasErrno(error, "EEXIST")) return await openOrCreate(disk, path);
     throw error;
   }
@@ -59,7 +59,7 @@ interface Waiter {
 }
 
 /**
- * The holder and the waiters of each lock, first come first served. By the identity of the file and
+ * The holder and the waiters of each lock, first come first served. Keyed by the file's identity,
  * not by its path, as in a kernel: a file that was removed and made again is another lock.
  */
 class LockTable {
@@ -82,7 +82,7 @@ class LockTable {
     if (index >= 0) waiters.splice(index, 1);
   }
 
-  /** Hands it to the next in line, without a moment in which it is free. */
+  /** Hands the lock to the next waiter; it is never free in between. */
   free(identity: string): void {
     const next = this.#waiters.get(identity)?.shift();
     if (next === undefined) this.#waiters.delete(identity);
@@ -91,14 +91,14 @@ class LockTable {
 }
 
 class MemoryLockFile implements OsLockFile {
-  readonly #parts: LockFileParts;
+  readonly #options: MemoryLockOptions;
   #opened: Opened;
   #state: "idle" | "asking" | "held" | "closed" = "idle";
   #cancelled: { readonly reason: unknown } | undefined;
   #leaveLine: () => void = () => undefined;
 
-  constructor(parts: LockFileParts, opened: Opened) {
-    this.#parts = parts;
+  constructor(options: MemoryLockOptions, opened: Opened) {
+    this.#options = options;
     this.#opened = opened;
   }
 
@@ -115,7 +115,7 @@ class MemoryLockFile implements OsLockFile {
     signal?.throwIfAborted();
     if (this.#state === "closed") throw this.#closedError();
     if (this.#state !== "idle")
-      throw new TypeError(`${this.#parts.path} is held or waited for already, through this OsLockFile`);
+      throw new TypeError(`${this.#options.path} is held or waited for already, through this OsLockFile`);
     const cancel = (): void => this.#cancel(signal?.reason);
     signal?.addEventListener("abort", cancel, { once: true });
     try {
@@ -147,12 +147,9 @@ class MemoryLockFile implements OsLockFile {
     await this.#opened.file.close();
   }
 
-  /**
-   * Takes the lock of the file that bears the name now; where it is taken, `wait` waits for it or
-   * says no.
-   */
+  /** Takes the lock of the file that has the name now. If it is taken, `wait` waits for it or returns false. */
   async #ask(wait: () => Promise<boolean>): Promise<boolean> {
-    const { locks, note } = this.#parts;
+    const { locks, note } = this.#options;
     this.#state = "asking";
     this.#cancelled = undefined;
     try {
@@ -166,7 +163,7 @@ class MemoryLockFile implements OsLockFile {
         if (isNamed) break;
         locks.free(this.#opened.identity);
         await this.#opened.file.close();
-        this.#opened = await openForLocking(this.#parts);
+        this.#opened = await openForLocking(this.#options);
       }
       this.#state = "held";
       if (note !== undefined) await this.#opened.file.write(0, note);
@@ -177,7 +174,7 @@ class MemoryLockFile implements OsLockFile {
   }
 
   #standInLine(): Promise<void> {
-    const { locks } = this.#parts;
+    const { locks } = this.#options;
     const { identity } = this.#opened;
     return new Promise((resolve, reject) => {
       const waiter: Waiter = { grant: resolve };
@@ -190,13 +187,13 @@ class MemoryLockFile implements OsLockFile {
   }
 
   async #giveUp(): Promise<void> {
-    const { locks, note } = this.#parts;
+    const { locks, note } = this.#options;
     if (note !== undefined) await this.#opened.file.write(0, blanksFor(note));
     locks.free(this.#opened.identity);
   }
 
   async #bearsName(): Promise<boolean> {
-    const { disk, path } = this.#parts;
+    const { disk, path } = this.#options;
     return (await disk.findStat(path))?.identity === this.#opened.identity;
   }
 
@@ -211,6 +208,6 @@ class MemoryLockFile implements OsLockFile {
   }
 
   #closedError(): unknown {
-    return holdfastError("CLOSED", `${this.#parts.path} is closed`, {});
+    return holdfastError("CLOSED", `${this.#options.path} is closed`, {});
   }
 }

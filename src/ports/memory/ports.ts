@@ -1,4 +1,4 @@
-// A world of its own in memory, beside the real clock, chance and host.
+// A separate world in memory, with the real clock, randomness and host.
 import type { Ports } from "../ports.ts";
 import { createMemoryDisk } from "./disk.ts";
 import { createMemoryHeart } from "./heart.ts";
@@ -6,7 +6,7 @@ import { createMemoryOsLock } from "./os-lock.ts";
 import { createMemoryWatch } from "./watch.ts";
 
 /**
- * An empty disk with its locks, hints and heart. Each call makes another one; nothing of it
+ * Returns an empty disk with its locks, hints and heart. Each call makes a new one; nothing of it
  * outlives this process.
  */
 export function createMemoryPorts(base: Pick<Ports, "clock" | "random" | "host">): Ports {

@@ -1,12 +1,12 @@
-// A tree of files and directories in memory with the naming rules of POSIX: what the memory disk
-// and the simulated disk have in common.
+// A tree of files and directories in memory with the naming rules of POSIX. The memory disk and the
+// simulated disk share it.
 import { diskError } from "../disk-error.ts";
 import type { FileStat } from "../disk.ts";
 
 export interface FileNode {
   readonly kind: "file";
   readonly ino: number;
-  /** Replaced on every change, never changed in place, so that a snapshot is a reference. */
+  /** Replaced on every change, never modified in place, so that a snapshot is a reference. */
   bytes: Uint8Array;
   mtimeMs: number;
   /** How many names it has. */
@@ -22,8 +22,8 @@ export interface DirectoryNode {
 }
 export type TreeNode = FileNode | DirectoryNode;
 
-/** A name in a directory, found or not. */
-export interface Place {
+/** A name in a directory, existing or not. */
+export interface DirectoryEntry {
   readonly directory: DirectoryNode;
   readonly name: string;
   readonly path: string;
@@ -39,7 +39,7 @@ export class Tree {
     this.root = this.newDirectory();
   }
 
-  /** `ino`: of one that is to be the same as in another tree. */
+  /** `ino` is given for a directory that must have the same identity as one in another tree. */
   newDirectory(ino?: number): DirectoryNode {
     return { kind: "directory", ino: this.#number(ino), entries: new Map(), mtimeMs: this.#now(), removed: false };
   }
@@ -53,7 +53,7 @@ export class Tree {
     return ino;
   }
 
-  /** Equal to this one, and changed by itself from now on. `twins` gets each node and its copy. */
+  /** Returns an independent copy. `twins` receives each node and its copy. */
   copy(now: () => number, twins: Map<TreeNode, TreeNode>): Tree {
     const tree = new Tree(now);
     copyInto(tree.root, this.root, twins);
@@ -61,8 +61,8 @@ export class Tree {
     return tree;
   }
 
-  /** Where `path` points; the directories above it must exist. */
-  place(path: string, operation: string): Place {
+  /** Returns the location of `path`; the directories above it must exist. */
+  entry(path: string, operation: string): DirectoryEntry {
     let directory = this.root;
     let last: string | undefined;
     for (const name of path.split("/")) {
@@ -81,29 +81,29 @@ export class Tree {
 
   directory(path: string, operation: string): DirectoryNode {
     if (path.split("/").every((name) => name === "")) return this.root;
-    const node = this.node(this.place(path, operation), operation);
+    const node = this.node(this.entry(path, operation), operation);
     if (node.kind !== "directory") throw diskError("ENOTDIR", operation, path);
     return node;
   }
 
-  /** Also of the root, which is in no directory. */
+  /** Also works for the root, which is in no directory. */
   nodeAt(path: string, operation: string): TreeNode {
-    return path === "/" ? this.root : this.node(this.place(path, operation), operation);
+    return path === "/" ? this.root : this.node(this.entry(path, operation), operation);
   }
 
-  node(at: Place, operation: string): TreeNode {
+  node(at: DirectoryEntry, operation: string): TreeNode {
     const node = at.directory.entries.get(at.name);
     if (node === undefined) throw diskError("ENOENT", operation, at.path);
     return node;
   }
 
-  file(at: Place, operation: string): FileNode {
+  file(at: DirectoryEntry, operation: string): FileNode {
     const node = this.node(at, operation);
     if (node.kind !== "file") throw diskError("EISDIR", operation, at.path);
     return node;
   }
 
-  create(at: Place, operation: string): FileNode {
+  create(at: DirectoryEntry, operation: string): FileNode {
     this.#mustBeFree(at, operation);
     const file = this.newFile(new Uint8Array());
     this.#enter(at, file);
@@ -111,7 +111,7 @@ export class Tree {
   }
 
   write(file: FileNode, offset: number, bytes: Uint8Array): void {
-    // Nothing written is nothing done: it does not even make the file longer.
+    // An empty write does nothing: it does not even extend the file.
     if (bytes.length === 0) return;
     const size = Math.max(file.bytes.length, offset + bytes.length);
     const content = new Uint8Array(size);
@@ -126,14 +126,14 @@ export class Tree {
     file.mtimeMs = this.#now();
   }
 
-  link(from: Place, to: Place): void {
+  link(from: DirectoryEntry, to: DirectoryEntry): void {
     const file = this.node(from, "link");
     if (file.kind !== "file") throw diskError("EPERM", "link", from.path);
     this.#mustBeFree(to, "link");
     this.#enter(to, file);
   }
 
-  rename(from: Place, to: Place): void {
+  rename(from: DirectoryEntry, to: DirectoryEntry): void {
     const moved = this.node(from, "rename");
     const replaced = to.directory.entries.get(to.name);
     if (to.directory.removed) throw diskError("ENOENT", "rename", to.path);
@@ -146,29 +146,29 @@ export class Tree {
     this.#enter(to, moved);
   }
 
-  unlink(at: Place): void {
+  unlink(at: DirectoryEntry): void {
     if (this.node(at, "unlink").kind === "directory") throw diskError("EISDIR", "unlink", at.path);
     this.#leave(at);
   }
 
-  mkdir(at: Place): void {
+  mkdir(at: DirectoryEntry): void {
     this.#mustBeFree(at, "mkdir");
     this.#enter(at, this.newDirectory());
   }
 
-  rmdir(at: Place): void {
+  rmdir(at: DirectoryEntry): void {
     const node = this.node(at, "rmdir");
     if (node.kind !== "directory") throw diskError("ENOTDIR", "rmdir", at.path);
     if (node.entries.size > 0) throw diskError("ENOTEMPTY", "rmdir", at.path);
     this.#leave(at);
   }
 
-  #mustBeFree(at: Place, operation: string): void {
+  #mustBeFree(at: DirectoryEntry, operation: string): void {
     if (at.directory.removed) throw diskError("ENOENT", operation, at.path);
     if (at.directory.entries.has(at.name)) throw diskError("EEXIST", operation, at.path);
   }
 
-  #mustBeReplaceable(moved: TreeNode, replaced: TreeNode, to: Place): void {
+  #mustBeReplaceable(moved: TreeNode, replaced: TreeNode, to: DirectoryEntry): void {
     if (replaced.kind === "file" && moved.kind === "directory") throw diskError("ENOTDIR", "rename", to.path);
     if (replaced.kind === "directory" && moved.kind === "file") throw diskError("EISDIR", "rename", to.path);
     if (replaced.kind === "directory" && replaced.entries.size > 0) throw diskError("ENOTEMPTY", "rename", to.path);
@@ -181,13 +181,13 @@ export class Tree {
     return false;
   }
 
-  #enter(at: Place, node: TreeNode): void {
+  #enter(at: DirectoryEntry, node: TreeNode): void {
     at.directory.entries.set(at.name, node);
     at.directory.mtimeMs = this.#now();
     if (node.kind === "file") node.links++;
   }
 
-  #leave(at: Place): void {
+  #leave(at: DirectoryEntry): void {
     const node = at.directory.entries.get(at.name);
     at.directory.entries.delete(at.name);
     at.directory.mtimeMs = this.#now();
@@ -210,5 +210,7 @@ function copyInto(to: DirectoryNode, from: DirectoryNode, twins: Map<TreeNode, T
 
 export function statOf(node: TreeNode): FileStat {
   const size = node.kind === "file" ? node.bytes.length : node.entries.size;
-  return { kind: node.kind, size, mtimeMs: node.mtimeMs, identity: `memory:${node.ino}`, device: "memory" };
+  const { kind, mtimeMs } = node;
+  // Nothing in memory sets times explicitly.
+  return { kind, size, mtimeMs, ctimeMs: mtimeMs, identity: `memory:${node.ino}`, device: "memory" };
 }

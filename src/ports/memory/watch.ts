@@ -1,9 +1,9 @@
-// Hints that a directory of a memory disk changed, from the disk itself.
+// Hints that a directory of a memory disk changed, sent by the disk itself.
 import type { Clock } from "../clock.ts";
 import type { Watch } from "../watch.ts";
 
 export interface MemoryWatch extends Watch {
-  /** To be told of every change. */
+  /** The disk calls this on every change. */
   readonly changed: (directory: string) => void;
 }
 
@@ -19,7 +19,7 @@ export function createMemoryWatch(clock: Clock): MemoryWatch {
       const hint = (): void => {
         if (isOnItsWay) return;
         isOnItsWay = true;
-        // After a turn of the event loop, one hint for all changes until then: a watcher that
+        // Sent after a turn of the event loop, one hint for all changes until then: a watcher that
         // answers each hint with a change must not keep the loop from turning.
         void clock.sleep(1, { background: true }).then(() => {
           isOnItsWay = false;

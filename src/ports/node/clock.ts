@@ -1,14 +1,14 @@
 // The clock of this machine.
 import type { Clock } from "../clock.ts";
 
-// A longer delay overflows in Node, which then fires at once.
+// Node overflows on a longer delay and fires at once.
 const timerMsMax = 2 ** 31 - 1;
 
 export const nodeClock: Clock = { wallMs: () => Date.now(), monotonicMs, sleep, alarm };
 
 /**
- * From the start of the machine, not of this thread as with `performance.now`: the heart's thread
- * and the main thread must agree.
+ * Counts from the start of the machine, not of this thread as `performance.now` does: the heart's
+ * thread and the main thread must agree.
  */
 function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime();
@@ -19,7 +19,7 @@ function sleep(ms: number, options: { signal?: AbortSignal | undefined; backgrou
   const { signal, background = false } = options;
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);
-    // No timer, which would take a millisecond, but a turn of the event loop all the same.
+    // No timer, which would take a millisecond, but still a turn of the event loop.
     if (ms <= 0) return void setImmediate(resolve);
     const stop = startTimer(ms, { background }, () => {
       signal?.removeEventListener("abort", abort);
@@ -46,8 +46,8 @@ function startTimer(ms: number, { background }: { readonly background: boolean }
   };
   const look = (): void => {
     const leftMs = untilMs - monotonicMs();
-    // Timers count whole milliseconds and can fire a fraction early: look at the clock, and wait
-    // for the rest.
+    // Timers count whole milliseconds and can fire a fraction early: check the clock, and wait for
+    // the rest.
     if (leftMs <= 0) ring();
     else wait(leftMs);
   };

@@ -1,20 +1,17 @@
-// The rights of directories: gives a new file those of its directory, so that each user who may
-// write there may open the file, and no other; and tells what may be renamed there.
+// Permissions of directories: gives a new file those of its directory, so that exactly the users
+// who may write there can open the file; and determines what may be renamed there.
 import { constants, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { diskError } from "../disk-error.ts";
 import { findErrno } from "./disk/errno.ts";
 import type { FileCalls } from "./disk/file-calls.ts";
 
-/**
- * A user may not give a file away, a container does not know the user, or a file system has no
- * users.
- */
+/** A user may not give a file away, a container does not know the user, or a file system has no users. */
 const refusals: readonly (string | undefined)[] = ["EPERM", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 const stickyBit = 0o1000;
 
-/** Called before other processes know of the file, which was made with mode 0600. */
+/** Called before other processes know the file, which was created with mode 0600. */
 export async function fitDirectory(calls: FileCalls, fd: number, directory: string): Promise<void> {
   const { uid, gid, mode } = await calls.stat(directory);
   const own = await calls.fstat(fd);
@@ -22,21 +19,21 @@ export async function fitDirectory(calls: FileCalls, fd: number, directory: stri
     (own.uid === uid && own.gid === gid) || (await isDone(() => calls.fchown(fd, Number(uid), Number(gid))));
   const hasGroup = isGiven || own.gid === gid || (await isDone(() => calls.fchown(fd, Number(own.uid), Number(gid))));
   const others = (mode & 0o002n) === 0n ? 0 : 0o006;
-  // A group that is not the directory's has the rights of all others there.
+  // A group other than the directory's has the permissions of "others" there.
   const group = (mode & (hasGroup ? 0o020n : 0o002n)) === 0n ? 0 : 0o060;
   await isDone(() => calls.fchmod(fd, 0o600 | group | others));
 }
 
 /**
- * By the answers of the operating system, and not by a trial, which others would see: whether `path`
- * may be renamed into or out of its directory. What is at `path` may be missing.
+ * True if `path` may be renamed into or out of its directory. It asks the operating system instead
+ * of trying, because others would see the attempt. `path` need not exist.
  */
 export async function mayRename(calls: FileCalls, path: string): Promise<boolean> {
   const directory = dirname(path);
   if (!(await isWritable(calls, directory))) return false;
   const own = await calls.lstat(path);
   if (own === undefined) return true;
-  // The entry `..` of a directory that changes its parent is written, too.
+  // A directory that changes its parent gets a new `..` entry, so it must be writable too.
   if (own.isDirectory() && !(await isWritable(calls, path))) return false;
   const above = await statOf(calls, directory);
   const user = process.geteuid?.() ?? 0;

@@ -1,5 +1,5 @@
-// The real heart: starts the thread that beats, shows it that the main thread turns, and reports
-// what became of it.
+// The real heart: starts the thread that beats, signals to it that the main thread turns, and
+// reports how it ended.
 import { Worker } from "node:worker_threads";
 import type { DiskFile, Volume } from "../disk.ts";
 import type { Beating, BeatTimes, Heart, HeartOptions } from "../heart.ts";
@@ -27,13 +27,13 @@ export function createNodeHeart(volume: Volume): Heart {
 }
 
 function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Beating {
-  const { everyMs, stallMs, from, gapMsMax, after } = options;
+  const { everyMs, stallMs, from, gapMsMax, after, leaseMs } = options;
   const shared = new SharedArrayBuffer(sharedBytes);
   const cells = new Int32Array(shared, 0, 2);
   const times = new BigInt64Array(shared, timesOffset, 2);
-  const orders: HeartOrders = { fd: file.fd, everyMs, stallMs, from, gapMsMax, after, sync, shared };
-  // Neither the flags nor the environment of this process: a preloaded module there would be loaded
-  // in the heart's thread too.
+  const orders: HeartOrders = { fd: file.fd, everyMs, stallMs, from, gapMsMax, after, leaseMs, sync, shared };
+  // Pass neither flags nor environment of this process: a module preloaded there would be loaded in
+  // the heart's thread too.
   const worker = new Worker(heartProgram, { eval: true, workerData: orders, execArgv: [], env: {} });
   const turning = setInterval(() => Atomics.add(cells, turnsCell, 1), Math.max(1, stallMs / 4)).unref();
 
@@ -60,13 +60,13 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
     lose(new Error(`the heart's thread ended by itself, with code ${code}`));
   });
 
-  // After the listeners, because to listen for messages takes hold of the process again.
+  // After adding the listeners: listening for messages refs the worker again.
   worker.unref();
 
   const stop = (): Promise<void> => {
     over = true;
-    // A caller that awaits the end keeps the process alive until it comes. Until then nothing of
-    // the heart does.
+    // A caller that awaits the end keeps the process alive until then. Nothing else of the heart
+    // does.
     worker.ref();
     Atomics.store(cells, stopCell, 1);
     Atomics.notify(cells, stopCell);
@@ -77,11 +77,11 @@ function startBeating(file: NodeFile, options: HeartOptions, sync: boolean): Bea
 }
 
 /**
- * The two times are not read in one step, so they may be of two beats. The thread writes the wall
- * time first and this reads it last: so it is never of an earlier beat than the monotonic one. Then
- * the pair looks older than the last beat by the monotonic clock, and its asker is only more
- * careful. The other way round it could look younger: an old wall time may be from before the clock
- * was set back.
+ * The two times are not read in one step, so they may come from two beats. The thread writes the
+ * wall time first and this function reads it last, so it is never from an earlier beat than the
+ * monotonic time. The pair may then look older than the last beat by the monotonic clock, which
+ * only makes the caller more careful. In the other order it could look younger: an old wall time
+ * may date from before the clock was set back.
  */
 function lastBeatOf(times: BigInt64Array): BeatTimes | undefined {
   const monotonicUs = Atomics.load(times, monotonicTime);

@@ -26,42 +26,46 @@ export function warn(message: string): void {
   process.emitWarning(message, "HoldfastWarning");
 }
 
-/** macOS and Windows are written from their documentation and were not run. */
+/** The macOS and Windows branches are written from documentation and were not run. */
 async function findBootId(platform: NodeJS.Platform): Promise<string> {
   try {
     if (platform === "linux") return givenBootId(readFileSync("/proc/sys/kernel/random/boot_id", "utf8"));
     if (platform === "darwin")
       return givenBootId((await promisify(execFile)("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"])).stdout);
-    // Two processes can round to neighbouring seconds. That costs them only the quick proof of
+    // Two processes can round to neighbouring seconds. That only costs them the quick proof of
     // death, which needs equal ids.
     if (platform === "win32") return `${hostname()}-${Math.round(Date.now() / 1000 - uptime())}`;
   } catch {
-    // A sandbox hides it. An id that no other process has claims nothing.
+    // A sandbox hides it. Use an id that no other process has: it proves nothing.
   }
   return unknownBootId(randomUUID());
 }
 
-/** A sandbox may put anything in its place, and the same after a restart. */
+/**
+ * Returns an unknown id unless the text is a real boot id: a sandbox may put any text there, and the same one after a
+ * restart.
+ */
 export function givenBootId(text: string): string {
   const id = text.trim();
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id) ? id : unknownBootId(randomUUID());
 }
 
 /**
- * `pid:[4026531836] time:[4026531834]`: the numbers of a pid namespace, which no other living one of this kernel has,
- * and of a time namespace. /proc tells the start of a process by the clock of the namespace that asks.
+ * `pid:[4026531836] time:[4026531834]`: the number of a pid namespace, which is unique among the
+ * living ones of this kernel, and of a time namespace. /proc reports the start of a process by the
+ * clock of the reader's namespace.
  */
 function findProcessSpace(platform: NodeJS.Platform): string {
   if (platform !== "linux") return "";
   try {
     return ["pid", "time"].map(findNamespace).join(" ").trim();
   } catch {
-    // A sandbox hides it. A name that no other process has claims nothing.
+    // A sandbox hides it. Use a name that no other process has: it proves nothing.
     return unknownBootId(randomUUID());
   }
 }
 
-/** Empty where the kernel has no such kind. */
+/** Returns "" if the kernel has no such namespace. */
 function findNamespace(kind: string): string {
   try {
     return readlinkSync(`/proc/self/ns/${kind}`);
@@ -81,7 +85,7 @@ function mustBePid(pid: number): void {
   if (!Number.isSafeInteger(pid) || pid < 1) throw new RangeError(`not a process id: ${pid}`);
 }
 
-// No process that Node can see has a larger one; as a signed number it would address a group, or
+// No process that Node can see has a larger pid; as a signed number it would address a group, or
 // all processes.
 const pidMax = 2 ** 31 - 1;
 
@@ -92,23 +96,23 @@ function processState(pid: number, startMark: string): "alive" | "dead" {
     process.kill(pid, 0);
   } catch (error) {
     if (findErrno(error) === "ESRCH") return "dead";
-    // EPERM: it is there and belongs to another user.
+    // EPERM: it exists and belongs to another user.
   }
   const entry = findEntry(pid);
-  // It is there, but cannot be seen (/proc mounted with hidepid, or not Linux).
+  // It exists but is not visible (/proc mounted with hidepid, or not Linux).
   if (entry === undefined) return "alive";
-  // A zombie has run its last instruction and only waits for its parent to look, unless a thread of
-  // it is still in a call to the disk.
+  // A zombie has run its last instruction and only waits for its parent, unless one of its threads
+  // is still in a call to the disk.
   if ((entry.state === "Z" || entry.state === "X") && entry.threads <= 1) return "dead";
   return startMark !== "" && entry.startMark !== startMark ? "dead" : "alive";
 }
 
-/** What /proc counts in, on every architecture that Node runs on. */
+/** The unit of /proc, on every architecture that Node runs on. */
 const tickMs = 10;
 
 /**
- * Counted from the start of this process, which the wall clock knows: what /proc says of the boot
- * may be made up in a container.
+ * Counts from the start of this process, which the wall clock knows: a container may show a made-up
+ * boot time in /proc.
  */
 function findStartMs(pid: number): number | undefined {
   const [entry, own] = [findEntry(pid), findEntry(process.pid)];
@@ -128,14 +132,14 @@ function findEntry(pid: number): ProcessEntry | undefined {
   try {
     return parseProcessStat(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
-    // Ended since, or hidden; the caller asks the process table first.
+    // It ended since, or is hidden; the caller checks the process table first.
     return undefined;
   }
 }
 
 /**
- * Whether /proc shows the table that the pids of this process are of. In a pid namespace that was made without a /proc
- * of its own it shows another one, where each pid is another process.
+ * True if /proc shows the process table of this process's pids. In a pid namespace without its own
+ * /proc it shows another table, in which each pid is another process.
  */
 function showsOwnTable(): boolean {
   try {
@@ -146,8 +150,8 @@ function showsOwnTable(): boolean {
 }
 
 /**
- * `4711 (a name) with (parens) S 1 …`: the name is the process's own choice, so fields are counted
- * from the last parenthesis.
+ * `4711 (a name) with (parens) S 1 …`: a process chooses its own name, so fields are counted from
+ * the last parenthesis.
  */
 export function parseProcessStat(text: string): ProcessEntry | undefined {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");

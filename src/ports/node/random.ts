@@ -1,9 +1,8 @@
-// Chance from the operating system.
+// Randomness from the operating system.
 import { randomFillSync } from "node:crypto";
 import type { Random } from "../random.ts";
 
-// One call to the generator serves many ids: a call costs about as much for a page as for sixteen
-// bytes.
+// One call to the generator serves many ids: a page costs about as much as sixteen bytes.
 const pool = new Uint8Array(4096);
 let used = pool.length;
 
@@ -15,9 +14,9 @@ function bytes(length: number): Uint8Array {
     randomFillSync(pool);
     used = 0;
   }
-  // A copy: what is handed out must not change when the pool is filled again.
+  // A copy: the result must not change when the pool is refilled.
   const taken = pool.slice(used, used + length);
-  // Not to be found in a memory dump afterwards: ids are also what makes tokens hard to guess.
+  // Erase used bytes, so that no memory dump contains them: some ids are secrets.
   pool.fill(0, used, used + length);
   used += length;
   return taken;

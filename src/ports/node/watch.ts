@@ -4,8 +4,8 @@ import type { Volume } from "../disk.ts";
 import type { Watch } from "../watch.ts";
 
 export function createNodeWatch(volume: Volume): Watch {
-  // To begin a watch Node looks the path up in the main thread, where a share that does not answer
-  // would stop everything. And a share would only hint at what this machine did itself.
+  // To start a watch, Node looks the path up in the main thread, where an unresponsive share would
+  // block everything. And a share would only report changes by this machine.
   return { start: volume.kind === "network" ? () => () => undefined : start };
 }
 
@@ -13,11 +13,11 @@ function start(directory: string, onHint: () => void): () => void {
   let watcher: FSWatcher | undefined;
   try {
     watcher = watch(directory, { persistent: false }, () => onHint());
-    // A hint that does not come is allowed, so an error is one more hint that does not come (the
-    // directory is gone, the limit of watches is reached).
+    // Hints may be missing, so an error is just one more missing hint (the directory is gone, or
+    // the limit of watches is reached).
     watcher.on("error", () => watcher?.close());
   } catch {
-    // As above.
+    // The watch could not be started: one more missing hint.
   }
   return () => watcher?.close();
 }

@@ -1,9 +1,11 @@
-// The real disk: each operation of the contract by the calls of Node.
+// The real disk: implements each operation of the contract with calls of Node.
+import type { BigIntStats } from "node:fs";
 import { dirname } from "node:path";
 import { holdfastError } from "../../../errors.ts";
 import { diskError, findIfThere } from "../../disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile, FileStat, OpenFileOptions, Volume } from "../../disk.ts";
 import { fitDirectory, mayRename } from "../directory-rights.ts";
+import { DiskSyncs } from "./disk-syncs.ts";
 import { findErrno, toDiskError } from "./errno.ts";
 import { blockingCalls, type FileCalls } from "./file-calls.ts";
 import { fileStatOf, NodeFile, readUpTo, writeAll } from "./file.ts";
@@ -12,10 +14,7 @@ import { callsFor } from "./share-calls.ts";
 import { withSharingRetry } from "./sharing-violation.ts";
 import { findVolume } from "./volume.ts";
 
-/**
- * The disk that `root` (absolute) is on. Need not exist yet: then the nearest directory above it
- * that does decides.
- */
+/** Returns the disk that `root` (absolute) is on. `root` need not exist: then its nearest existing ancestor decides. */
 export async function openNodeDisk(root: string): Promise<Disk> {
   const volume = await findVolume(root);
   return new NodeDisk(volume, volume.kind === "local" ? blockingCalls : callsFor(volume));
@@ -23,21 +22,23 @@ export async function openNodeDisk(root: string): Promise<Disk> {
 
 const namesMax = 1_000_000;
 /**
- * How often a name is looked at again when its file goes away between an open and the next call,
- * each time another file.
+ * How often a name is looked up again if its file disappears between an open and the next call,
+ * each time a different file.
  */
 const staleTriesMax = 8;
 const flagsOf = { read: "r", write: "r+", create: "wx+" } as const;
 
-/** Exported for tests, which hand in calls that fail. */
+/** Exported for tests, which pass calls that fail. */
 export class NodeDisk implements Disk {
   readonly volume: Volume;
   readonly #calls: FileCalls;
+  readonly #syncs: DiskSyncs;
   readonly #platform: NodeJS.Platform;
 
   constructor(volume: Volume, calls: FileCalls, platform: NodeJS.Platform = process.platform) {
     this.volume = volume;
     this.#calls = calls;
+    this.#syncs = new DiskSyncs(calls);
     this.#platform = platform;
   }
 
@@ -49,11 +50,11 @@ export class NodeDisk implements Disk {
         await this.#closing(fd, async () => {
           if (isFitted) await fitDirectory(this.#calls, fd, dirname(path));
           await writeAll(this.#calls, fd, 0, bytes);
-          if (options.sync) await this.#calls.fsync(fd);
+          if (options.sync) await this.#syncs.run(fd, { what: "all", bytes: bytes.length });
         });
       } catch (error) {
-        // This call made it, because the create was exclusive. If it cannot be removed either, a
-        // part stays behind, as after a crash. The first error tells more.
+        // This call made the file, because the create was exclusive. If it cannot be removed
+        // either, a partial file remains, as after a crash. The first error is more informative.
         await this.unlink(path).catch(() => undefined);
         throw error;
       }
@@ -69,7 +70,7 @@ export class NodeDisk implements Disk {
           if (kind === "directory") throw diskError("EISDIR", "read", path);
           if (kind !== "file") throw diskError("ENXIO", "read", path);
           if (size > bytesMax) throw diskError("EFBIG", "read", path);
-          // No further than the size of just after the open: a file that grows meanwhile cannot
+          // Reads no further than the size right after the open: a file that grows meanwhile cannot
           // make this read endless.
           return readUpTo(this.#calls, fd, 0, size);
         });
@@ -86,7 +87,7 @@ export class NodeDisk implements Disk {
     const open = async (): Promise<number> =>
       isBulk ? this.#calls.openBulk(path) : this.#calls.open(path, flagsOf[mode]);
     const fd = await attempt("open", path, () => (mode === "create" ? open() : this.#withFreshHandle(path, open)));
-    return new NodeFile(path, fd, this.#calls);
+    return new NodeFile(path, fd, this.#calls, this.#syncs);
   }
 
   async link(from: string, to: string): Promise<void> {
@@ -147,7 +148,7 @@ export class NodeDisk implements Disk {
     return attempt("look for links", path, async () => {
       for (let end = path.indexOf("/"); ; end = path.indexOf("/", end + 1)) {
         const kind = await this.#calls.lstat(`${root}/${end < 0 ? path : path.slice(0, end)}`);
-        // What is missing leads nowhere else.
+        // A missing name cannot be a link.
         if (kind === undefined) return false;
         if (kind.isSymbolicLink()) return true;
         if (end < 0) return false;
@@ -159,21 +160,21 @@ export class NodeDisk implements Disk {
     return this.#withSlashes(await attempt("read link", path, async () => this.#calls.readlink(path)));
   }
 
-  async syncDirectory(path: string): Promise<void> {
+  async syncDirectory(path: string): Promise<string | void> {
     // Windows cannot flush a directory, and NTFS needs no flush: it journals its metadata in order.
-    if (this.#platform === "win32") return;
-    const sync = async (): Promise<void> => {
+    if (this.#platform === "win32") return undefined;
+    const sync = async (): Promise<string | void> => {
       const fd = await this.#calls.open(path, "r");
-      await this.#closing(fd, async () => {
-        await this.#calls.fsync(fd);
-        // After xfs has shut itself down, the sync of a directory succeeds and makes nothing durable.
+      return await this.#closing(fd, async () => {
+        await this.#syncs.run(fd, { what: "all", bytes: 0 });
+        // After xfs has shut itself down, syncing a directory succeeds and makes nothing durable.
         // Its `fstat` fails then.
-        if (this.volume.kind === "local") await this.#calls.fstat(fd);
+        if (this.volume.kind === "local") return identityOf(await this.#calls.fstat(fd));
       });
     };
-    // A stale handle says nothing about the directory that has the name now, and what is in that
-    // one is to be durable.
-    await attempt("sync", path, () => this.#withFreshHandle(path, sync));
+    // A stale handle says nothing about the directory that has the name now, and the content of
+    // that one must become durable.
+    return await attempt("sync", path, () => this.#withFreshHandle(path, sync));
   }
 
   #withSlashes(path: string): string {
@@ -181,10 +182,10 @@ export class NodeDisk implements Disk {
   }
 
   /**
-   * Looks at `path`, and again when the share says that the handle is stale. The client may use a
-   * handle of something that another machine has removed or replaced, for as long as it believes
-   * what it remembers of the directory (half a minute on NFS). It asks for a directory anew when
-   * the directory is opened, and then looks the name up again.
+   * Calls `look`, and again if the share reports a stale handle. The client may use a handle of
+   * something that another machine removed or replaced, as long as it trusts its cache of the
+   * directory (half a minute on NFS). Opening the directory makes the client revalidate it and look
+   * the name up again.
    */
   async #withFreshHandle<T>(path: string, look: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -197,10 +198,7 @@ export class NodeDisk implements Disk {
     }
   }
 
-  /**
-   * Closes in any case. A failed close fails the whole: on a share it is where a lost write is
-   * reported.
-   */
+  /** Always closes `fd`. A failed close fails the whole operation: a share reports lost writes there. */
   async #closing<T>(fd: number, action: () => Promise<T>): Promise<T> {
     let result: T;
     try {
@@ -209,7 +207,7 @@ export class NodeDisk implements Disk {
       try {
         await this.#calls.close(fd);
       } catch {
-        // The first error is the one that matters: nothing that was written is claimed to be there.
+        // Ignore this one: the first error matters, and nothing that was written is claimed to exist.
       }
       throw error;
     }
@@ -227,4 +225,9 @@ async function attempt<T>(operation: string, path: string, action: () => Promise
     const turn = findDueTurn();
     if (turn !== undefined) await turn;
   }
+}
+
+/** The inode number alone may be reused. Without a birth time, nothing reliably distinguishes two directories. */
+function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string | undefined {
+  return birthtimeNs > 0n ? `${dev}-${ino}-${birthtimeNs}` : undefined;
 }

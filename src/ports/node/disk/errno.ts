@@ -1,34 +1,35 @@
-// Gives every failure of a Node file call its POSIX name; no other file looks at error numbers.
+// Gives every failure of a Node file call its POSIX name. No other file reads error numbers.
 import { constants } from "node:os";
-import { HoldfastError } from "../../../errors.ts";
+import { isHoldfastError } from "../../../errors.ts";
 import { diskError } from "../../disk-error.ts";
 
 /**
- * The error that a `Disk` rejects with. What is not a failure of the file system (a path with a
- * zero byte, a wrong type) comes back unchanged: it is a mistake of the caller, and no protocol may
- * branch on it.
+ * Returns the error that a `Disk` rejects with. An error that is not a failure of the file system
+ * (a path with a zero byte, a wrong type) is returned unchanged: it is a mistake of the caller, and
+ * no protocol may branch on it.
  */
 export function toDiskError(error: unknown, operation: string, path: string): unknown {
-  if (error instanceof HoldfastError) return error;
+  if (isHoldfastError(error)) return error;
   const errno = findErrno(error);
   return errno === undefined ? error : diskError(errno, operation, path, error);
 }
 
 /**
- * The POSIX name of what a Node file call, or the native lock module, threw; undefined when it is
- * no such failure.
+ * Returns the POSIX name of an error thrown by a Node file call or the native lock module;
+ * undefined for any other error.
  */
 export function findErrno(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const { code } = error as { code?: unknown };
+  // Check the code only: under jest an error of Node is not an `instanceof Error`.
+  const code = (error as { code?: unknown } | null | undefined)?.code;
   if (typeof code !== "string" || code.startsWith("ERR_")) return undefined;
   if (/^E[A-Z0-9]+$/.test(code)) return code;
   // libuv has no name for some numbers, of which ESTALE and EDQUOT matter here: "Unknown system
-  // error -116". The native lock module gives only this text, so the number is taken from it and
-  // not from `error.errno`.
+  // error -116". The native lock module gives only this text, so the number comes from it and not
+  // from `error.errno`.
   const number = /^Unknown system error -(\d+)$/.exec(code)?.[1];
-  // A failure without a name (also libuv's own "UNKNOWN", which on Windows stands for most network
-  // failures) is EIO: after EIO every protocol finds out by content whether the operation happened.
+  // A failure without a name becomes EIO. That includes libuv's own "UNKNOWN", which on Windows
+  // stands for most network failures. After EIO every protocol determines by content if the
+  // operation happened.
   return (number === undefined ? undefined : nameOf.get(Number(number))) ?? "EIO";
 }
 

@@ -1,42 +1,41 @@
-// The calls of Node that the disk is made of, in two tables of one shape: blocking for a local
+// The calls of Node that the disk uses, in two tables of the same shape: blocking for a local
 // volume, through libuv's pool for any other.
 import * as fs from "node:fs";
 import { promisify } from "node:util";
 import { findErrno } from "./errno.ts";
-import { lookAnew } from "./fresh-look.ts";
+import { statWithoutCache } from "./uncached-stat.ts";
 
-/**
- * A value now or later: `await` takes both, and that is all that the disk has to know about the two
- * tables.
- */
+/** A value or a promise of one. `await` accepts both, so the disk need not distinguish the two tables. */
 type Answer<T> = T | Promise<T>;
 
 export interface FileCalls {
-  /** `mode` is for a file that this call makes. */
+  /** `mode` applies to a file that this call makes. */
   open(path: string, flags: string | number, mode?: number): Answer<number>;
-  /** For reading a large file: through the page cache and with read-ahead, on every file system. */
+  /** Opens a large file for reading: through the page cache and with read-ahead, on every file system. */
   openBulk(path: string): Answer<number>;
   close(fd: number): Answer<void>;
-  /** May do less than asked, like the system call. */
+  /** May read less than requested, like the system call. */
   read(fd: number, into: Uint8Array, position: number): Answer<number>;
-  /** May do less than asked, like the system call. */
+  /** May write less than requested, like the system call. */
   write(fd: number, from: Uint8Array, position: number): Answer<number>;
   fsync(fd: number): Promise<void>;
-  /** What was written and what it takes to read it; not the time stamps. */
+  /** Like `fsync`, without the pool. Only where a call may block. */
+  fsyncAtOnce?(fd: number): void;
+  /** Syncs the content and the metadata needed to read it; not the time stamps. */
   fdatasync(fd: number): Promise<void>;
-  /** The same without the pool. Only where a call may block. */
+  /** Like `fdatasync`, without the pool. Only where a call may block. */
   fdatasyncAtOnce?(fd: number): void;
   fstat(fd: number): Answer<fs.BigIntStats>;
   fchmod(fd: number, mode: number): Answer<void>;
   fchown(fd: number, uid: number, gid: number): Answer<void>;
   stat(path: string): Answer<fs.BigIntStats>;
-  /** The same as the file system itself knows it, and not a cache. */
+  /** Like `stat`, answered by the file system itself, not by a cache. */
   look(path: string): Answer<fs.BigIntStats>;
-  /** Whether the name is there now, as the file system itself knows and not a cache of it. */
+  /** True if the name exists now, according to the file system itself, not a cache. */
   isThere(path: string): Answer<boolean>;
-  /** Undefined when there is nothing. */
+  /** Undefined if nothing exists there. */
   lstat(path: string): Answer<fs.Stats | undefined>;
-  /** Fails when the user that started the process may not use `path` so. */
+  /** Fails if the user that started the process lacks this access to `path`. */
   access(path: string, mode: number): Answer<void>;
   realpath(path: string): Answer<string>;
   readlink(path: string): Answer<string>;
@@ -45,27 +44,26 @@ export interface FileCalls {
   unlink(path: string): Answer<void>;
   mkdir(path: string): Answer<void>;
   rmdir(path: string): Answer<void>;
-  /** At most `count` names; so a directory without end never fills the memory. */
+  /** Returns at most `count` names, so that an endless directory cannot fill the memory. */
   listSome(path: string, count: number): Answer<string[]>;
-  /**
-   * Whether a name in the directory is the wanted one. Read page by page, however many there are.
-   */
+  /** True if `isWanted` accepts a name in the directory. Reads page by page, however many names there are. */
   hasName(path: string, isWanted: (name: string) => boolean): Answer<boolean>;
 }
 
-// Read for every user that the umask allows: processes of several users may share one folder.
+// Every user that the umask allows may read and write: processes of several users may share one
+// folder.
 const fileMode = 0o666;
-// One system call brings this many names; with Node's own 32 a long directory takes a pool round
-// trip for each handful.
+// Names per system call. With Node's default of 32, a long directory takes a pool round trip for
+// each handful.
 const namesPerCall = 1024;
 // A number loses the low bits of an inode above 2^53 (XFS, ReFS, some servers), and two files look
-// like one. The whole costs 0.2 µs of 2.
+// like one. The bigint costs 0.2 µs of 2.
 const exact = { bigint: true } as const;
 
 /**
- * An open of a FIFO for reading waits for a writer, for ever; with this flag it does not, and for a
- * file the flag means nothing. A file that a server on this machine has lent to a client (a lease)
- * answers EAGAIN instead of waiting: then it is opened without the flag.
+ * Opening a FIFO for reading waits for a writer forever; with this flag it does not. For a file the
+ * flag means nothing, with one exception: a file that a server on this machine has lent to a client
+ * (a lease) fails with EAGAIN instead of waiting, and is then opened without the flag.
  */
 export const forReading: number = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 
@@ -90,7 +88,7 @@ function openBlocking(path: string, flags: string | number, mode = fileMode): nu
   }
 }
 
-/** Never blocks the event loop: on a share one call was measured to hang for 14 s. */
+/** Never blocks the event loop: one call to a share was measured to hang for 14 s. */
 export const pooledCalls: FileCalls = {
   open: openPooled,
   openBulk: (path) => openPooled(path, "r"),
@@ -103,8 +101,8 @@ export const pooledCalls: FileCalls = {
   fchmod: promisify(fs.fchmod),
   fchown: promisify(fs.fchown),
   stat: (path) => promisify(fs.stat)(path, exact),
-  look: (path) => lookAnew(pooledCalls, path),
-  // An open is asked of the server; a stat is answered from a cache.
+  look: (path) => statWithoutCache(pooledCalls, path),
+  // An open reaches the server; a stat is answered from a cache.
   isThere: async (path) => {
     try {
       await promisify(fs.close)(await openPooled(path, "r"));
@@ -152,7 +150,7 @@ function bufferFor(count: number): { readonly bufferSize: number } {
   return { bufferSize: Math.min(Math.max(count, 1), namesPerCall) };
 }
 
-/** What Node itself does not take for absence: a file where a directory should be. */
+/** Adds a case that Node itself does not treat as absence: a file in place of a directory. */
 function withoutAbsence<T>(look: () => T | undefined): T | undefined {
   try {
     return look();
@@ -166,12 +164,12 @@ export function isAbsence(error: unknown): boolean {
   return ["ENOENT", "ENOTDIR"].includes(findErrno(error) ?? "");
 }
 
-// Above this a copy takes longer than the way to the pool and back.
+// Copying more takes longer than the round trip to the pool.
 const blockingBytesMax = 256 * 1024;
 
 /**
- * Two to three times as fast as the pool for small operations on a local disk; what waits for the
- * device goes to the pool all the same.
+ * Two to three times as fast as the pool for small operations on a local disk. Calls that wait for
+ * the device still use the pool.
  */
 export const blockingCalls: FileCalls = {
   open: openBlocking,
@@ -187,13 +185,14 @@ export const blockingCalls: FileCalls = {
       : fs.writeSync(fd, from, 0, from.length, position),
   fsync: promisify(fs.fsync),
   fdatasync: promisify(fs.fdatasync),
+  fsyncAtOnce: (fd) => fs.fsyncSync(fd),
   fdatasyncAtOnce: (fd) => fs.fdatasyncSync(fd),
   fstat: (fd) => fs.fstatSync(fd, exact),
   fchmod: (fd, mode) => fs.fchmodSync(fd, mode),
   fchown: (fd, uid, gid) => fs.fchownSync(fd, uid, gid),
   stat: (path) => fs.statSync(path, exact),
   look: (path) => fs.statSync(path, exact),
-  // One system call instead of two, and no error to be made when it is absent.
+  // One system call instead of two, and no error object for an absent file.
   isThere: (path) => withoutAbsence(() => fs.statSync(path, { throwIfNoEntry: false })) !== undefined,
   lstat: (path) => withoutAbsence(() => fs.lstatSync(path, { throwIfNoEntry: false })),
   access: (path, mode) => fs.accessSync(path, mode),

@@ -3,28 +3,26 @@ import type { BigIntStats } from "node:fs";
 import { diskError } from "../../disk-error.ts";
 import type { DiskFile, FileStat, SyncOptions } from "../../disk.ts";
 import { toDiskError } from "./errno.ts";
+import { DiskSyncs } from "./disk-syncs.ts";
 import type { FileCalls } from "./file-calls.ts";
-import { FileSync } from "./file-sync.ts";
 import { findDueTurn } from "./loop-turn.ts";
 
 export class NodeFile implements DiskFile {
   readonly path: string;
-  /**
-   * Owned by the thread that opened it. Valid until `close`; afterwards the number may belong to
-   * another file.
-   */
+  /** Owned by the thread that opened it. Valid until `close`; afterwards the number may belong to another file. */
   readonly fd: number;
   readonly #calls: FileCalls;
-  readonly #sync: FileSync;
+  readonly #syncs: DiskSyncs;
   readonly #users: Set<() => Promise<void>> = new Set();
   readonly #underWay: Set<Promise<unknown>> = new Set();
+  #unsyncedBytes = 0;
   #closing: Promise<void> | undefined;
 
-  constructor(path: string, fd: number, calls: FileCalls) {
+  constructor(path: string, fd: number, calls: FileCalls, syncs: DiskSyncs = new DiskSyncs(calls)) {
     this.path = path;
     this.fd = fd;
     this.#calls = calls;
-    this.#sync = new FileSync(fd, calls);
+    this.#syncs = syncs;
   }
 
   async read(offset: number, length: number): Promise<Uint8Array> {
@@ -32,11 +30,14 @@ export class NodeFile implements DiskFile {
   }
 
   async write(offset: number, bytes: Uint8Array): Promise<void> {
+    this.#unsyncedBytes += bytes.length;
     await this.#attempt("write", () => writeAll(this.#calls, this.fd, offset, bytes));
   }
 
   async sync({ isIdle }: SyncOptions = {}): Promise<void> {
-    await this.#attempt("sync", () => this.#sync.run(isIdle));
+    const bytes = this.#unsyncedBytes;
+    this.#unsyncedBytes = 0;
+    await this.#attempt("sync", () => this.#syncs.run(this.fd, { what: "data", bytes, isIdle }));
   }
 
   async stat(): Promise<FileStat> {
@@ -45,7 +46,7 @@ export class NodeFile implements DiskFile {
 
   /**
    * Registers a user of the bare `fd`: `close` calls `end` and waits for it. The returned function
-   * takes the registration back.
+   * removes the registration.
    */
   use(end: () => Promise<void>): () => void {
     this.#users.add(end);
@@ -57,8 +58,8 @@ export class NodeFile implements DiskFile {
   }
 
   async #close(): Promise<void> {
-    // Whatever is still under way, in the pool or in another thread, holds the bare number and
-    // would meet the next file that gets it.
+    // Calls in progress, in the pool or in another thread, use the bare number and would hit the
+    // next file that gets it.
     await Promise.allSettled([...this.#underWay, ...[...this.#users].map((end) => end())]);
     try {
       await this.#calls.close(this.fd);
@@ -83,9 +84,9 @@ export class NodeFile implements DiskFile {
   }
 }
 
-/** The bytes from `offset` to the end of the file, at most `length`. */
+/** Returns the bytes from `offset` to the end of the file, at most `length`. */
 export async function readUpTo(calls: FileCalls, fd: number, offset: number, length: number): Promise<Uint8Array> {
-  // Not filled with zeros first: no more of it is given out than was read.
+  // Not zero-filled: only bytes that were read are returned.
   const bytes = new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
   let done = 0;
   while (done < length) {
@@ -103,13 +104,14 @@ export async function writeAll(calls: FileCalls, fd: number, offset: number, byt
 
 export function fileStatOf(stats: BigIntStats): FileStat {
   const kind = stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
-  const { dev, ino, size, mtimeNs } = stats;
-  // What Windows gives here is made up from the read-only flag.
+  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
+  // Windows derives this mode from the read-only flag, so it is omitted.
   const mode = process.platform === "win32" ? {} : { mode: Number(stats.mode) & 0o7777 };
   return {
     kind,
     size: Number(size),
     mtimeMs: Number(mtimeNs) / 1e6,
+    ctimeMs: Number(ctimeNs) / 1e6,
     identity: `${dev}:${ino}`,
     device: String(dev),
     ...mode,

@@ -1,16 +1,15 @@
-// Lets the event loop turn between calls that block.
+// Lets the event loop turn between blocking calls.
 //
-// A program that awaits one blocking call after the other goes on in microtasks: no timer of its
-// process would run, no signal abort anything, and its heart would stop, because the loop seems to
-// be stuck.
+// A program that awaits one blocking call after another continues in microtasks: no timer would
+// run, no signal could abort anything, and the heart would stop, because the loop seems stuck.
 
-/** For so long a process may go on without a turn. */
+/** How long a process may continue without a turn. */
 const blockedMsMax = 10;
 
 let turnedAtMs = -Infinity;
 let turn: Promise<void> | undefined;
 
-/** To be awaited after a call: undefined unless the last turn is too long ago. */
+/** Await the result after a call; undefined unless the last turn is too long ago. */
 export function findDueTurn(): Promise<void> | undefined {
   if (performance.now() - turnedAtMs < blockedMsMax) return undefined;
   return (turn ??= new Promise((resolve) =>

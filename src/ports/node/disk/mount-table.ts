@@ -1,11 +1,9 @@
-// Reads the mount tables of Linux and macOS, and knows which types of file system other machines
+// Parses the mount tables of Linux and macOS, and knows which types of file system other machines
 // can see. Pure.
 import type { Volume } from "../../disk.ts";
 
 export interface Mount {
-  /**
-   * Of the mount, and of the one that its mount point is in; only where the table tells (Linux).
-   */
+  /** The ids of the mount and of the mount that contains its mount point; only where the table has them (Linux). */
   readonly id?: string;
   readonly parentId?: string;
   readonly mountPoint: string;
@@ -13,7 +11,7 @@ export interface Mount {
   readonly options: readonly string[];
 }
 
-/** The mount that `realPath` (absolute, without symbolic links) is on. */
+/** Returns the mount that `realPath` (absolute, without symbolic links) is on. */
 export function volumeAt(realPath: string, mounts: readonly Mount[]): Volume | undefined {
   const above = mounts.filter(({ mountPoint }) => contains(mountPoint, realPath));
   const found = above.some(({ parentId }) => parentId !== undefined) ? reachedBy(above) : longestOf(above);
@@ -21,16 +19,16 @@ export function volumeAt(realPath: string, mounts: readonly Mount[]): Volume | u
 }
 
 /**
- * Goes down from mount to mount as the kernel does: of those that are mounted in one, the nearest
- * is entered first, and hides the rest. Neither length nor order tells: a mount on a directory
- * hides those that were made below it before, and a mount can be moved.
+ * Descends from mount to mount as the kernel does: among the mounts inside one, the nearest is
+ * entered first and hides the rest. Neither length nor order suffices: a mount on a directory hides
+ * earlier mounts below it, and a mount can be moved.
  */
 function reachedBy(above: readonly Mount[]): Mount | undefined {
   const ids = new Set(above.map(({ id }) => id));
-  // What is above a chroot is not in the table.
+  // Mounts above a chroot are not in the table.
   let next = nearestOf(above.filter(({ id, parentId }) => id === parentId || !ids.has(parentId)));
   let reached: Mount | undefined;
-  // Each is entered once, also if a table that was read while it changed has a circle.
+  // Each mount is entered once: a table that changed while it was read may contain a cycle.
   for (const entered = new Set<Mount>(); next !== undefined && !entered.has(next);) {
     reached = next;
     entered.add(reached);
@@ -50,8 +48,8 @@ function nearestOf(mounts: readonly Mount[]): Mount | undefined {
 function longestOf(mounts: readonly Mount[]): Mount | undefined {
   let longest: Mount | undefined;
   for (const mount of mounts) {
-    // Of two mounts on one point the later one hides the earlier: an automount and the share that
-    // it brought, for example.
+    // Of two mounts on one point the later hides the earlier: for example an automount and the
+    // share that it mounted.
     if (mount.mountPoint.length >= (longest?.mountPoint.length ?? 0)) longest = mount;
   }
   return longest;
@@ -64,8 +62,8 @@ function longestOf(mounts: readonly Mount[]): Mount | undefined {
 export function parseMountinfo(text: string): Mount[] {
   const mounts: Mount[] = [];
   for (const line of text.split("\n")) {
-    // Optional fields, in any number, end with a lone "-"; the fields are escaped, so that no other
-    // " - " can occur.
+    // Any number of optional fields end with a lone "-". Fields are escaped, so no other " - " can
+    // occur.
     const [before, after] = line.split(" - ");
     const [id, parentId, , , mountPoint, mountOptions] = before?.split(" ") ?? [];
     const [type, , superOptions] = after?.split(" ") ?? [];
@@ -89,10 +87,7 @@ export function parseMountOutput(text: string): Mount[] {
   return mounts;
 }
 
-/**
- * What is in neither list is "unknown": a FUSE file system can be anything, and a wrong "local"
- * loses writes.
- */
+/** A type in neither list is "unknown": a FUSE file system can be anything, and a wrong "local" loses writes. */
 export function kindOfType(type: string): Volume["kind"] {
   if (localTypes.has(type)) return "local";
   return networkTypes.has(type) ? "network" : "unknown";
@@ -106,7 +101,7 @@ const localTypes: ReadonlySet<string> = new Set(
 );
 
 // Shared disks (gfs2, ocfs2) and folders that a host lends to its guests (9p, virtiofs, vboxsf)
-// have more than one kernel behind them too.
+// also have more than one kernel behind them.
 const networkTypes: ReadonlySet<string> = new Set(
   (
     "nfs nfs3 nfs4 cifs smb2 smb3 smbfs afs afpfs coda ncpfs ceph lustre gpfs beegfs orangefs glusterfs gfs2 ocfs2 webdav 9p virtiofs " +

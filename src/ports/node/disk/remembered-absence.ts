@@ -1,21 +1,21 @@
-// Calls that do not believe an absence which the client of a share may only remember.
+// Wraps calls so that they do not trust an absence that the client of a share may have cached.
 //
-// A client remembers that a name was not there, and answers from memory although another machine
-// has made it since. A process that reads a file under a lock would take it for new, and write over
-// what is in it. How a client is made to forget differs: see the calls of each share.
+// A client caches that a name was absent, and answers from that cache although another machine has
+// made the file since. A process that reads a file under a lock would take it for new and overwrite
+// its content. Clients forget in different ways: see the calls of each share.
 import { isAbsence, type FileCalls } from "./file-calls.ts";
-import { lookAnew } from "./fresh-look.ts";
+import { statWithoutCache } from "./uncached-stat.ts";
 
 /** Flags that open an existing file. */
 const opening: readonly unknown[] = ["r", "r+"];
 
 /**
- * Makes the client look `path` up anew. False when that is not worth it: nothing more can be found
- * out. `calls` believe no absence themselves.
+ * Makes the client look `path` up again. False if another lookup would find nothing new. `calls`
+ * trust no cached absence themselves.
  */
 export type Renewal = (path: string, calls: FileCalls) => Promise<boolean>;
 
-export function believingNoAbsence(calls: FileCalls, renew: Renewal): FileCalls {
+export function checkingAbsences(calls: FileCalls, renew: Renewal): FileCalls {
   const wary: FileCalls = {
     ...calls,
     open: async (path, flags, mode) => {
@@ -34,7 +34,7 @@ export function believingNoAbsence(calls: FileCalls, renew: Renewal): FileCalls 
         return await calls.openBulk(path);
       }
     },
-    // A directory is such a name, too: a key or a box that another machine has made since.
+    // A directory can be such a name too: a key or a box that another machine has made since.
     listSome: async (path, count) => {
       try {
         return await calls.listSome(path, count);
@@ -43,7 +43,7 @@ export function believingNoAbsence(calls: FileCalls, renew: Renewal): FileCalls 
         return await calls.listSome(path, count);
       }
     },
-    look: (path) => lookAnew(wary, path),
+    look: (path) => statWithoutCache(wary, path),
   };
   return wary;
 }

@@ -1,14 +1,14 @@
-// Waits out the moments in which another Windows process has a file open without sharing it.
+// Waits while another Windows process has a file open without sharing it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { findErrno } from "./errno.ts";
 
-// 950 ms in nine waits: virus scanners and indexers let go within this time, and a real lack of
-// permission is reported soon enough.
+// 950 ms in nine waits: virus scanners and indexers release a file within this time, and a real
+// lack of permission is still reported soon.
 const waitsMs: readonly number[] = [10, 20, 40, 80, 160, 160, 160, 160, 160];
 
 /**
- * Does `action`; on Windows, when it fails with EPERM, EBUSY or EACCES, again for about a second
- * and then with the last error. Elsewhere once: those errors are final there.
+ * Runs `action`. On Windows it repeats after EPERM, EBUSY or EACCES for about a second, then throws
+ * the last error. Elsewhere it runs once: those errors are final there.
  */
 export async function withSharingRetry(
   platform: NodeJS.Platform,

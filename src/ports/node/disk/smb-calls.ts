@@ -1,16 +1,16 @@
-// The calls for SMB: an absence is not believed before the directory was listed.
+// The calls for SMB: they trust an absence only after listing the directory.
 //
-// A Linux client remembers for a second that a name was not there, whatever its mount options say,
-// and answers from memory: a file that another machine had made meanwhile was missed 12 of 12
-// times. A listing makes the client forget: then it was found 12 of 12 times. It is read page by
-// page until the name comes, however long the directory is.
+// A Linux client caches for a second that a name was absent, whatever its mount options. A file
+// that another machine had made meanwhile was missed 12 of 12 times. A listing clears that cache:
+// then it was found 12 of 12 times. The listing is read page by page until the name appears,
+// however long the directory is.
 import { basename, dirname } from "node:path";
 import { isAbsence, pooledCalls, type FileCalls } from "./file-calls.ts";
-import { believingNoAbsence } from "./remembered-absence.ts";
+import { checkingAbsences } from "./remembered-absence.ts";
 
-/** `calls`, for tests. */
-export function believingListings(calls: FileCalls): FileCalls {
-  return believingNoAbsence(calls, isListed);
+/** Exported for tests, which pass their own `calls`. */
+export function checkingAbsencesByListing(calls: FileCalls): FileCalls {
+  return checkingAbsences(calls, isListed);
 }
 
 async function isListed(path: string, calls: FileCalls): Promise<boolean> {
@@ -21,18 +21,16 @@ async function isListed(path: string, calls: FileCalls): Promise<boolean> {
   try {
     return await list();
   } catch (error) {
-    // The absence of the directory may only be remembered, too. Where it cannot be listed for
-    // another reason, the path counts as absent.
+    // The absence of the directory may be cached too. If it cannot be listed for another reason,
+    // the path counts as absent.
     if (!isAbsence(error) || !(await isListed(directory, calls))) return false;
   }
   return await list().catch(() => false);
 }
 
-/**
- * Most servers take `A` and `a` for one name; where they are two, one open is asked for in vain.
- */
+/** Most servers treat `A` and `a` as one name; where they are two, one extra open fails. */
 function folded(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
 
-export const smbCalls: FileCalls = believingListings(pooledCalls);
+export const smbCalls: FileCalls = checkingAbsencesByListing(pooledCalls);

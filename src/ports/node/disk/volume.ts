@@ -1,4 +1,4 @@
-// Finds out which mount a path is on, and whether another machine can be behind it.
+// Determines which mount a path is on, and if other machines can be behind it.
 import { execFile } from "node:child_process";
 import { readFile, realpath } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -8,8 +8,8 @@ import { findErrno, toDiskError } from "./errno.ts";
 import { parseMountinfo, parseMountOutput, volumeAt } from "./mount-table.ts";
 
 /**
- * The volume of `path`, or of its nearest existing ancestor. Never fails for lack of knowledge:
- * then the kind is "unknown".
+ * Returns the volume of `path`, or of its nearest existing ancestor. It does not fail if the volume
+ * cannot be determined: then the kind is "unknown".
  */
 export async function findVolume(path: string, platform: NodeJS.Platform = process.platform): Promise<Volume> {
   const real = await realpathOfNearest(path);
@@ -19,9 +19,9 @@ export async function findVolume(path: string, platform: NodeJS.Platform = proce
 }
 
 /**
- * Windows, written from its documentation and not run there. A mapped drive letter comes out of
- * `realpath` as the UNC path behind it, so two leading backslashes mean a share. A drive letter is
- * not called local: nothing here can tell an NTFS disk from a redirected folder.
+ * For Windows; written from its documentation and not run there. `realpath` turns a mapped drive
+ * letter into its UNC path, so two leading backslashes mean a share. A drive letter does not count
+ * as local: nothing here can distinguish an NTFS disk from a redirected folder.
  */
 export function volumeOfWindowsPath(real: string): Volume {
   return real.startsWith("\\\\") ? { kind: "network", type: "unc", mountOptions: [] } : unknownVolume;
@@ -33,25 +33,25 @@ async function findOnLinux(real: string): Promise<Volume> {
   try {
     return volumeAt(real, parseMountinfo(await readFile("/proc/self/mountinfo", "utf8"))) ?? unknownVolume;
   } catch {
-    // A sandbox without /proc: not knowing the mount is an answer.
+    // A sandbox without /proc: an unknown mount is a valid answer.
     return unknownVolume;
   }
 }
 
 /**
- * Not run on a Mac. `statfs` tells nothing in Node there (its type numbers are given out at boot),
- * so the mount table is asked.
+ * Not run on a Mac. Node's `statfs` is useless there (its type numbers are assigned at boot), so
+ * this reads the mount table.
  */
 async function findOnMac(real: string): Promise<Volume> {
   try {
     const { stdout } = await promisify(execFile)("/sbin/mount", { timeout: 10_000 });
     const volume = volumeAt(real, parseMountOutput(stdout));
-    // The kernel's own "local" flag must agree: a local type without it is a disk image or a device
-    // that lives elsewhere.
+    // The kernel's own "local" flag must agree: a local type without it is a disk image or a remote
+    // device.
     if (volume?.kind === "local" && !volume.mountOptions.includes("local")) return { ...volume, kind: "unknown" };
     return volume ?? unknownVolume;
   } catch {
-    // No answer from the command: not knowing the mount is an answer.
+    // The command failed: an unknown mount is a valid answer.
     return unknownVolume;
   }
 }

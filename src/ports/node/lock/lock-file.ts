@@ -1,8 +1,15 @@
-// One OS lock as this process takes it: asked for repeatedly, and compared with its name when it is
-// granted.
+// One OS lock of this process: it polls for the lock, and compares the file with its name when the
+// lock is granted.
 import { holdfastError } from "../../../errors.ts";
 import type { Clock } from "../../clock.ts";
-import { blanksFor, openOrMake, type OsLockFile, type OsLockWaiting } from "../../os-lock.ts";
+import {
+  blanksFor,
+  openOrMake,
+  type OsLockFile,
+  type OsLockOptions,
+  type OsLockWaiting,
+  type OsUnlocking,
+} from "../../os-lock.ts";
 import type { Random } from "../../random.ts";
 import { Sleeper } from "../../sleeper.ts";
 import type { Watch } from "../../watch.ts";
@@ -10,47 +17,43 @@ import { findErrno, toDiskError } from "../disk/errno.ts";
 import { isAbsence, type FileCalls } from "../disk/file-calls.ts";
 import { existingLockFileFlags, lockFileFlags, type NativeLock } from "./native-lock.ts";
 
-export interface LockFileParts {
+export interface NodeLockOptions extends OsLockOptions {
   readonly native: NativeLock;
   readonly calls: FileCalls;
   readonly clock: Clock;
   readonly random: Random;
   readonly watch: Watch;
   readonly isLocal: boolean;
-  readonly note?: Uint8Array | undefined;
-  readonly make?: (() => Promise<void>) | undefined;
 }
 
-export async function openLockFile(path: string, parts: LockFileParts): Promise<OsLockFile> {
-  const file = new NodeLockFile(path, parts);
+export async function openLockFile(path: string, options: NodeLockOptions): Promise<OsLockFile> {
+  const file = new NodeLockFile(path, options);
   await file.prepare();
   return file;
 }
 
 /**
- * The pauses between two questions, at most; at least half of that. A question costs a local kernel
- * 3 µs, and its process, which has to wake for it, 80; on a share it costs a round trip.
+ * Upper bounds of the pause between two attempts; the lower bound is half of that. An attempt costs
+ * a local kernel 3 µs, and 80 µs for the process, which has to wake up; on a share it costs a round
+ * trip.
  */
 const localPausesMs = { first: 2, longest: 10 };
 const sharePausesMs = { first: 40, longest: 250 };
-/**
- * Where the note wakes waiters, a question is for what comes without: a holder that was killed, a
- * hint that was lost. Without notes, a waiter that knows how long holds take need not ask more often
- * than that, up to this bound.
- */
+/** If the note wakes waiters, attempts only find changes without a hint: a killed holder, or a lost hint. */
 const patientPauseMs = 25;
-/** Deletions in a row, each between the opening of the file and the look at its name. */
+const pauseMsMin = 1;
+/** How often in a row the file may be deleted between opening it and checking its name. */
 const openingsMax = 100;
 
 const lineEnd = Uint8Array.of(10);
 
 interface Descriptor {
   readonly fd: number;
-  /** Unique among all files of all devices, as long as this one is open. */
+  /** Unique among all files of all devices while this one is open. */
   readonly inode: string;
-  /** Unique in its file system. */
+  /** Unique within its file system. */
   readonly number: string;
-  /** Known once it was locked. */
+  /** Known after the first lock. */
   identity?: string;
 }
 
@@ -58,33 +61,35 @@ interface Descriptor {
 const markDigits = 16;
 
 /**
- * On a local volume the descriptor is kept between acquisitions. On any other it lives for one:
- * after a broken connection a kept descriptor may be one that the server has forgotten, while its
- * locks look held. The native module asks in the main thread (it has no other way of asking without
- * waiting); a server that is silent stops it for that long.
+ * On a local volume the descriptor is kept between acquisitions. Elsewhere it lives for one: after
+ * a broken connection the server may have forgotten a kept descriptor while its locks look held.
+ * The native module tries in the main thread (it has no other non-waiting call); a silent server
+ * blocks that thread for as long.
  */
 class NodeLockFile implements OsLockFile {
   readonly #path: string;
-  readonly #parts: LockFileParts;
+  readonly #options: NodeLockOptions;
   readonly #blanks: Uint8Array | undefined;
   #state: "idle" | "asking" | "held" | "closed" = "idle";
   #file: Descriptor | undefined;
-  /** Settles when the descriptor is no longer in use by a question or a wait. */
+  /** Settles when no attempt or wait uses the descriptor any more. */
   #asking: Promise<unknown> = Promise.resolve();
   #cancelled: { readonly reason: unknown } | undefined;
+  /** True if the file has the note, unless another process was granted the lock since. */
+  #isNoted = false;
   readonly #sleeper: Sleeper;
 
-  constructor(path: string, parts: LockFileParts) {
+  constructor(path: string, options: NodeLockOptions) {
     this.#path = path;
-    this.#parts = parts;
-    this.#blanks = parts.note && blanksFor(parts.note);
-    this.#sleeper = new Sleeper(parts.clock);
+    this.#options = options;
+    this.#blanks = options.note && blanksFor(options.note);
+    this.#sleeper = new Sleeper(options.clock);
   }
 
-  /** Makes the file, and fails now when it cannot be opened. */
+  /** Creates the file, and fails now if it cannot be opened. */
   async prepare(): Promise<void> {
     this.#file = await this.#open();
-    if (!this.#parts.isLocal) await this.#closeDescriptor();
+    if (!this.#options.isLocal) await this.#closeDescriptor();
   }
 
   get identity(): string {
@@ -96,7 +101,7 @@ class NodeLockFile implements OsLockFile {
     return this.#state === "idle" && (await this.#ask(() => this.#tryOnce()));
   }
 
-  async lock({ signal, usualHoldMs = 0 }: OsLockWaiting = {}): Promise<void> {
+  async lock({ signal, pauseMs }: OsLockWaiting = {}): Promise<void> {
     signal?.throwIfAborted();
     if (this.#state === "closed") throw this.#closedError();
     if (this.#state !== "idle")
@@ -104,7 +109,7 @@ class NodeLockFile implements OsLockFile {
     const cancel = (): void => this.#cancel(signal?.reason);
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      await this.#ask(() => this.#tryUntilGranted(usualHoldMs));
+      await this.#ask(() => this.#tryUntilGranted(pauseMs));
     } finally {
       signal?.removeEventListener("abort", cancel);
     }
@@ -114,10 +119,10 @@ class NodeLockFile implements OsLockFile {
     return this.#state === "held" && this.#file !== undefined && (await this.#bearsName(this.#file));
   }
 
-  async unlock(): Promise<void> {
+  async unlock(options?: OsUnlocking): Promise<void> {
     if (this.#state !== "held") return;
     this.#state = "idle";
-    await this.#giveUp();
+    await this.#giveUp(options);
   }
 
   async close(): Promise<void> {
@@ -130,8 +135,7 @@ class NodeLockFile implements OsLockFile {
   }
 
   /**
-   * Only one question at a time uses the descriptor. Afterwards the lock is held, or nothing is
-   * left of the question.
+   * Serializes attempts on the descriptor. When it resolves, the lock is held, or the attempt left nothing behind.
    */
   async #ask(question: () => Promise<boolean>): Promise<boolean> {
     this.#state = "asking";
@@ -142,7 +146,7 @@ class NodeLockFile implements OsLockFile {
     let isGranted = false;
     try {
       isGranted = await question();
-      // A lock file that was closed meanwhile gives up what it was granted.
+      // If the lock file was closed during the attempt, the attempt has released what it was granted.
       if (this.#isClosed()) throw this.#closedError();
       this.#state = isGranted ? "held" : "idle";
       return isGranted;
@@ -151,28 +155,26 @@ class NodeLockFile implements OsLockFile {
       throw error;
     } finally {
       if (this.#state === "asking") this.#state = "idle";
-      if (!isGranted && !this.#parts.isLocal) await this.#closeDescriptor();
+      if (!isGranted && !this.#options.isLocal) await this.#closeDescriptor();
       end();
     }
   }
 
-  async #tryUntilGranted(usualHoldMs: number): Promise<boolean> {
-    const { watch, note, random } = this.#parts;
-    const { first, longest } = this.#pausesFor(usualHoldMs);
+  async #tryUntilGranted(hintMs: OsLockWaiting["pauseMs"]): Promise<boolean> {
+    const { watch, note, clock, isLocal } = this.#options;
+    const pauseMs = isLocal && hintMs !== undefined ? hintMs : this.#growingPause();
+    const beganMs = clock.monotonicMs();
     let stopWatching: (() => void) | undefined;
-    let boundMs = first;
     try {
+      await this.#pause(isLocal ? (hintMs?.(0) ?? 0) : 0);
       while (!(await this.#tryOnce())) {
         this.#throwIfCancelled();
         if (stopWatching === undefined && note !== undefined) {
           stopWatching = watch.start(this.#path, this.#sleeper.wake);
-          // The holder may have let go before the watch began.
+          // The holder may have released the lock before the watch began.
           continue;
         }
-        // With jitter: waiters that began together drift apart.
-        await this.#sleeper.sleep(boundMs * (0.5 + 0.5 * random.fraction()));
-        this.#throwIfCancelled();
-        boundMs = Math.min(longest, 2 * boundMs);
+        await this.#pause(Math.max(pauseMs(clock.monotonicMs() - beganMs), pauseMsMin));
       }
       return true;
     } finally {
@@ -181,26 +183,34 @@ class NodeLockFile implements OsLockFile {
   }
 
   /**
-   * Soon all pauses of a waiter are equally long, whatever its age: if old waiters paused for longer,
-   * those that came last would overtake them. One that knows how long holds take begins with that.
+   * All pauses soon reach the same length: if old waiters paused longer than newcomers, these would overtake them.
    */
-  #pausesFor(usualHoldMs: number): { readonly first: number; readonly longest: number } {
-    if (!this.#parts.isLocal) return sharePausesMs;
-    const { first, longest } = localPausesMs;
-    const knownMs = Math.min(usualHoldMs, patientPauseMs);
-    const isWoken = this.#parts.note !== undefined;
-    return { first: Math.max(first, knownMs), longest: isWoken ? patientPauseMs : Math.max(longest, knownMs) };
+  #growingPause(): () => number {
+    const { note, isLocal } = this.#options;
+    const { first, longest } = isLocal ? localPausesMs : sharePausesMs;
+    const last = isLocal && note !== undefined ? patientPauseMs : longest;
+    let boundMs = first / 2;
+    return () => (boundMs = Math.min(last, 2 * boundMs));
   }
 
-  /** Takes the lock of the file that bears the name now, if it is free. */
+  /** Sleeps with jitter: waiters that began together drift apart. */
+  async #pause(ms: number): Promise<void> {
+    if (ms <= 0) return;
+    const boundMs = this.#options.isLocal ? Math.min(ms, patientPauseMs) : ms;
+    await this.#sleeper.sleep(boundMs * (0.5 + 0.5 * this.#options.random.fraction()));
+    this.#throwIfCancelled();
+  }
+
+  /** Acquires the lock of the file that has the name now, if it is free. */
   async #tryOnce(): Promise<boolean> {
     for (let opening = 0; opening < openingsMax; opening++) {
       const file = (this.#file ??= await this.#open());
       if (!this.#tryNow(file.fd)) return false;
-      if (!this.#parts.isLocal) return true;
+      if (!this.#options.isLocal) return true;
       if (await this.#bearsName(file)) {
         file.identity ??= await this.#identify(file);
-        await this.#write(this.#parts.note);
+        if (!this.#isNoted) await this.#write(this.#options.note);
+        this.#isNoted = true;
         return true;
       }
       await this.#closeDescriptor();
@@ -211,21 +221,21 @@ class NodeLockFile implements OsLockFile {
 
   #tryNow(fd: number): boolean {
     try {
-      return this.#parts.native.tryLock(fd);
+      return this.#options.native.tryLock(fd);
     } catch (error) {
       throw toDiskError(error, "lock", this.#path);
     }
   }
 
   /**
-   * A file system gives the inode of a deleted file to the next one, so a random mark in the file
-   * is part of what it is. A file that was copied has its mark, and another inode. The device is no
-   * part of it, and the mark is durable: a disk that was pulled and comes back may have another
-   * device number, and what was locked by this file is still known by it. Called while the lock is
-   * held.
+   * Returns the identity of the locked file. A file system gives the inode of a deleted file to the
+   * next one, so a random mark in the file is part of its identity. A copied file has the same mark
+   * but another inode. The device is not part of it, and the mark is durable: a disk that is
+   * unplugged and comes back may have another device number, and its locks must keep their
+   * identity. Called while the lock is held.
    */
   async #identify({ fd, inode, number }: Descriptor): Promise<string> {
-    const { note, calls, random } = this.#parts;
+    const { note, calls, random } = this.#options;
     if (note === undefined) return inode;
     const offset = note.length + lineEnd.length;
     const found = new Uint8Array(markDigits);
@@ -233,15 +243,15 @@ class NodeLockFile implements OsLockFile {
     if (length === markDigits) return `${number}:${Buffer.from(found).toString("latin1")}`;
     const mark = Buffer.from(random.bytes(markDigits / 2)).toString("hex");
     await this.#write(Buffer.from(`${mark}\n`), offset);
-    // Once for each file. Where it fails, the next holder may find no mark, and makes another.
+    // Sync once per file. If it fails, the next holder may find no mark and write another.
     await calls.fsync(fd).catch(() => undefined);
     return `${number}:${mark}`;
   }
 
   async #bearsName({ inode }: Descriptor): Promise<boolean> {
-    if (!this.#parts.isLocal) return true;
+    if (!this.#options.isLocal) return true;
     try {
-      const { dev, ino } = await this.#parts.calls.stat(this.#path);
+      const { dev, ino } = await this.#options.calls.stat(this.#path);
       return `${dev}:${ino}` === inode;
     } catch (error) {
       if (isAbsence(error)) return false;
@@ -249,24 +259,25 @@ class NodeLockFile implements OsLockFile {
     }
   }
 
-  async #giveUp(): Promise<void> {
-    if (!this.#parts.isLocal || this.#file === undefined) return await this.#closeDescriptor();
-    // Before the lock is free: afterwards it would be written over the note of the next holder.
-    await this.#write(this.#blanks);
+  async #giveUp({ isBrief = false }: OsUnlocking = {}): Promise<void> {
+    if (!this.#options.isLocal || this.#file === undefined) return await this.#closeDescriptor();
+    this.#isNoted = isBrief;
+    // Write the blanks before the release: later they would overwrite the note of the next holder.
+    if (!isBrief) await this.#write(this.#blanks);
     try {
-      this.#parts.native.unlock(this.#file.fd);
+      this.#options.native.unlock(this.#file.fd);
     } catch {
-      // Closing gives the lock up as well, and cannot leave it taken.
+      // Closing the descriptor releases the lock as well, and cannot fail to.
       return await this.#closeDescriptor();
     }
-    // When it is free: waiters that were woken by the blanks may have asked too early.
-    if (this.#blanks !== undefined) await this.#write(lineEnd, this.#blanks.length);
+    // Write again after the release: waiters that the blanks woke may have tried too early.
+    if (this.#blanks !== undefined && !isBrief) await this.#write(lineEnd, this.#blanks.length);
   }
 
   async #write(bytes: Uint8Array | undefined, offset = 0): Promise<void> {
     if (bytes === undefined || this.#file === undefined) return;
     try {
-      await this.#parts.calls.write(this.#file.fd, bytes, offset);
+      await this.#options.calls.write(this.#file.fd, bytes, offset);
     } catch (error) {
       // On a full disk the note for people is missing, but the lock is held.
       if (findErrno(error) === undefined) throw error;
@@ -283,13 +294,13 @@ class NodeLockFile implements OsLockFile {
   }
 
   async #open(): Promise<Descriptor> {
-    const { make } = this.#parts;
+    const { make } = this.#options;
     if (make === undefined) return await this.#openWith(lockFileFlags);
     return await openOrMake(() => this.#openWith(existingLockFileFlags), make);
   }
 
   async #openWith(flags: number): Promise<Descriptor> {
-    const { calls } = this.#parts;
+    const { calls } = this.#options;
     try {
       const fd = await calls.open(this.#path, flags);
       try {
@@ -305,20 +316,21 @@ class NodeLockFile implements OsLockFile {
   }
 
   /**
-   * The descriptor, and with it the lock, is gone also when closing fails; nothing was written that
-   * could be lost.
+   * Closes the descriptor, which also releases the lock, even if closing fails. Nothing was written
+   * that could be lost.
    */
   async #closeDescriptor(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
+    this.#isNoted = false;
     try {
-      if (file !== undefined) await this.#parts.calls.close(file.fd);
+      if (file !== undefined) await this.#options.calls.close(file.fd);
     } catch {
-      // As said above.
+      // Nothing was written that could be lost.
     }
   }
 
-  // A function, so that the compiler does not take the state for unchanged across an await.
+  // A function, because the compiler would otherwise assume the state unchanged across an await.
   #isClosed(): boolean {
     return this.#state === "closed";
   }

@@ -1,11 +1,12 @@
-// The native module that locks a descriptor, and the byte that it locks on each platform.
+// Loads the native module that locks a descriptor, and selects the byte that it locks on each
+// platform.
 import { constants } from "node:fs";
 import { holdfastError } from "../../../errors.ts";
 
 /**
- * Each call can throw what a system call throws. A lock belongs to the descriptor and is given up
- * when it closes. The module can also wait in the kernel; it is not asked to, because nothing can
- * end such a wait.
+ * Each call can throw like a system call. A lock belongs to its descriptor and is released when
+ * that closes. The module can also wait in the kernel; Holdfast does not use that, because nothing
+ * can end such a wait.
  */
 export interface NativeLock {
   tryLock(fd: number): boolean;
@@ -17,33 +18,38 @@ export interface NativeModule {
   unlock(fd: number, offset: number, length: number): void;
 }
 
-/** Named in the error when the module is missing, as opposed to a property of the file system. */
+/** Named in the error if the module is missing, to distinguish that from a property of the file system. */
 export const nativeModule = "fs-native-extensions";
 const prebuilt: readonly string[] = ["darwin", "linux", "win32"].flatMap((os) => [`${os}-x64`, `${os}-arm64`]);
 
-/**
- * Writable, because an exclusive lock on a descriptor that only reads is refused (EBADF) on Linux
- * and on NFS.
- */
+/** Writable: Linux and NFS refuse an exclusive lock on a read-only descriptor (EBADF). */
 export const lockFileFlags: number = constants.O_RDWR | constants.O_CREAT;
 /**
  * For an existing file. Without O_CREAT, because Linux may refuse it for a file of another user in
- * a sticky directory (`fs.protected_regular`), though that user lets all users write. Windows has
- * no O_NOFOLLOW.
+ * a sticky directory (`fs.protected_regular`), even if its mode lets everyone write. Windows has no
+ * O_NOFOLLOW.
  */
 export const existingLockFileFlags: number = constants.O_RDWR | (constants.O_NOFOLLOW ?? 0);
 
 /**
- * UNSUPPORTED_DISK when the module has no binary for this platform or was left out of the
- * installation.
+ * Throws UNSUPPORTED_DISK under Deno. The native module needs functions of libuv that Deno lacks:
+ * when it loads, the dynamic linker ends the process.
  */
+export function mustRunOnNode(path: string, versions: NodeJS.ProcessVersions = process.versions): void {
+  const deno = versions["deno"];
+  if (deno === undefined) return;
+  const message = `${path} cannot be opened: Holdfast needs Node for a directory, and this is Deno ${deno}. Run the program with Node. A store at "memory:" also works with Deno.`;
+  throw holdfastError("UNSUPPORTED_DISK", message, { path, missing: [nativeModule] });
+}
+
+/** Throws UNSUPPORTED_DISK if the module has no binary for this platform or is missing from the installation. */
 export async function loadNativeLock(
   path: string,
   load: () => Promise<NativeModule> = () => import("fs-native-extensions"),
   platform: NodeJS.Platform = process.platform,
 ): Promise<NativeLock> {
-  // Loaded at the first use and not at import: most users of the package never take an OS lock, and
-  // a missing binary must not stop them.
+  // Loaded on first use, not at import: most users of the package never take an OS lock, and a
+  // missing binary must not stop them.
   const native = await load().catch((cause: unknown) => {
     const target = `${platform}-${process.arch}`;
     const what = `${path} cannot be locked: fs-native-extensions does not load on ${target}`;
@@ -52,7 +58,7 @@ export async function loadNativeLock(
     const why = `${what}, though it has a binary for it: it was left out of the installation or packed into a bundle. Install it beside the bundle and leave it out (--external:fs-native-extensions; docs/bundlers.md).`;
     throw holdfastError("UNSUPPORTED_DISK", why, { path, missing: [nativeModule] }, cause);
   });
-  // A byte far behind the content, because on Windows a locked range cannot be read. macOS has
+  // A byte far beyond the content, because on Windows a locked range cannot be read. macOS has
   // flock, which locks whole files and does not stop readers.
   const [offset, length] = platform === "darwin" ? [0, 0] : [2 ** 40, 1];
   return {

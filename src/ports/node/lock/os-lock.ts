@@ -1,5 +1,5 @@
-// The real OS lock: its descriptor is kept on a local volume, and lives for one acquisition on any
-// other.
+// The real OS lock. It keeps its descriptor on a local volume; elsewhere a descriptor lives for one
+// acquisition.
 import type { Clock } from "../../clock.ts";
 import type { Volume } from "../../disk.ts";
 import type { OsLock } from "../../os-lock.ts";
@@ -10,16 +10,16 @@ import { openLockFile } from "./lock-file.ts";
 import { loadNativeLock, type NativeModule } from "./native-lock.ts";
 import { callsFor } from "../disk/share-calls.ts";
 
-/** `load` brings the native module; tests hand in one that does not load. */
+/** `load` loads the native module; tests pass one that fails to load. */
 export function createNodeOsLock(
   volume: Volume,
-  parts: { readonly clock: Clock; readonly random: Random; readonly watch: Watch },
+  ports: { readonly clock: Clock; readonly random: Random; readonly watch: Watch },
   load?: () => Promise<NativeModule>,
 ): OsLock {
   const isLocal = volume.kind === "local";
   const calls = isLocal ? blockingCalls : callsFor(volume);
   return {
     open: async (path, { note, make } = {}) =>
-      await openLockFile(path, { ...parts, native: await loadNativeLock(path, load), calls, isLocal, note, make }),
+      await openLockFile(path, { ...ports, native: await loadNativeLock(path, load), calls, isLocal, note, make }),
   };
 }

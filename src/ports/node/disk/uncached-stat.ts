@@ -1,22 +1,19 @@
-// A look at a path of a share that no cache of the client answers.
+// Stats a path of a share without using any cache of the client.
 import type { BigIntStats } from "node:fs";
 import { dirname } from "node:path";
 import { findErrno } from "./errno.ts";
 import type { FileCalls } from "./file-calls.ts";
 
-/** Failures to open a thing that is there: its kind is known all the same. */
+/** Errors from opening something that exists: its kind can still be determined. */
 const unreadable: readonly unknown[] = ["EACCES", "EPERM", "ENXIO", "ENODEV", "EBUSY", "ETXTBSY", "EISDIR"];
 
-/**
- * `calls.open` decides what an absence is worth: each kind of client is made to forget in its own
- * way.
- */
-export async function lookAnew(
+/** `calls.open` decides when to trust an absence: each kind of client forgets in its own way. */
+export async function statWithoutCache(
   calls: Pick<FileCalls, "open" | "close" | "fstat" | "stat">,
   path: string,
 ): Promise<BigIntStats> {
-  // A client compares a directory with its server when it is opened, and then looks the names in it
-  // up anew. Where it cannot be opened, the look at the path itself tells why.
+  // A client revalidates a directory with its server when the directory is opened, and then looks
+  // its names up again. If it cannot be opened, opening the path itself shows why.
   await tryOpening(calls, dirname(path));
   let fd: number;
   try {
@@ -32,7 +29,7 @@ export async function lookAnew(
   }
 }
 
-/** Whether it could be opened. */
+/** True if it could be opened. */
 export async function tryOpening({ open, close }: Pick<FileCalls, "open" | "close">, path: string): Promise<boolean> {
   try {
     await close(await open(path, "r"));

@@ -1,130 +1,171 @@
-// The types that every room and every error shares; re-exported from "holdfast", not a subpath of
-// its own.
+// The types that all rooms and errors share. Programs import them from "holdfast".
 //
-// Conventions of the whole interface:
+// Conventions of the whole API:
 // - Durations are numbers of milliseconds and end in `Ms`. Counters (positions, fences, slots) are
 //   numbers, checked against 2^53 - 1.
-// - What the library reports about time is a `Date`; what an event stores is an ISO string, because
-//   an event is JSON all through.
-// - Option bags accept an explicit `undefined`; results never carry it: a fact that is not there is
-//   absent.
-// - A wait of 0 never waits; `Infinity` waits for ever. Abort rejects with the signal's reason.
+// - The library reports times as `Date`. An event stores its time as an ISO string, because events
+//   are plain JSON.
+// - Options accept an explicit `undefined`. Results omit a property instead of setting it to
+//   `undefined`.
+// - A timeout of 0 does not wait; `Infinity` waits without limit. Aborting rejects with the signal's
+//   reason.
 
-/** What every waiting call takes. */
+/** Options of every call that can be cancelled. */
 export interface Cancel {
+  /** Cancels the call: it rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
+/** Options of every call that waits. */
 export interface Waiting extends Cancel {
+  /** How long to wait, in milliseconds. 0 does not wait; `Infinity` waits without limit. */
   timeoutMs?: number | undefined;
 }
 
-/** Bytes going in. A string is text, written as UTF-8. A Node Readable and a web ReadableStream are async iterables. */
+/** Bytes to write. A string is written as UTF-8. A Node `Readable` or a web `ReadableStream` is an async iterable. */
 export type Body = string | Uint8Array | AsyncIterable<Uint8Array>;
 
-/** Bytes coming out. May be read more than once until it is disposed of. */
+/** Bytes to read. Can be read several times until it is disposed of. */
 export interface Content {
+  /** Reads everything into memory. */
   bytes(): Promise<Uint8Array>;
+  /** Reads everything as UTF-8 text. */
   text(): Promise<string>;
+  /** Reads in chunks, in constant memory. */
   stream(): AsyncIterable<Uint8Array>;
 }
 
-/** What every `open…` takes. */
+/** Options of every `open…` function. */
 export interface OpenOptions {
   /**
-   * Make it if it is not there. Default true; false guards against a share that is not mounted
-   * (NOT_A_STORE).
+   * Creates the store or part if it does not exist. Default true. With false, opening throws
+   * NOT_A_STORE, which guards against a share that is not mounted.
    */
   create?: boolean | undefined;
-  /**
-   * The id that it must have, as its record on the disk says: WRONG_STORE otherwise, NOT_A_STORE
-   * where there is none.
-   */
+  /** The id that the store or part must have. Throws WRONG_STORE if it has another, NOT_A_STORE if it has none. */
   id?: string | undefined;
 }
 
-/** Something that is owned until it is released or lost. */
+/** A lock that this process holds until it releases or loses it. */
 export interface Hold extends AsyncDisposable {
-  /**
-   * Aborts, with a LOCK_LOST error as its reason, as soon as this process knows that it no longer
-   * owns.
-   */
+  /** Aborts with a LOCK_LOST error as soon as this process knows that it lost the lock. */
   readonly signal: AbortSignal;
+  /** When the lock was acquired. */
   readonly acquiredAt: Date;
-  /** Idempotent; releasing what was lost is not an error. */
+  /** Releases the lock. Calling it again, or after the lock was lost, does nothing. */
   release(): Promise<void>;
 }
 
-/** A process as others see it. `id` is never used again. */
+/** A process that has joined a ground, as other processes see it. */
 export interface HolderInfo {
+  /** Unique; never reused. */
   readonly id: string;
-  /** As it was given to `openStore`; absent when none was. */
+  /** The `name` that the process passed when it opened the store, if any. */
   readonly name?: string;
+  /** Host name of its machine. */
   readonly host: string;
+  /** Process id on that machine. */
   readonly pid: number;
+  /** When the process started, by its own clock. */
   readonly startedAt: Date;
+  /** Time of its last heartbeat, by its own clock. */
   readonly lastSeenAt: Date;
+  /** Version of Holdfast that it runs. */
   readonly version: string;
+  /** A process that is silent for this long is dead and loses its locks. Absent: it keeps them until it ends. */
+  readonly leaseMs?: number;
+  /** `silent`: its heartbeat is late, and it is not yet judged dead. */
   readonly state: "alive" | "silent" | "dead";
 }
 
+/** `exact`: one path. `tree`: the path and everything below it. */
 export type LockMode = "exact" | "tree";
 
-/** Who stands in the way of a lock. */
+/** A lock that blocks another. */
 export interface BlockingLock {
+  /** The locked path. */
   readonly path: string;
+  /** `exact` for one path, `tree` for everything below it as well. */
   readonly mode: LockMode;
+  /** True if several holders may share it. */
   readonly shared: boolean;
+  /** The process that holds it. */
   readonly holder: HolderInfo;
+  /** When it was requested. */
   readonly since: Date;
+  /** The `tag` that its owner passed, if any. */
   readonly tag?: string;
 }
 
 /** An event to append. Name your own: `type Sold = NewEvent<"Sold", { sku: string }>`. */
 export interface NewEvent<Type extends string = string, Data = unknown> {
+  /** Names what happened. */
   type: Type;
+  /** JSON data of the event. */
   data: Data;
+  /** Queries and conditions select events by tags. Default: none. */
   tags?: readonly string[] | undefined;
+  /** JSON data that queries do not consider. Default: empty. */
   metadata?: Readonly<Record<string, unknown>> | undefined;
-  /** Makes the append idempotent. Default: a new id. */
+  /** An id that makes the append idempotent. Default: a new id. */
   id?: string | undefined;
 }
+/** Properties that an event gets when it is appended. */
 export interface Sequencing {
+  /** Unique in its log. */
   readonly id: string;
+  /** Empty if none were given. */
   readonly tags: readonly string[];
+  /** Empty if none was given. */
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Its number in the log: 1 for the first event, without gaps. */
   readonly position: number;
+  /** When it was appended, by the clock of its writer, as an ISO string. */
   readonly time: string;
 }
+/** An event as the log returns it. */
 export type SequencedEvent<E extends NewEvent = NewEvent> = E & Sequencing;
 
-/** A long-running loop: consumer, adopter, exporter. Disposing drains it. */
+/** A background loop: consumer, adopter or exporter. Disposing of it stops it. */
 export interface Running extends AsyncDisposable {
-  /** Resolves when the loop has ended by `stop` or its signal; rejects when it could not go on. */
+  /** Resolves when `stop` or the signal ended the loop; rejects if an error ended it. */
   readonly done: Promise<void>;
   /**
-   * Takes nothing new, waits for what is in hand, at most `drainMs` (default 30_000), then lets go
-   * of the rest.
+   * Stops taking new work, waits at most `drainMs` (default 30,000) for work in progress, then
+   * abandons the rest.
    */
   stop(options?: { drainMs?: number | undefined }): Promise<void>;
 }
 
+/** One finding of `verify`. */
 export interface Problem {
+  /** `damage`: data is lost or unreadable. `leftover`: a crash left it; harmless. `note`: worth knowing. */
   readonly severity: "damage" | "leftover" | "note";
+  /** The file or directory concerned. */
   readonly path: string;
+  /** Line in that file, from 1. */
   readonly line?: number;
+  /** Byte offset in that file, from 0. */
   readonly byte?: number;
+  /** What is wrong. */
   readonly what: string;
+  /** What to do about it. */
   readonly remedy: string;
+  /** True if this run repaired it. */
   readonly repaired: boolean;
 }
-/** What `verify` and `fsck` answer, for every format. */
+/** The result of `verify`, for every format. */
 export interface VerifyReport {
+  /** True if there is no damage that was not repaired. */
   readonly ok: boolean;
+  /** How many records were checked. */
   readonly checked: number;
+  /** In the order found; after 1,000, one last problem counts the rest. */
   readonly problems: readonly Problem[];
 }
+/** Options of `verify`. */
 export interface VerifyOptions extends Cancel {
   /** Moves damage aside; never deletes. Default false. */
   repair?: boolean | undefined;
+  /** Called now and then with the number of records checked and the total. */
   onProgress?: ((done: number, total: number) => void) | undefined;
 }

@@ -4,7 +4,7 @@ import { errorCodes, HoldfastError, holdfastError, isHoldfastError } from "./err
 
 const actions = ["retry", "reopen", "fix-caller", "fix-data", "report"];
 
-/** The same module once more, as another copy of the package in one process has it. */
+/** Imports the same module again, like another copy of the package in one process. */
 async function importCopy(name: string): Promise<typeof errors> {
   return (await import(`${new URL("./errors.ts", import.meta.url).href}?copy=${name}`)) as typeof errors;
 }
@@ -97,7 +97,7 @@ describe("isHoldfastError", () => {
     expectTypeOf(error.expected).toBeString();
     expectTypeOf(error.code).toEqualTypeOf<"WRONG_STORE">();
     expect(error.found).toBe("2");
-    // One test by code tells them apart.
+    // One check by code distinguishes them.
     const either = error as unknown;
     if (isHoldfastError(either, "WRONG_STORE", "TOO_LARGE") && either.code === "TOO_LARGE")
       expectTypeOf(either.limit).toBeNumber();

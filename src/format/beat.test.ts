@@ -8,7 +8,7 @@ const wallMs = fc.integer({ min: 0, max: wallMsMax });
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
 describe("a beat", () => {
-  it("is a line for people, of 47 bytes", () => {
+  it("is a readable line of 47 bytes", () => {
     expect(text(encodeBeat(42, Date.UTC(2026, 7, 1, 12)))).toBe("beat 0000000000000042 2026-08-01T12:00:00.000Z\n");
   });
 
@@ -20,10 +20,12 @@ describe("a beat", () => {
     );
   });
 
-  it("tells its count and time", () => {
+  it("decodes to its count and time", () => {
     fc.assert(
       fc.property(count, wallMs, (number, ms) => {
         expect(decodeBeat(encodeBeat(number, ms))).toEqual({ count: number, wallMs: ms });
+        expect(decodeBeat(encodeBeat(number, ms, 30_000))).toEqual({ count: number, wallMs: ms, leaseMs: 30_000 });
+        expect(encodeBeat(number, ms, 2 ** 31 - 1)).toHaveLength(58);
       }),
     );
   });
@@ -36,7 +38,7 @@ describe("a beat", () => {
     );
   });
 
-  it("is made also by a clock before 1970 or after 9999", () => {
+  it("keeps its length for a clock before 1970 or after 9999", () => {
     expect(decodeBeat(encodeBeat(1, -5))).toEqual({ count: 1, wallMs: 0 });
     expect(decodeBeat(encodeBeat(1, Infinity))).toEqual({ count: 1, wallMs: wallMsMax });
   });
@@ -49,7 +51,7 @@ describe("a beat", () => {
 describe("decodeBeat", () => {
   const whole = Buffer.from(encodeBeat(1, 0));
 
-  it("is undefined for every part of a beat", () => {
+  it("returns undefined for every truncated beat", () => {
     for (let length = 0; length < whole.length; length++) expect(decodeBeat(whole.subarray(0, length))).toBe(undefined);
     for (let start = 1; start < whole.length; start++) expect(decodeBeat(whole.subarray(start))).toBe(undefined);
   });
@@ -67,7 +69,7 @@ describe("decodeBeat", () => {
     expect(decodeBeat(Buffer.from(content))).toBe(undefined);
   });
 
-  it("never throws, whatever is in the file", () => {
+  it("never throws, whatever the file contains", () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => void decodeBeat(bytes)));
   });
 });

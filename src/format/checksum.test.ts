@@ -19,7 +19,7 @@ describe("a checksum", () => {
     );
   });
 
-  it("changes with every single bit", () => {
+  it("changes if any single bit changes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 64 }), fc.nat(), (bytes, at) => {
         const bit = at % (bytes.length * 8);

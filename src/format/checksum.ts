@@ -1,5 +1,5 @@
-// The checksum that tells a whole record from a torn one. It guards against accidents, not against
-// malice.
+// The checksum that distinguishes a whole record from a torn one. It protects against accidents,
+// not against malice.
 import { crc32 } from "node:zlib";
 
 /** Eight lower-case hex digits of CRC-32 (IEEE). */

@@ -11,7 +11,7 @@ function hexOf(crc: Crc, ...pieces: readonly Uint8Array[]): string {
   return Buffer.from(crc.value(), "base64").toString("hex");
 }
 
-/** As it is defined: bit by bit. */
+/** The definition: bit by bit. */
 function slowCrc64(bytes: Uint8Array): string {
   let value = 0xffff_ffff_ffff_ffffn;
   for (const byte of bytes) {

@@ -5,7 +5,7 @@ import { countOf, flagOf, objectOf, textOf, wordOf } from "./decoding.ts";
 const words = ["os", "table"] as const;
 
 describe("a narrow reader", () => {
-  it("gives back what it asks for, unchanged", () => {
+  it("returns a value of its type unchanged", () => {
     const fields = { a: 1 };
     expect(objectOf(fields)).toBe(fields);
     expect(textOf("")).toBe("");
@@ -25,7 +25,7 @@ describe("a narrow reader", () => {
     for (const value of values) expect(() => read(value)).toThrow(TypeError);
   });
 
-  it("never gives out another type, whatever it is given", () => {
+  it("never returns a value of another type", () => {
     fc.assert(
       fc.property(fc.anything(), (value) => {
         for (const [read, type] of [

@@ -1,4 +1,4 @@
-// Narrow readers for the bodies of records: each takes an unknown value and gives the type back, or
+// Narrow readers for the bodies of records: each takes an unknown value and returns it typed, or
 // throws.
 
 /** The fields of a JSON object. */
@@ -12,7 +12,7 @@ export function textOf(value: unknown): string {
   return value;
 }
 
-/** A whole number that JSON carries without loss. */
+/** Returns a non-negative whole number that JSON represents without loss. */
 export function countOf(value: unknown): number {
   if (!Number.isSafeInteger(value) || (value as number) < 0) throw new TypeError("not a whole number");
   return value as number;
@@ -23,7 +23,7 @@ export function flagOf(value: unknown): boolean {
   return value;
 }
 
-/** One of a few words. */
+/** Returns one of a few words. */
 export function wordOf<W extends string>(value: unknown, words: readonly W[]): W {
   const word = words.find((each) => each === value);
   if (word === undefined) throw new TypeError(`not one of ${words.join(", ")}`);

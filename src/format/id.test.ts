@@ -50,7 +50,7 @@ describe("an id", () => {
     expect(makeId(1.9, zeros)).toBe(makeId(1, zeros));
   });
 
-  it("keeps this spelling for ever, because it is on disk", () => {
+  it("never changes its spelling, because it is on disk", () => {
     const random = Uint8Array.from({ length: 16 }, (_, i) => i * 17);
     expect(makeId(Date.UTC(2026, 7, 1, 12), random)).toBe("01kyyk41g0008j4ct4ank7f24snaxwsqfezw");
   });

@@ -1,5 +1,5 @@
-// Ids that are never used again: they sort by the time of their making and stay distinct on disks
-// that ignore case.
+// Ids that are never reused: they sort by creation time and stay distinct on disks that ignore
+// case.
 
 // Crockford's digits in lower case: no i, l, o, u, so that a person can read one aloud; ascending,
 // so that text order is number order.
@@ -9,8 +9,8 @@ const randomDigits = 26;
 const idPattern = new RegExp(`^[${digits}]{${timeDigits + randomDigits}}$`);
 
 /**
- * Ten digits of milliseconds, then 128 random bits. The time is a convenience for people and for
- * sorting; only the random part makes it unique, so clocks that disagree do no harm.
+ * Ten digits of milliseconds, then 128 random bits. The time is only for people and for sorting.
+ * The random part alone makes the id unique, so clocks may disagree.
  */
 export function makeId(wallMs: number, random: Uint8Array): string {
   if (random.length !== 16) throw new RangeError(`An id takes 16 random bytes, not ${random.length}.`);
@@ -23,7 +23,7 @@ export function makeId(wallMs: number, random: Uint8Array): string {
   return time + randomName(random);
 }
 
-/** A name made of 128 random bits alone, for what is never sorted. */
+/** A name of 128 random bits only, for things that are never sorted. */
 export function randomName(random: Uint8Array): string {
   let name = "";
   let bits = 0;
@@ -44,7 +44,7 @@ export function isId(text: string): boolean {
   return idPattern.test(text);
 }
 
-/** When an id was made, by the clock of the machine that made it. */
+/** Returns when an id was made, by the clock of the machine that made it. */
 export function idTimeMs(id: string): number {
   let ms = 0;
   for (const digit of id.slice(0, timeDigits)) ms = ms * 32 + digits.indexOf(digit);

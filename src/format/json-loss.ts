@@ -1,9 +1,9 @@
-// Finds data that JSON would change or drop silently, before it is written: a reader must get what
+// Finds data that JSON would silently change or drop, before it is written: a reader must get what
 // was written.
 
-/** Whether lists and objects of this JSON text are nested deeper than `depthMax`. */
+/** True if lists and objects of this JSON text are nested deeper than `depthMax`. */
 export function isDeeperThan(json: string, depthMax: number): boolean {
-  // Each level takes two characters.
+  // Each level takes at least two characters.
   if (json.length <= 2 * depthMax) return false;
   let depth = 0;
   for (let at = 0; at < json.length; at++)
@@ -25,7 +25,7 @@ export function isDeeperThan(json: string, depthMax: number): boolean {
 
 const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** The index of the quote that ends the text that begins at `start`. */
+/** Returns the index of the quote that ends the string starting at `start`. */
 function endOfText(json: string, start: number): number {
   for (let at = json.indexOf('"', start + 1); ; at = json.indexOf('"', at + 1)) {
     let before = at - 1;
@@ -36,25 +36,25 @@ function endOfText(json: string, start: number): number {
 }
 
 /**
- * "any": objects that JSON can write. "plain": only those that come back the same, so no dates and
- * no objects of a class.
+ * "any": objects that JSON can represent. "plain": only those that read back the same, so no dates
+ * and no class instances.
  */
-export type Objects = "any" | "plain";
+export type AllowedObjects = "any" | "plain";
 
 /**
- * Says what would be lost, and where in `value`, which has no cycles; undefined when nothing is.
- * Fields without data (undefined, methods) are no loss.
+ * Describes what would be lost, and where in `value`; undefined if nothing is. `value` must have no
+ * cycles. Fields without data (undefined, methods) are not a loss.
  */
-export function findJsonLoss(value: unknown, path: string, objects: Objects = "any"): string | undefined {
+export function findJsonLoss(value: unknown, path: string, objects: AllowedObjects = "any"): string | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? undefined : `${path} is ${value}`;
   if (typeof value !== "object" || value === null) return undefined;
-  // The object decides itself what it is in JSON.
+  // The object itself decides its JSON form.
   if (typeof (value as { toJSON?: unknown }).toJSON === "function")
     return objects === "any" ? undefined : notPlain(value, path);
   return Array.isArray(value) ? findLossInList(value, path, objects) : findLossInObject(value, path, objects);
 }
 
-function findLossInList(list: readonly unknown[], path: string, objects: Objects): string | undefined {
+function findLossInList(list: readonly unknown[], path: string, objects: AllowedObjects): string | undefined {
   for (let index = 0; index < list.length; index++) {
     const item = list[index];
     const at = `${path}[${index}]`;
@@ -64,7 +64,7 @@ function findLossInList(list: readonly unknown[], path: string, objects: Objects
   return undefined;
 }
 
-function findLossInObject(value: object, path: string, objects: Objects): string | undefined {
+function findLossInObject(value: object, path: string, objects: AllowedObjects): string | undefined {
   if (objects === "plain" && !isPlain(value)) return notPlain(value, path);
   let isEmpty = true;
   for (const key of Object.keys(value)) {
@@ -72,20 +72,20 @@ function findLossInObject(value: object, path: string, objects: Objects): string
     const loss = findJsonLoss((value as Record<string, unknown>)[key], `${path}.${key}`, objects);
     if (loss !== undefined) return loss;
   }
-  // A Map or a Set keeps its content outside of its fields.
+  // A Map or a Set keeps its content outside its fields.
   const prototype: unknown = Object.getPrototypeOf(value);
   if (!isEmpty || prototype === Object.prototype || prototype === null) return undefined;
   return `${path} is a ${value.constructor?.name || "object"} without fields`;
 }
 
-/** Without a comparison with `Object.prototype`: each realm has its own. */
+/** Does not compare with `Object.prototype`: each realm has its own. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function notPlain(value: object, path: string): string {
-  return `${path} is no plain object (${value.constructor?.name || "object"})`;
+  return `${path} is not a plain object (${value.constructor?.name || "object"})`;
 }
 
 function isNoData(value: unknown): boolean {

@@ -1,10 +1,10 @@
-// Which options a call has. A misspelt one would be ignored without a word, and a program in
-// JavaScript has no compiler that finds it.
+// Checks option names. A misspelt option would be ignored silently, and a JavaScript program has no
+// compiler that finds it.
 
-/** Every option of `O`, so that a new one does not compile before it is known here. */
+/** Every option of `O`: a new option does not compile until it is listed. */
 export type OptionNames<O> = { readonly [Name in keyof Required<O>]: true };
 
-/** TypeError naming the option that `call` does not have, or saying that the options are none. */
+/** Throws TypeError if `call` does not have one of the options, or if the options are not an object. */
 export function checkOptions<O extends object>(call: string, options: O | undefined, names: OptionNames<O>): void {
   if (options === undefined) return;
   if (typeof options !== "object" || options === null)

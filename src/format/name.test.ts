@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isHoldfastError } from "../errors.ts";
 import { makeId } from "./id.ts";
-import { fileNameOf, findSlotNumber, slotName, slotNumberMax } from "./name.ts";
+import { fileNameOf, findNameOf, findSlotNumber, slotName, slotNumberMax } from "./name.ts";
 
 function refusalOf(name: string): unknown {
   try {
@@ -21,7 +21,7 @@ describe("a file name", () => {
     },
   );
 
-  it("of an id is the id", () => {
+  it("equals the id for an id", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (random) => {
         expect(fileNameOf(makeId(1, random))).toBe(makeId(1, random));
@@ -61,11 +61,11 @@ describe("a file name", () => {
     expect(error).toMatchObject({ name: "HoldfastError", invalidName: name, action: "fix-caller" });
   });
 
-  it("that is refused leaves a short message, however long it is", () => {
+  it("that is refused has a short error message, however long the name is", () => {
     expect((refusalOf("x".repeat(1_000_000)) as Error).message.length).toBeLessThan(300);
   });
 
-  it("is plain, and of one name only, whatever it is given", () => {
+  it("has only safe characters, and differs for different names", () => {
     const any = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
     fc.assert(
       fc.property(any, any, (one, other) => {
@@ -80,7 +80,7 @@ describe("a file name", () => {
 describe("a slot name", () => {
   const slot = fc.integer({ min: 0, max: slotNumberMax });
 
-  it("sorts as text as its number does, and tells it", () => {
+  it("sorts as text like its number, and decodes to it", () => {
     fc.assert(
       fc.property(slot, slot, (a, b) => {
         expect(slotName(a) < slotName(b)).toBe(a < b);
@@ -102,7 +102,7 @@ describe("a slot name", () => {
     expect(findSlotNumber(name)).toBe(undefined);
   });
 
-  it("is only what slotName makes", () => {
+  it("is recognized only if slotName made it", () => {
     const name = fc.oneof(
       fc.string(),
       fc.string({ unit: fc.constantFrom(...Array.from("0123456789. -")), maxLength: 12 }),
@@ -114,4 +114,11 @@ describe("a slot name", () => {
       }),
     );
   });
+});
+
+it("a name is found again from its file name, and a foreign file name gives none", () => {
+  const name = fc.string({ unit: "binary", minLength: 1, maxLength: 10 });
+  fc.assert(fc.property(name, (text) => findNameOf(fileNameOf(text)) === text));
+  for (const foreign of ["", "Mail", "=", "=4", "=ff", "a.", "con", "=61", "Z".repeat(100), "=".repeat(60), "ä"])
+    expect(findNameOf(foreign)).toBeUndefined();
 });

@@ -1,6 +1,6 @@
-// Which names Holdfast gives to files: valid on every file system, equal only if they are equal on
-// every one of them.
-import { holdfastError } from "../errors.ts";
+// Names that Holdfast gives to files: valid on every file system, and equal on one only if equal on
+// all.
+import { holdfastError, isHoldfastError } from "../errors.ts";
 
 /** eCryptfs allows 143 bytes, and suffixes are added. */
 const fileNameLengthMax = 120;
@@ -10,19 +10,19 @@ const plainFirst = /^[a-z0-9]$/;
 const reserved = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$/;
 
 /**
- * The file name for a name that a program has chosen (of a consumer, a log, a box …). Lower-case
- * letters, digits, dot, dash and underscore stay as they are; every other byte of its UTF-8, and
- * whatever a file system would refuse, change or confuse with another name, is written as `=` and
- * two hex digits. INVALID_NAME when it is empty or too long.
+ * Returns the file name for a name that a program chose (of a consumer, a log, a box …). Lower-case
+ * letters, digits, dot, dash and underscore stay. Every other byte of its UTF-8, and anything that
+ * a file system would refuse, change or confuse with another name, becomes `=` and two hex digits.
+ * Throws INVALID_NAME if it is empty or too long.
  */
 export function fileNameOf(name: string): string {
-  if (typeof name !== "string") throw new TypeError("A name is a text.");
+  if (typeof name !== "string") throw new TypeError("A name must be a string.");
   if (name === "") throw invalidName(name, "it is empty");
   if (/\p{Surrogate}/u.test(name)) throw invalidName(name, "it is not valid Unicode");
-  // Before it is written out: a name may be a million characters long.
+  // Check the length before encoding: a name may be a million characters long.
   if (name.length <= fileNameLengthMax) {
     const [first = "", ...rest] = name;
-    // Also behind a first letter that is written out: Windows drops a dot at the end.
+    // Encode a final dot even after an encoded first letter: Windows drops it.
     const last = rest.at(-1) === "." ? [hex(rest.pop() ?? "")] : [];
     const isPlain = plainFirst.test(first) && !reserved.test(name);
     const fileName = [
@@ -33,6 +33,20 @@ export function fileNameOf(name: string): string {
     if (fileName.join("").length <= fileNameLengthMax) return fileName.join("");
   }
   throw invalidName(name, `as the name of a file it is longer than ${fileNameLengthMax} characters`);
+}
+
+/** Returns the name that `fileNameOf` encoded; undefined for a foreign file. */
+export function findNameOf(fileName: string): string | undefined {
+  const bytes = fileName.replaceAll(/=([0-9a-f]{2})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
+  const name = Buffer.from(bytes, "latin1").toString();
+  try {
+    return fileNameOf(name) === fileName ? name : undefined;
+  } catch (error) {
+    if (isHoldfastError(error, "INVALID_NAME")) return undefined;
+    throw error;
+  }
 }
 
 function hex(character: string): string {
@@ -51,14 +65,14 @@ const slotPattern = /^[0-9]{10}$/;
 /** The largest number that a chain can reach: ten digits keep names in number order. */
 export const slotNumberMax = 9_999_999_999;
 
-/** The name of slot `number`: fixed width, so that `ls` shows a chain in its order. */
+/** Returns the name of slot `number`: fixed width, so that `ls` shows a chain in order. */
 export function slotName(number: number): string {
   if (!Number.isInteger(number) || number < 0 || number > slotNumberMax)
     throw new RangeError(`A slot number is a whole number from 0 to ${slotNumberMax}, not ${number}.`);
   return String(number).padStart(slotDigits, "0");
 }
 
-/** The number that a name stands for; undefined for a foreign file. */
+/** Returns the number in a name; undefined for a foreign file. */
 export function findSlotNumber(name: string): number | undefined {
   return slotPattern.test(name) ? Number(name) : undefined;
 }

@@ -8,7 +8,7 @@ const sensitive = { caseSensitive: true };
 const insensitive = { caseSensitive: false };
 const both = [sensitive, insensitive];
 
-/** Undefined when it is refused, which must be with INVALID_PATH. */
+/** Undefined if the path is refused, which must be with INVALID_PATH. */
 function findKey(path: string, options = sensitive): string | undefined {
   try {
     return pathKey(path, options);
@@ -19,8 +19,7 @@ function findKey(path: string, options = sensitive): string | undefined {
   }
 }
 
-// Letters of which one has two cases, two spellings or a fold that is longer, and what paths are
-// made of.
+// Letters with two cases, two spellings or a longer fold, and the characters of paths.
 const letter = fc.constantFrom(
   ...Array.from(
     "aAbzZ019 .-_:/\\ßẞſsSKÅåéÉİıiIΣσςΑαΐϴθǅǆŉﬃÖ\u0301\u0307\u0308\u0323\u0345ᾳᾼ가각가字😀\u212a\u212b\u0958",
@@ -36,7 +35,7 @@ const path = fc
   .chain((segments) => fc.constantFrom("/", "\\", "//", "/./").map((between) => segments.join(between)));
 
 describe("a path key", () => {
-  it("is the key of itself", () => {
+  it("is its own key", () => {
     fc.assert(
       fc.property(path, fc.constantFrom(...both), (spelled, options) => {
         const key = findKey(spelled, options);
@@ -46,7 +45,7 @@ describe("a path key", () => {
     );
   });
 
-  it("never leaves the root, whichever platform reads it", () => {
+  it("never leaves the root on any platform", () => {
     fc.assert(
       fc.property(path, fc.constantFrom(...both), (spelled, options) => {
         const key = findKey(spelled, options);
@@ -60,7 +59,7 @@ describe("a path key", () => {
     );
   });
 
-  it("is one for a name in its composed and in its decomposed form", () => {
+  it("is the same for the composed and the decomposed form of a name", () => {
     fc.assert(
       fc.property(path, fc.constantFrom(...both), (spelled, options) => {
         const key = findKey(spelled, options);
@@ -77,8 +76,8 @@ describe("a path key", () => {
       fc.property(path, (spelled) => {
         const key = findKey(spelled, insensitive);
         if (key === undefined) return;
-        // Of the decomposed form: only there the order of marks says which letter they belong to,
-        // also when one of them becomes a letter.
+        // In decomposed form: only there does the order of marks show which letter they belong to,
+        // even if one of them becomes a letter.
         const decomposed = spelled.normalize("NFD");
         expect(pathKey(decomposed.toUpperCase(), insensitive)).toBe(key);
         expect(pathKey(decomposed.toLowerCase(), insensitive)).toBe(key);
@@ -113,7 +112,7 @@ describe("a path key", () => {
     expect(new Set(spellings.map((each) => pathKey(each, insensitive))).size).toBe(1);
   });
 
-  it("keeps cases apart where the disk does", () => {
+  it("distinguishes case where the disk does", () => {
     expect(pathKey("a/B", sensitive)).toBe("a/B");
     expect(pathKey("straße", sensitive)).not.toBe(pathKey("STRASSE", sensitive));
   });
@@ -172,12 +171,12 @@ describe("a path key", () => {
     expect(() => pathKey("ı:/..", insensitive)).toThrow("relative");
   });
 
-  it("takes names as long as a file system does", () => {
+  it("accepts names as long as a file system allows", () => {
     expect(pathKey("x".repeat(255), sensitive)).toHaveLength(255);
     expect(pathKey(`${"a/".repeat(2047)}a`, sensitive)).toHaveLength(4095);
   });
 
-  it("does not repeat a path of any length in its message", () => {
+  it("does not repeat an overlong path in the error message", () => {
     expect(() => pathKey(`/${"x".repeat(1_000_000)}`, sensitive)).toThrow(/^.{1,400}$/);
   });
 });
@@ -191,12 +190,12 @@ describe("isWithin", () => {
     expect(isWithin("ab", "a")).toBe(false);
     expect(isWithin("a", "a/b")).toBe(false);
     expect(isWithin("", "a")).toBe(false);
-    // Names of work are in no tree.
+    // Names of internal locks are in no tree.
     expect(isWithin("/consumers/mailer", "")).toBe(false);
     expect(isWithin("/consumers/mailer", "/consumers")).toBe(true);
   });
 
-  it("agrees with the keys of a directory and of a name in it", () => {
+  it("holds for the keys of a directory and of a name in it", () => {
     const name = fc.string({ unit: letter, maxLength: 8 }).filter((text) => !/[/\\:]|^\.*$/.test(text));
     fc.assert(
       fc.property(name, name, fc.constantFrom(...both), (outer, inner, options) => {

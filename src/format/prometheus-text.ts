@@ -1,15 +1,15 @@
-// The text format of Prometheus, version 0.0.4, which its scrapers and the node exporter read.
+// The text format of Prometheus, version 0.0.4, which scrapers and the node exporter read.
 
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Of a histogram: "_bucket", "_sum" or "_count". */
+  /** For a histogram: "_bucket", "_sum" or "_count". */
   readonly suffix?: string;
 }
 
 export const prometheusContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Ends with a line feed, which the format asks for. Without samples only what stands above them. */
+/** Ends with a line feed, as the format requires. Without samples, only the header lines. */
 export function metricText(
   type: "counter" | "gauge" | "histogram",
   name: string,
@@ -20,7 +20,7 @@ export function metricText(
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
-/** In a label, backslash, quote and line feed are escaped. */
+/** Escapes backslash, quote and line feed in label values. */
 function labelsText(labels: Readonly<Record<string, string>>): string {
   const texts = Object.entries(labels).map(
     ([name, value]) => `${name}="${value.replaceAll(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,

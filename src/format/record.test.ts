@@ -13,7 +13,7 @@ const note: RecordKind<{ readonly text: string }> = {
 };
 const path = "/store/note.json";
 
-/** The bytes of a record by the words of its format, and not by the code that is tested. */
+/** The bytes of a record built from the format page, not by the code under test. */
 function seal(envelope: object, crc?: string): Buffer {
   const head = JSON.stringify(envelope).slice(0, -1);
   return Buffer.from(`${head},"crc":"${crc ?? crc32(head).toString(16).padStart(8, "0")}"}\n`);
@@ -24,14 +24,14 @@ function failureOf(bytes: Uint8Array, kind: RecordKind<unknown> = note): Holdfas
     decodeRecord(kind, bytes, path);
     return undefined;
   } catch (error) {
-    // Nothing but our own error, whatever the bytes are.
+    // Only our own error, whatever the bytes are.
     expect(isHoldfastError(error)).toBe(true);
     return error as HoldfastError;
   }
 }
 
 describe("a record", () => {
-  it("gives back what was put into it, for every JSON value", () => {
+  it("decodes to the value that was encoded, for every JSON value", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (body) => {
         const bytes = encodeRecord(anything, body);
@@ -59,7 +59,7 @@ describe("a record", () => {
       true,
     );
     expect(bytes.indexOf(10)).toBe(bytes.length - 1);
-    // As `jq` and people see it.
+    // As `jq` and people read it.
     expect(JSON.parse(Buffer.from(bytes).toString())).toMatchObject({ kind: "note", body: { text: "ü" } });
   });
 
@@ -70,7 +70,7 @@ describe("a record", () => {
     expect(decodeRecord(note, larger.subarray(10, 10 + bytes.length), path)).toEqual({ text: "a" });
   });
 
-  it("is CORRUPT after every loss of bytes at its end", () => {
+  it("is CORRUPT after any truncation", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 30 }), (text) => {
         const bytes = encodeRecord(note, { text });
@@ -95,7 +95,7 @@ describe("a record", () => {
     );
   });
 
-  it("is CORRUPT with anything before or behind it", () => {
+  it("is CORRUPT with extra bytes before or after it", () => {
     const bytes = encodeRecord(note, { text: "a" });
     for (const extra of ["\0", " ", "\n", "\ufeff", "{}", Buffer.from(bytes).toString()]) {
       expect(failureOf(Buffer.concat([bytes, Buffer.from(extra)]))?.code).toBe("CORRUPT");
@@ -103,7 +103,7 @@ describe("a record", () => {
     }
   });
 
-  it("is CORRUPT for any foreign bytes, and nothing worse", () => {
+  it("is CORRUPT for any foreign bytes, without another error", () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -122,13 +122,13 @@ describe("a record", () => {
     expect(failureOf(new Uint8Array(0))?.code).toBe("CORRUPT");
   });
 
-  it("says in its error which file it is and what to do", () => {
+  it("reports the path and the remedy in its error", () => {
     const error = failureOf(encodeRecord(anything, 1).subarray(1));
     expect(error).toMatchObject({ code: "CORRUPT", action: "fix-data", path });
     expect(error?.message).toMatch(/^\/store\/note\.json is not a valid note record: .*backup, or move it away\.$/);
   });
 
-  it("is CORRUPT when it is of another kind, and says of which", () => {
+  it("is CORRUPT if it has another kind, and the error names that kind", () => {
     const error = failureOf(encodeRecord({ kind: "letter", decode: () => 0 }, 0));
     expect(error?.code).toBe("CORRUPT");
     expect(error?.message).toContain('"letter"');
@@ -154,7 +154,7 @@ describe("a record of a newer format", () => {
     expect(error?.message).toMatch(/Upgrade this installation\.$/);
   });
 
-  it("is refused also when it does not name its author", () => {
+  it("is refused even if it does not name its author", () => {
     for (const by of [undefined, null, 5, {}])
       expect(failureOf(seal({ kind: "note", format: 2, by }))).toMatchObject({
         code: "NEWER_FORMAT",
@@ -168,7 +168,7 @@ describe("a record of a newer format", () => {
 });
 
 describe("the size of a record", () => {
-  // What surrounds the text, to the byte.
+  // Exact size of the envelope around the text.
   const frameBytes = encodeRecord(note, { text: "" }).length;
 
   it("may be 4 MiB and not a byte more", () => {
@@ -187,7 +187,7 @@ describe("the size of a record", () => {
 });
 
 describe("what cannot be read back", () => {
-  it("is never given out to be written", () => {
+  it("is never returned by the encoder", () => {
     expect(() => encodeRecord(note, { text: undefined as unknown as string })).toThrow();
     expect(() => encodeRecord(anything, 5n)).toThrow(TypeError);
     const circle: Record<string, unknown> = {};

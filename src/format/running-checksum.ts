@@ -1,14 +1,17 @@
-// The checksums of S3 over bytes that pass in pieces: what Node has, and the two CRCs that it has not.
+// The checksums of S3 over bytes that arrive in pieces: those that Node provides, and two CRCs that it lacks.
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { Crc } from "./crc.ts";
 
+/** A checksum that is computed chunk by chunk. */
 export interface RunningChecksum {
+  /** Adds bytes to the checksum. */
   update(bytes: Uint8Array): void;
-  /** Base64, as S3 has it. Asked for once, at the end. */
+  /** Returns the checksum in Base64, as S3 does. Call it once, at the end. */
   value(): string;
 }
 
+/** Starts one of the checksums of S3. */
 export function startChecksum(algorithm: "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256"): RunningChecksum {
   switch (algorithm) {
     case "CRC32":

@@ -1,7 +1,6 @@
-// UUIDs of version 7: sortable by the time of their making, and what other systems expect as the id
-// of an event.
+// UUIDs of version 7: they sort by creation time, and other systems expect them as event ids.
 
-/** `random`: 16 bytes, of which the first six give way to the time. */
+/** `random`: 16 bytes; the time replaces the first six. */
 export function makeUuid(wallMs: number, random: Uint8Array): string {
   if (random.length !== 16) throw new RangeError(`A UUID takes 16 random bytes, not ${random.length}.`);
   const bytes = Buffer.from(random);

@@ -166,15 +166,6 @@ describe("a record that is not what it should be", () => {
       },
     ],
     [
-      "the record of a holder",
-      async (directory) => {
-        const [ground, other] = [await open(directory), await openGround(directory)];
-        // Its own record is spoiled, and it says so.
-        onTestFinished(() => other.close().catch(() => undefined));
-        return { path: ground.layout.record((await other.session()).holder.id), use: () => ground.sweep() };
-      },
-    ],
-    [
       "a slot of a chain",
       async (directory) => {
         const ground = await open(join(directory, "ground"));
@@ -226,7 +217,7 @@ describe("a record that is not what it should be", () => {
     ["of a newer format", "NEWER_FORMAT", (path, whole) => writeFileSync(path, asNewerFormat(whole))],
     [
       "a directory",
-      "IO_ERROR",
+      "CORRUPT",
       (path) => {
         rmSync(path);
         mkdirSync(path);
@@ -252,6 +243,26 @@ describe("a record that is not what it should be", () => {
       },
     );
   });
+
+  it.each(faults.filter(([, code]) => code !== "NEWER_FORMAT"))(
+    "and is that of a holder, %s: others sweep, judge the holder by its heartbeat, and name the record",
+    async (_, __, spoil) => {
+      const directory = makeScratch();
+      const [ground, other] = [await open(directory), await openGround(directory)];
+      // A directory in the place of its record cannot be removed by the holder.
+      onTestFinished(() => other.close().catch(() => undefined));
+      const { id } = (await other.session()).holder;
+      const path = ground.layout.record(id);
+      spoil(path, readFileSync(path));
+      expect(await ground.sweep()).toEqual([]);
+      expect(await ground.settle(id)).toBe(false);
+      expect(await ground.holders()).toContainEqual(expect.objectContaining({ id, host: "", state: "alive" }));
+      expect(await ground.damagedHolders()).toMatchObject([
+        { id, path, what: expect.stringContaining(path) as string },
+      ]);
+      expect(readdirSync(join(directory, "temp"))).toContain(id);
+    },
+  );
 
   it("is a slot that was copied to another number, which is told by its content", async () => {
     const directory = makeScratch();

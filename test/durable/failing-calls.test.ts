@@ -27,7 +27,8 @@ class FailingCalls {
   constructor(calls: FileCalls) {
     this.calls = new Proxy(calls, {
       get: (target, key: keyof FileCalls) => {
-        const call = target[key] as (...args: unknown[]) => unknown;
+        const call = target[key] as ((...args: unknown[]) => unknown) | undefined;
+        if (call === undefined) return undefined;
         return (...args: unknown[]): unknown => {
           if (++this.count !== this.at) return call(...args);
           this.failed = key;

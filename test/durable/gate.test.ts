@@ -265,6 +265,35 @@ describe.each(sites)("a gate on %s", (_, make) => {
     }
   });
 
+  it("is free while its holder pauses, and the holder cannot resume once another process has it", async () => {
+    const site = await make();
+    const [gate, other] = [await site.open(), await site.open()];
+    const hold = await gate.acquire();
+    await hold.pause();
+    await expect(hold.assertHeld()).rejects.toMatchObject({ code: "LOCK_LOST" });
+    // Another caller of the same process waits: only other processes may come in between.
+    expect(await gate.tryAcquire()).toBe(undefined);
+    const theirs = await other.tryAcquire();
+    expect(theirs).toBeDefined();
+    expect(await hold.resume()).toBe(false);
+    await theirs!.release();
+    await (await gate.acquire({ timeoutMs: 0 })).release();
+  });
+
+  it("is held again by a holder that resumes, and is handed over when that one releases it", async () => {
+    const site = await make();
+    const [gate, other] = [await site.open(), await site.open()];
+    const hold = await gate.acquire();
+    await hold.pause();
+    expect(await hold.resume()).toBe(true);
+    await hold.assertHeld();
+    expect(await other.tryAcquire()).toBe(undefined);
+    await hold.pause();
+    await hold.release();
+    expect(await hold.resume()).toBe(false);
+    await (await other.acquire({ timeoutMs: 0 })).release();
+  });
+
   it("does not take two questions of its own for another process", async () => {
     const gate = await (await make()).open();
     const hold = await gate.acquire();
@@ -385,35 +414,44 @@ describe("a gate whose OS lock fails", () => {
   });
 });
 
-it("a waiter behind others knows how long its own process last held the gate", async () => {
+it("a process that had its turn asks for the next one later than those that wait already", async () => {
   const ports = createMemoryPorts(await openNodePorts(makeScratch()));
   await ports.disk.mkdir("/store");
   let nowMs = 0;
-  const told: (number | undefined)[] = [];
+  const firstPauses: (number | undefined)[] = [];
   const osLock: OsLock = {
     open: async (path, options) => {
       const file = await ports.osLock.open(path, options);
       const lock = file.lock.bind(file);
       file.lock = async (waiting) => {
-        if (path.endsWith(".next")) told.push(waiting?.usualHoldMs);
+        if (path.endsWith(".next")) firstPauses.push(waiting?.pauseMs?.(0));
         await lock(waiting);
       };
       return file;
     },
   };
   const { open } = siteOn({ ...ports, osLock, clock: { ...ports.clock, monotonicMs: () => nowMs } }, "/store");
-  const [ada, bob, eve] = [await open(), await open(), await open()];
-  const first = await ada.acquire();
-  nowMs += 20;
-  await first.release();
-  const held = await bob.acquire();
-  const next = eve.acquire();
-  await vi.waitFor(async () => expect(await held.isContended()).toBe(true), patience);
-  const last = ada.acquire();
-  await vi.waitFor(() => expect(told).toEqual([20]), patience);
-  await held.release();
-  await (await next).release();
-  await (await last).release();
+  const [ada, bob] = [await open(), await open()];
+  /** Ada waits for as long as Bob holds it, and then holds it for 20 ms. */
+  const takeTurns = async (waitMs: number): Promise<void> => {
+    const held = await bob.acquire();
+    const waiting = ada.acquire();
+    // Ada is in the turnstile, or outside.
+    for (let passed = 0; passed < 20; passed++) await turn();
+    nowMs += waitMs;
+    await held.release();
+    const hold = await waiting;
+    nowMs += 20;
+    await hold.release();
+  };
+  await takeTurns(20);
+  await takeTurns(20);
+  // The others work as much as Ada: she lets them go first.
+  expect(firstPauses).toEqual([20]);
+  await takeTurns(1);
+  // Bob was in and out: she asks at once.
+  await takeTurns(1);
+  expect(firstPauses).toEqual([20, 20]);
 });
 
 describe("a gate between processes", () => {

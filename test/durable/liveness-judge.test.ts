@@ -204,7 +204,7 @@ describe("a judge", () => {
   });
 
   it("tells when a holder last beat; its start when it has not", async () => {
-    await writeBeat(encodeBeat(7, 1_234_567));
+    await writeBeat(encodeBeat(7, 1_234_567, leaseMs));
     expect(await judge.lastSeenMs(holder)).toBe(1_234_567);
     await writeBeat(Buffer.from("torn"));
     expect(await judge.lastSeenMs(holder)).toBe(holder.startedAtMs);

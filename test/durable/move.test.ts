@@ -77,7 +77,7 @@ describe.each(places)("a rename on %s", (_, make) => {
 });
 
 describe("a stale handle is no proof that a name is gone", () => {
-  it.each(places)("for a removal on %s", async (_, make) => {
+  it.each(places)("a removal on %s is repeated after ESTALE", async (_, make) => {
     const { staging, directory } = await make();
     await staging.disk.createFile(`${directory}/x`, new Uint8Array(), { sync: false });
     let isStale = true;
@@ -91,7 +91,7 @@ describe("a stale handle is no proof that a name is gone", () => {
     expect(await staging.disk.canOpen(`${directory}/x`)).toBe(false);
   });
 
-  it.each(places)("for the question by a link on %s", async (_, make) => {
+  it.each(places)("a check by a link on %s is repeated after ESTALE, and rejects if that persists", async (_, make) => {
     const { staging, directory } = await make();
     await staging.disk.createFile(`${directory}/x`, new Uint8Array(), { sync: false });
     let stale = 1;

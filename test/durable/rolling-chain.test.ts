@@ -113,7 +113,7 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     const { disk } = place.staging;
     const paths = range(1, 3).map((attempt) => `${place.temp}/kept-${attempt}`);
     const kept = [...paths];
-    await chain.append("a", ({ ids }) => ({ ids: [...ids, "a"] }), { keepAs: () => kept.shift()! });
+    await chain.append("a", ({ ids }) => ({ ids: [...ids, "a"] }), { keepAs: () => [kept.shift()!] });
     const slots = (await disk.list(directory)).find((name) => name.startsWith(slotName(1)));
     const slot = `${directory}/${slots}/${slotName(1)}`;
     expect((await disk.stat(paths[0]!)).identity).toBe((await disk.stat(slot)).identity);
@@ -161,6 +161,53 @@ describe.each(places)("a rolling chain on %s", (_, make) => {
     await chain.collect();
     expect(await epochs()).toEqual([5, 6]);
     expect((await chain.read()).state.ids).toHaveLength(16);
+  });
+
+  it("lets processes that append in turn on a local disk stage one file for each append, and none that loses", async () => {
+    let staged = 0;
+    const counted = withDisk(place, (disk) => ({
+      createFile: async (path, bytes, options) => {
+        if (path.startsWith(place.temp)) staged++;
+        await disk.createFile(path, bytes, options);
+      },
+    }));
+    const open = () => openList(counted.staging, `${directory}-in-turn`, { slotsPerEpoch: 100 });
+    const both = [await open(), await open()];
+    const addInTurn = async (prefix: string): Promise<void> => {
+      for (const round of range(1, 5))
+        for (const [index, each] of both.entries()) await add(each, prefix + index + round);
+    };
+    await addInTurn("met");
+    staged = 0;
+    await addInTurn("again");
+    const lost = place.staging.disk.volume.kind === "local" ? 0 : 10;
+    expect(staged).toBe(10 + lost);
+    expect((await both[0]!.read()).state.ids).toHaveLength(20);
+  });
+
+  it("leaves an epoch to a collector that is found removing it, and finishes what a dead one has left", async () => {
+    const { disk } = place.staging;
+    await addMany(chain, "a", 12);
+    const first = `${directory}/${(await disk.list(directory)).find((name) => name.startsWith(slotName(1)))}`;
+    const tried: string[] = [];
+    const beside = withDisk(place, () => ({
+      list: async (path) => {
+        const names = await disk.list(path);
+        // The other one is quicker, and dies before its last slot.
+        if (path === first) for (const name of [slotName(1), slotName(2)]) await disk.unlink(`${path}/${name}`);
+        return names;
+      },
+      unlink: async (path) => {
+        if (path.startsWith(first)) tried.push(path);
+        await disk.unlink(path);
+      },
+    }));
+    await (await openList(beside.staging, directory)).collect();
+    // The `open` file and one slot; on a share the order of the listing is the server's.
+    expect(tried.length).toBeLessThanOrEqual(3);
+    expect(await disk.list(directory)).toContain(first.slice(first.lastIndexOf("/") + 1));
+    await chain.collect();
+    expect(await epochs()).toEqual([3, 4]);
   });
 
   it("ignores what others put into its directories, and collects around it", async () => {

@@ -34,12 +34,14 @@ export function fill(directory: string): () => void {
   return () => rmSync(path);
 }
 
+let names = 0;
+
 /** Takes all the names that are left. */
 export function fillNames(directory: string): () => void {
   const made: string[] = [];
   try {
     for (let index = 0; index < 10_000; index++) {
-      const path = join(directory, `filler-${index}`);
+      const path = join(directory, `filler-${names++}`);
       closeSync(openSync(path, "wx"));
       made.push(path);
     }

@@ -1,4 +1,5 @@
-// Chain: a directory of numbered records. NumberRace says who wins a number; the chain makes its record and reads the newest.
+// Chain: a directory of numbered records. NumberRace decides who wins a number; the chain encodes
+// the record and reads the newest.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
@@ -9,24 +10,30 @@ import { getRecord } from "../publish/record-file.ts";
 import { discard, stage, type Staging } from "../publish/staging.ts";
 import { NumberRace } from "./number-race.ts";
 
-/** A race that is lost so often is no race any more. */
+/** A process that loses this many races in a row reports RESOURCE_BUSY. */
 const attemptsMax = 1000;
 
+/** An entry of a chain. */
 export interface ChainEntry<T> {
-  /** From 1, without gaps. */
+  /** Number of the entry: 1 for the first one, without gaps. */
   readonly number: number;
-  /** Of the append that made it. */
+  /** The id of the append that added it. */
   readonly id: string;
+  /** The value of the entry. */
   readonly body: T;
 }
 
+/**
+ * A directory of numbered records, appended without a lock: of many appends that compete for a
+ * number, one wins it.
+ */
 export class Chain<T> {
   readonly #staging: Staging;
   readonly #directory: string;
   readonly #kind: RecordKind<ChainEntry<T>>;
   readonly #sync: boolean;
   readonly #race: NumberRace;
-  /** The newest entry that this process knows; never goes back. */
+  /** The newest entry that this process knows; never moves back. */
   #known: ChainEntry<T> | undefined;
 
   /** `directory` must exist. */
@@ -39,10 +46,12 @@ export class Chain<T> {
   }
 
   /**
-   * Adds the record that `make` derives from the newest one, or nothing when it returns undefined:
-   * compare-and-swap without a lock. `make` may be called several times. What is returned is
-   * durable, and its number is won for good. A crash leaves the entry whole or absent. `id` must be
-   * new with each append; after OUTCOME_UNKNOWN, whether it is in the chain tells what happened.
+   * Appends the record that `make` derives from the newest one (compare-and-swap); nothing if it
+   * returns undefined. `make` may be called several times. The returned entry is durable, and its
+   * number is won permanently. A crash leaves the entry complete or absent.
+   *
+   * `id` must be new with each append. Throws OUTCOME_UNKNOWN (check whether `id` is in the chain),
+   * RESOURCE_BUSY after 1,000 lost races, CORRUPT and NEWER_FORMAT.
    */
   async append(
     id: string,
@@ -52,15 +61,14 @@ export class Chain<T> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const body = make(newest);
       if (body === undefined) {
-        // A refusal is acted on: it must not rest on what this process happened to know.
+        // The caller acts on a refusal, so the entry must be read now, not remembered.
         const seen = await this.last();
         if (seen?.number === newest?.number) return undefined;
         newest = seen;
         continue;
       }
       const entry = { number: (newest?.number ?? 0) + 1, id, body };
-      // The race itself asks whether the number is free: looking first would only add an answer that
-      // may be old.
+      // The race itself shows if the number is free. A check before it would only add an answer that may be stale.
       if (await this.#put(entry)) return this.#remember(entry);
       this.#remember(await this.get(entry.number));
       newest = await this.last();
@@ -77,7 +85,7 @@ export class Chain<T> {
     } catch (error) {
       if (!isHoldfastError(error, "OUTCOME_UNKNOWN")) throw error;
       const path = this.#path(entry.number);
-      const message = `It is not known whether the append ${entry.id} is number ${entry.number}: the answer was lost. Look at that number before you repeat it.`;
+      const message = `The reply was lost, so the append ${entry.id} may or may not be number ${entry.number}. Read that number before you retry.`;
       throw holdfastError("OUTCOME_UNKNOWN", message, { path }, error);
     } finally {
       await discard(this.#staging, temp);
@@ -85,19 +93,19 @@ export class Chain<T> {
   }
 
   /**
-   * Makes this entry and all before it durable: its author may not have synced it yet, and what is
-   * built on it must not outlive it.
+   * Makes this entry and all entries before it durable. Their authors may not have synced them yet, and work that
+   * builds on an entry must not outlive it.
    */
   async makeDurable(number: number): Promise<void> {
     await this.#race.makeDurable(number);
   }
 
   /**
-   * The newest entry that can be seen. On a network mount it may be old by as much as a listing is
-   * there; an append finds out.
+   * Returns the newest visible entry, or undefined if there is none. On a network mount it may be
+   * outdated; an append finds out. Throws CORRUPT and NEWER_FORMAT.
    */
   async last(): Promise<ChainEntry<T> | undefined> {
-    // A listing tells all names at once. Going forward name by name would leave "absent" in the
+    // One listing returns all names. Probing name by name would leave "absent" entries in the
     // caches of a network mount.
     if (this.#known !== undefined && this.#staging.disk.volume.kind === "local") return await this.#after(this.#known);
     const newest = await this.#highestNumber();
@@ -105,15 +113,37 @@ export class Chain<T> {
     return await this.#after(await this.get(newest));
   }
 
-  /** The entry with this number. CORRUPT, NEWER_FORMAT; IO_ERROR (ENOENT) when there is none. */
+  /**
+   * Returns the highest number in a list of the directory, even if its entry cannot be read; 0 if
+   * there is none.
+   */
+  async lastNumber(): Promise<number> {
+    return Math.max(this.#known?.number ?? 0, await this.#highestNumber());
+  }
+
+  /** Returns the bytes of the file of an entry, to replace a damaged one. */
+  encode(entry: ChainEntry<T>): Uint8Array {
+    return encodeRecord(this.#kind, entry);
+  }
+
+  /** Returns the path of the entry with this number. */
+  pathOf(number: number): string {
+    return this.#path(number);
+  }
+
+  /**
+   * Returns the entry with this number. Throws CORRUPT, NEWER_FORMAT, and IO_ERROR (ENOENT) if
+   * there is none.
+   */
   async get(number: number): Promise<ChainEntry<T>> {
     const path = this.#path(number);
     const entry = await getRecord(this.#staging.disk, this.#kind, path);
     if (entry.number === number) return entry;
-    const message = `${path} says that it is number ${entry.number}: it was copied or renamed. Restore it from a backup, or move it away.`;
+    const message = `${path} contains number ${entry.number}: it was copied or renamed. Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path });
   }
 
+  /** Returns the entry with this number, or undefined if there is none. Throws CORRUPT and NEWER_FORMAT. */
   async find(number: number): Promise<ChainEntry<T> | undefined> {
     try {
       return await this.get(number);
@@ -123,7 +153,7 @@ export class Chain<T> {
     }
   }
 
-  /** Goes forward from an entry for as long as there is a next one. */
+  /** Follows the entries after `entry` until there is no next one. */
   async #after(entry: ChainEntry<T>): Promise<ChainEntry<T>> {
     let newest = entry;
     if (this.#staging.disk.volume.kind === "local")
@@ -139,8 +169,8 @@ export class Chain<T> {
 
   async #highestNumber(): Promise<number> {
     let highest = 0;
-    // One by one: a chain never deletes, and a call cannot have a hundred thousand arguments.
-    // Foreign files are left alone.
+    // A loop, not `Math.max(...names)`: a chain never deletes, and a call cannot take a hundred
+    // thousand arguments. Foreign files are ignored.
     for (const name of await this.#staging.disk.list(this.#directory))
       highest = Math.max(highest, findSlotNumber(name) ?? 0);
     return highest;
@@ -152,8 +182,11 @@ export class Chain<T> {
 }
 
 function entryKind<T>(kind: RecordKind<T>): RecordKind<ChainEntry<T>> {
+  const { formatOf, newestFormat } = kind;
   return {
     kind: kind.kind,
+    ...(formatOf === undefined ? {} : { formatOf: ({ body }: ChainEntry<T>) => formatOf(body) }),
+    ...(newestFormat === undefined ? {} : { newestFormat }),
     decode: (value) => {
       const { number, id, body } = objectOf(value);
       return { number: countOf(number), id: textOf(id), body: kind.decode(body) };

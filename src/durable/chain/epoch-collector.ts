@@ -1,16 +1,16 @@
-// Removes the directories of epochs in which no process can win a slot any more.
+// EpochCollector removes the directories of epochs in which no process can win a slot any more.
 import type { Disk } from "../../ports/disk.ts";
 import type { Chain } from "./chain.ts";
 import { findEpochOfDirectory, removeEpochDirectory, type Epoch } from "./epoch.ts";
 
 export class EpochCollector<T> {
-  protected readonly disk: Disk;
+  readonly #disk: Disk;
   readonly #directory: string;
   readonly #epochs: Chain<Epoch<T>>;
   #collecting: Promise<void> | undefined;
 
   constructor(disk: Disk, directory: string, epochs: Chain<Epoch<T>>) {
-    this.disk = disk;
+    this.#disk = disk;
     this.#directory = directory;
     this.#epochs = epochs;
   }
@@ -19,13 +19,13 @@ export class EpochCollector<T> {
   async collect(): Promise<number> {
     const directories: { readonly name: string; readonly epoch: number }[] = [];
     let highest = 0;
-    for (const name of await this.disk.list(this.#directory)) {
+    for (const name of await this.#disk.list(this.#directory)) {
       const epoch = findEpochOfDirectory(name);
       if (epoch !== undefined) directories.push({ name, epoch });
       highest = Math.max(highest, epoch ?? 0);
     }
-    // A named epoch has its directory, so mostly the listing alone says that there is nothing to
-    // collect.
+    // Every named epoch has its directory, so the listing alone usually shows that there is nothing
+    // to collect.
     if (!directories.some(({ epoch }) => isCollectable(epoch, highest))) return 0;
     const newest = (await this.#epochs.last())?.number ?? 0;
     let collected = 0;
@@ -37,7 +37,7 @@ export class EpochCollector<T> {
   collectInBackground(): void {
     this.#collecting ??= this.collect().then(
       () => (this.#collecting = undefined),
-      // What could not be removed is left to the next collector.
+      // The next collector removes directories that this one could not remove.
       () => (this.#collecting = undefined),
     );
   }
@@ -47,12 +47,13 @@ export class EpochCollector<T> {
     await this.#collecting;
   }
 
-  protected async remove(directory: string): Promise<boolean> {
-    return await removeEpochDirectory(this.disk, directory);
+  /** Returns false if it could not be removed now. */
+  async remove(directory: string): Promise<boolean> {
+    return await removeEpochDirectory(this.#disk, directory);
   }
 }
 
-/** Two later epochs are named for ever, so this stays true however long the collector sleeps. */
+/** Two later epochs are named permanently, so this stays true however long the collector sleeps. */
 function isCollectable(epoch: number, newest: number): boolean {
   return epoch + 2 <= newest;
 }

@@ -1,9 +1,10 @@
-// One epoch of a rolling chain: the record that names its directory for ever, and the slots and the
-// `open` file in that directory.
+// One epoch of a rolling chain: the permanent record that names its directory, and the slots and
+// the `open` file in that directory.
 import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
 import { findSlotNumber, slotName } from "../../format/name.ts";
 import { recordBytesMax, type RecordKind } from "../../format/record.ts";
+import { formatVersion } from "../../format/version.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { ChainEntry } from "./chain.ts";
@@ -13,47 +14,72 @@ import { createUniqueFile, makeUniqueDirectory } from "../publish/unique-file.ts
 import { getRecord } from "../publish/record-file.ts";
 import type { Staging } from "../publish/staging.ts";
 
-/** The directory of an epoch: a slot name, and 128 random bits. */
+/** The directory name of an epoch: a slot name and 128 random bits. */
 const directoryPattern = /^[0-9]{10}-[0-9a-hjkmnp-tv-z]{26}$/;
 
 export interface Epoch<T> {
-  /** Its random part is used once, so a name in it was never used before. */
+  /** The random part is used once, so no name in this directory was ever used before. */
   readonly directory: string;
   readonly bootId: string;
-  /** Whether its slots are synced; if not, they count only as long as this boot lasts. */
+  /** True if its slots are synced. Unsynced slots count only until the machine restarts. */
   readonly synced: boolean;
   /** The number of slot k is from + k. */
   readonly from: number;
   readonly slots: number;
   /** The state before its first slot. */
   readonly base: T;
+  /** True if its slots may be deltas. Older releases refuse such an epoch. */
+  readonly deltas?: true;
 }
 
-/** A whole state, so that a torn or missing one hurts nothing but itself. */
-export interface Slot<T> {
+/** A slot holds a whole state, so that a torn or missing slot affects only itself, or a delta (`state-delta.ts`). */
+export type Slot<T> = WholeSlot<T> | DeltaSlot;
+
+export interface WholeSlot<T> {
   readonly id: string;
   readonly number: number;
   readonly state: T;
 }
 
+export interface DeltaSlot {
+  readonly id: string;
+  readonly number: number;
+  /** The last earlier slot with a whole state; 0 for the base of the epoch. */
+  readonly whole: number;
+  /** Upper bound of the state's size as JSON. */
+  readonly bytes: number;
+  readonly delta: unknown;
+}
+
+/** The format of epochs and slots with deltas. */
+export const deltaFormat = 2;
+
 /**
- * Less than a record may have: the last state of an epoch is the base of the next one, whose record
- * says more about itself than a slot.
+ * Less than a record may have: the last state of an epoch becomes the base of the next one, and an
+ * epoch record has more fields than a slot.
  */
 export const slotBytesMax: number = recordBytesMax - 4096;
 
-/** Where a process believes the end of the chain to be. */
+/** The end of the chain, as a process believes it to be. */
 export interface View<T> {
   readonly epoch: ChainEntry<Epoch<T>>;
-  /** 0: nothing in this epoch yet. */
+  /** The number of the last slot; 0 if the epoch is empty. */
   readonly slot: number;
   readonly state: T;
+  /** The last slot with a whole state, up to `slot`; 0 for the base of the epoch. */
+  readonly whole: number;
+  /** Upper bound of the state's size as JSON, if known. */
+  readonly bytes?: number;
+}
+
+export function startOf<T>(epoch: View<T>["epoch"]): View<T> {
+  return { epoch, slot: 0, state: epoch.body.base, whole: 0 };
 }
 
 /**
- * Makes the directory of epoch `number` with its `open` file, durable, before any other process can
- * know its name. Undefined when it was collected meanwhile: then others have named that epoch and
- * two more.
+ * Creates the directory of epoch `number` with its `open` file and syncs both, before any other
+ * process can know its name. Undefined if it was collected meanwhile: then others have named that
+ * epoch and two more.
  */
 export async function makeEpochDirectory(
   { disk, random }: Staging,
@@ -77,8 +103,8 @@ export async function makeEpochDirectory(
 }
 
 /**
- * From here on no link in this directory is believed, also after a power cut. False when it is gone
- * altogether. ESTALE may mean that `open` stands.
+ * Removes `open` and syncs: from here on no link in this directory counts, even after a power cut.
+ * False if the directory is gone. After ESTALE, `open` may still exist.
  */
 export async function sealEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
@@ -94,28 +120,30 @@ export async function sealEpochDirectory(disk: Disk, directory: string): Promise
 }
 
 /**
- * Deletes an epoch in which no process can win any more. False when another collector has deleted
- * it, or when something in it cannot be removed now.
+ * Deletes an epoch in which no process can win any more. False if another collector deleted it or
+ * is deleting it, or if something in it cannot be removed now.
  */
 export async function removeEpochDirectory(disk: Disk, directory: string): Promise<boolean> {
   try {
-    // First of all, and durable before anything else goes: slots that are deleted under an `open`
-    // that stands could be won again.
+    // `open` must be durably gone before any slot is deleted: under an existing `open`, a deleted
+    // slot could be won again.
     if (!(await sealEpochDirectory(disk, directory))) return false;
   } catch (error) {
-    // ENOTDIR: a foreign file with such a name.
+    // ENOTDIR: a foreign file has such a name.
     if (hasErrno(error, "ESTALE", "ENOTDIR")) return false;
     throw error;
   }
-  return await removeDirectory(disk, directory);
+  // Two collectors would conflict at every slot, so this one yields. If the other dies, the next
+  // collection finishes.
+  return await removeDirectory(disk, directory, { yields: true });
 }
 
-/** The number of the epoch that a directory was made for; undefined for anything else. */
+/** Returns the epoch number in a directory's name; undefined for any other name. */
 export function findEpochOfDirectory(name: string): number | undefined {
   return directoryPattern.test(name) ? findSlotNumber(name.slice(0, name.indexOf("-"))) : undefined;
 }
 
-/** Undefined when there is none, or when the epoch is gone. */
+/** Undefined if there is no such slot, or if the epoch is gone. */
 export async function findSlot<T>(disk: Disk, kind: RecordKind<Slot<T>>, path: string): Promise<Slot<T> | undefined> {
   try {
     return await getRecord(disk, kind, path);
@@ -125,11 +153,11 @@ export async function findSlot<T>(disk: Disk, kind: RecordKind<Slot<T>>, path: s
   }
 }
 
-/** The highest slot in a directory, 0 when there is none; undefined when the epoch is gone. */
+/** Returns the highest slot in a directory, 0 if there is none; undefined if the epoch is gone. */
 export async function findHighestSlot(disk: Disk, directory: string): Promise<number | undefined> {
   try {
     let highest = 0;
-    // One by one: a call cannot have a hundred thousand arguments.
+    // A loop, not `Math.max(...names)`: a call cannot take a hundred thousand arguments.
     for (const name of await disk.list(directory)) highest = Math.max(highest, findSlotNumber(name) ?? 0);
     return highest;
   } catch (error) {
@@ -138,11 +166,16 @@ export async function findHighestSlot(disk: Disk, directory: string): Promise<nu
   }
 }
 
-export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
+export function epochKind<T>(
+  kind: RecordKind<T>,
+  { hasDeltas }: { readonly hasDeltas: boolean },
+): RecordKind<Epoch<T>> {
   return {
     kind: `${kind.kind} epoch`,
+    newestFormat: hasDeltas ? deltaFormat : formatVersion,
+    formatOf: ({ deltas }) => (deltas === true ? deltaFormat : formatVersion),
     decode: (value) => {
-      const { directory, bootId, synced, from, slots, base } = objectOf(value);
+      const { directory, bootId, synced, from, slots, base, deltas } = objectOf(value);
       return {
         directory: epochDirectoryOf(directory),
         bootId: textOf(bootId),
@@ -150,24 +183,29 @@ export function epochKind<T>(kind: RecordKind<T>): RecordKind<Epoch<T>> {
         from: countOf(from),
         slots: countOf(slots),
         base: kind.decode(base),
+        ...(deltas === true ? { deltas } : {}),
       };
     },
   };
 }
 
-/** Only a name as `makeEpochDirectory` makes it: it becomes part of a path. */
+/** Accepts only names that `makeEpochDirectory` makes: the name becomes part of a path. */
 function epochDirectoryOf(value: unknown): string {
   const name = textOf(value);
   if (!directoryPattern.test(name)) throw new TypeError("not the name of an epoch");
   return name;
 }
 
-export function slotKind<T>(kind: RecordKind<T>): RecordKind<Slot<T>> {
+export function slotKind<T>(kind: RecordKind<T>, { hasDeltas }: { readonly hasDeltas: boolean }): RecordKind<Slot<T>> {
   return {
     kind: `${kind.kind} slot`,
+    newestFormat: hasDeltas ? deltaFormat : formatVersion,
+    formatOf: (slot) => ("state" in slot ? formatVersion : deltaFormat),
     decode: (value) => {
-      const { id, number, state } = objectOf(value);
-      return { id: textOf(id), number: countOf(number), state: kind.decode(state) };
+      const { id, number, state, whole, bytes, delta } = objectOf(value);
+      const made = { id: textOf(id), number: countOf(number) };
+      if (delta === undefined) return { ...made, state: kind.decode(state) };
+      return { ...made, whole: countOf(whole), bytes: countOf(bytes), delta: objectOf(delta) };
     },
   };
 }

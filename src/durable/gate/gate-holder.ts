@@ -1,5 +1,4 @@
-// The holder of a gate, for people: a note that it leaves in the lock file. Nothing is decided by
-// it.
+// The holder of a gate, for people: a note that it writes into the lock file. No protocol depends on it.
 import type { BlockingLock } from "../../common.ts";
 import { countOf, objectOf, textOf } from "../../format/decoding.ts";
 import { decodeRecord, encodeRecord, type RecordKind } from "../../format/record.ts";
@@ -8,9 +7,9 @@ import { packageVersion } from "../../format/version.ts";
 import { isKnownBoot, type Host } from "../../ports/host.ts";
 import type { Ports } from "../../ports/ports.ts";
 
-/** Always written in full: a shorter note over a longer one would leave a mixture. */
+/** Every note has this length: a shorter note over a longer one would leave a mixture. */
 const noteBytes = 512;
-/** More than any release has written there. */
+/** No release has written more. */
 const fileBytesMax = 4096;
 
 type GateHolder = Pick<Host, "pid" | "startedAtMs" | "startMark" | "bootId" | "processSpace"> & {
@@ -34,7 +33,7 @@ const gateHolderKind: RecordKind<GateHolder> = {
   },
 };
 
-/** What this process writes into a lock file while it has it; undefined when it does not fit. */
+/** Returns the note of this process for a lock file that it holds, or undefined if it does not fit. */
 export function gateNote({ name, pid, startedAtMs, startMark, bootId, processSpace }: Host): Uint8Array | undefined {
   const holder = {
     host: name,
@@ -53,8 +52,8 @@ export function gateNote({ name, pid, startedAtMs, startMark, bootId, processSpa
 }
 
 /**
- * The holder of the gate, as far as its lock file tells: undefined when the gate is free, when its
- * holder is known to be dead, and when the note cannot be read. Takes no lock and writes nothing.
+ * Returns the holder of the gate according to its lock file. Returns undefined if the gate is free, if its holder is
+ * known to be dead, or if the note cannot be read. Takes no lock and writes nothing.
  */
 export async function findGateHolder({ disk, host }: Ports, path: string): Promise<BlockingLock | undefined> {
   const noted = await readNote();
@@ -71,16 +70,16 @@ export async function findGateHolder({ disk, host }: Ports, path: string): Promi
     try {
       const bytes = await disk.readFile(path, fileBytesMax);
       const note = decodeRecord(gateHolderKind, bytes.subarray(0, bytes.indexOf(10) + 1), path);
-      // The last change of the file is the note itself, written when the lock was granted.
+      // The last change of the file was the note itself, written when the lock was granted.
       return { note, since: new Date((await disk.stat(path)).mtimeMs) };
     } catch {
-      // Blank, foreign, of a newer release, or unreadable: then the file does not tell.
+      // The note is blank, foreign, of a newer release, or unreadable.
       return undefined;
     }
   }
 }
 
-/** Whether that holder is this very process, as far as the note tells. */
+/** True if the note names this very process. */
 export function isThisProcess({ holder }: BlockingLock, { name, pid, startedAtMs }: Host): boolean {
   return holder.pid === pid && holder.host === name && holder.startedAt.getTime() === wholeMs(startedAtMs);
 }

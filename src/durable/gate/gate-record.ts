@@ -1,5 +1,5 @@
-// Which kind of gate guards a directory: decided once, recorded in the directory, and binding for
-// every process of every machine.
+// The kind of gate that guards a directory. It is decided once, recorded in the directory, and binds every process on
+// every machine.
 import { holdfastError, isHoldfastError } from "../../errors.ts";
 import { objectOf, textOf, wordOf } from "../../format/decoding.ts";
 import { makeId } from "../../format/id.ts";
@@ -18,7 +18,10 @@ export type GateKind = "os" | "table";
 export interface GateRecord {
   readonly id: string;
   readonly gate: GateKind;
-  /** Of the ground whose table has the lock, relative to the directory. Absent: the gate has its own. */
+  /**
+   * The directory of the ground whose table has the lock, relative to this directory. Absent: the gate has its own
+   * ground.
+   */
   readonly ground?: string;
 }
 
@@ -35,8 +38,8 @@ const gateRecordKind: RecordKind<GateRecord> = {
 };
 
 /**
- * The OS gate of a directory whose recorded kind is `os`. UNSUPPORTED_DISK where such a lock may
- * not hold. There is no fallback: processes with two kinds of gates do not exclude each other.
+ * Opens the OS gate of a directory whose recorded kind is `os`. Throws UNSUPPORTED_DISK if such a lock may not
+ * exclude all processes. There is no fallback: processes with two kinds of gates do not exclude each other.
  */
 export async function openOsGate(ports: Ports, directory: string): Promise<Gate> {
   const { kind, type } = ports.disk.volume;
@@ -48,8 +51,8 @@ export async function openOsGate(ports: Ports, directory: string): Promise<Gate>
 }
 
 /**
- * The gate of `directory`, where it is an OS lock. UNSUPPORTED_DISK where it is a lock in a table:
- * that one is opened by `openStoreLock` of "holdfast/locks".
+ * Opens the gate of `directory` if it is an OS lock. Throws UNSUPPORTED_DISK if it is a lock in a table:
+ * `openStoreLock` of "holdfast/locks" opens that.
  */
 export async function openGate(ports: Ports, staging: Staging, directory: string): Promise<Gate> {
   if ((await decideGate(ports, staging, directory)).gate === "os") return await openOsGate(ports, directory);
@@ -57,19 +60,19 @@ export async function openGate(ports: Ports, staging: Staging, directory: string
   throw unusable(directory, "a gate between machines", why);
 }
 
-/** The record of a gate, if its kind was decided. */
+/** Returns the record of a gate, if its kind was decided. */
 export async function findGate({ disk }: Ports, directory: string): Promise<GateRecord | undefined> {
   return await findDecision(disk, gateRecordKind, recordOf(directory));
 }
 
-/** The recorded kind, if it was decided. */
+/** Returns the recorded kind, if it was decided. */
 export async function findGateKind(ports: Ports, directory: string): Promise<GateKind | undefined> {
   return (await findGate(ports, directory))?.gate;
 }
 
 /**
- * The record; decides it when there is none: `os` only where the file system is known to be local.
- * `ground` is what a new record says of the ground.
+ * Returns the record, and decides it if there is none: `os` only if the file system is known to be local. A new
+ * record refers to `ground`.
  */
 export async function decideGate(
   ports: Ports,
@@ -85,8 +88,8 @@ export async function decideGate(
 }
 
 /**
- * A file system that is not known to be local may be another machine's too, and a test in one
- * kernel proves nothing about that.
+ * Returns true only for a file system that is known to be local: any other may be used by other machines too, and a
+ * test in one kernel proves nothing about them.
  */
 async function hasTrustworthyOsLocks({ disk, osLock }: Ports, directory: string): Promise<boolean> {
   if (disk.volume.kind !== "local") return false;
@@ -94,14 +97,18 @@ async function hasTrustworthyOsLocks({ disk, osLock }: Ports, directory: string)
     await (await osLock.open(lockPathOf(directory))).close();
     return true;
   } catch (error) {
-    // A missing module is a fault of this installation, and the decision binds all others.
+    // The native module is missing. That is a fault of this installation, so throw: the decision would bind all
+    // others.
     if (isHoldfastError(error, "UNSUPPORTED_DISK") && error.missing.includes("OS lock")) return false;
     throw error;
   }
 }
 
+/** The name of a gate's lock file, in the directory that it guards. */
+export const storeLockName = ".store.lock";
+
 export function lockPathOf(directory: string): string {
-  return `${directory}/.store.lock`;
+  return `${directory}/${storeLockName}`;
 }
 
 function recordOf(directory: string): string {

@@ -8,28 +8,60 @@ import { checkTimeout, Deadline } from "../wait/deadline.ts";
 import { findGateHolder, gateNote, isThisProcess } from "./gate-holder.ts";
 import { Fifo } from "../wait/fifo.ts";
 
+/** The files of a gate. */
 export interface GateOptions {
-  /** The lock itself. Holdfast never deletes it. */
+  /** Path of the lock file. Holdfast never deletes it. */
   readonly lockPath: string;
   /**
-   * The lock that waiters take first, so that the holder can see that another process waits.
+   * Path of the file that waiters lock first, so that the holder sees that another process waits.
    * Holdfast never deletes it.
    */
   readonly turnstilePath: string;
 }
 
+/** A held gate. */
 export interface GateHold extends Hold {
-  /** Whether a caller waits, in this or another process: time to hand over. */
+  /** Returns true if a caller waits, in this or another process. */
   isContended(): Promise<boolean>;
   /**
-   * LOCK_LOST when the lock file was deleted or replaced since the grant: then another process may
-   * be inside. One look at the disk; what is to be acknowledged is acknowledged after it.
+   * Checks against the disk that the lock is still held. Acknowledge work only after it. Throws
+   * LOCK_LOST if the lock file was deleted or replaced since the grant: another process may hold
+   * the gate.
    */
   assertHeld(): Promise<void>;
-  /** Of the lock file. A process that is inside by a file that was deleted has another one. */
+  /** Identifies the lock file. A process that holds a deleted file has another id. */
   readonly lockId: string;
+  /**
+   * Frees the lock without waking the process that waits for it, for a holder that may continue in
+   * a moment. `release` hands over.
+   */
+  pause(): Promise<void>;
+  /**
+   * Acquires the paused lock again, before those that wait. Returns false if another process
+   * acquired it meanwhile: then this hold is released.
+   */
+  resume(): Promise<boolean>;
 }
 
+/**
+ * Waiters outside the turnstile pause for about the duration of a hold, but not longer than this: a process with
+ * longer holds would try less often, get fewer turns, and have more to do in each.
+ */
+const pauseMsMax = 20;
+/** After this many pauses a waiter tries more and more often, up to eight times as often. */
+const patientPauses = 4;
+const leastPart = 1 / 8;
+/**
+ * Behind a holder that keeps the gate for seconds, a waiter pauses for this part of the time that it has waited, up
+ * to 10 ms.
+ */
+const waitedPart = 1 / 200;
+const slowPauseMs = 10;
+
+/**
+ * An exclusive lock: one holder at a time, first among the callers of this process, then among all
+ * processes of this kernel. The operating system releases it if its holder dies.
+ */
 export class Gate implements AsyncDisposable {
   readonly #ports: Ports;
   readonly #options: GateOptions;
@@ -37,8 +69,10 @@ export class Gate implements AsyncDisposable {
   readonly #turnstile: OsLockFile;
   readonly #fifo = new Fifo();
   readonly #closed = new AbortController();
-  /** How long this process held the gate when it last did: holds of others take about as long. */
+  /** How long this process last held the gate. Holds of other processes probably take about as long. */
   #lastHoldMs = 0;
+  /** True if the last wait took about as long as a hold or longer: other processes are as busy as this one. */
+  #isCrowded = false;
   #drained: Promise<void> | undefined;
 
   private constructor(ports: Ports, options: GateOptions, lock: OsLockFile, turnstile: OsLockFile) {
@@ -49,8 +83,8 @@ export class Gate implements AsyncDisposable {
   }
 
   /**
-   * UNSUPPORTED_DISK where there are no OS locks: nothing else would exclude processes that use
-   * them.
+   * Opens a gate. Throws UNSUPPORTED_DISK if there are no OS locks: nothing else would exclude
+   * processes that use them.
    */
   static async open(ports: Ports, options: GateOptions): Promise<Gate> {
     const lock = await ports.osLock.open(options.lockPath, { note: gateNote(ports.host) });
@@ -62,7 +96,10 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** Undefined when another caller or process has it. Never waits. */
+  /**
+   * Acquires the gate if it is free, without waiting. Returns undefined if another caller or
+   * process holds it. Throws CLOSED.
+   */
   async tryAcquire(): Promise<GateHold | undefined> {
     this.#closed.signal.throwIfAborted();
     if (!this.#fifo.tryTake()) return undefined;
@@ -77,8 +114,8 @@ export class Gate implements AsyncDisposable {
   }
 
   /**
-   * Waits in the queue. LOCK_TIMEOUT after `timeoutMs` (default: never), or the signal's reason;
-   * the caller has then left the queue.
+   * Acquires the gate, and waits for at most `timeoutMs` (default `Infinity`). Throws LOCK_TIMEOUT
+   * and CLOSED.
    */
   async acquire({ timeoutMs = Infinity, signal }: Waiting = {}): Promise<GateHold> {
     checkTimeout(timeoutMs);
@@ -90,14 +127,14 @@ export class Gate implements AsyncDisposable {
       return hold;
     }
     const isFirst = this.#fifo.tryTake();
-    const step = isFirst ? await this.#enterAtOnce() : "outside";
+    const step = isFirst && !this.#isCrowded ? await this.#enterAtOnce() : "outside";
     if (step === "entered") return this.#newHold();
     const closed = this.#closed.signal;
     const late = Symbol("late");
     const deadline = new Deadline(this.#ports.clock, { timeoutMs, signal, closed, timedOut: () => late });
     try {
-      // A caller keeps its turn while it waits for other processes: giving it back would let later
-      // callers overtake.
+      // A caller keeps its turn while it waits for other processes: if it gave it up, later callers would overtake
+      // it.
       if (!isFirst) await this.#fifo.take(deadline.signal);
       try {
         await this.#passTurnstile(step, deadline.signal);
@@ -113,14 +150,14 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /** The holder, as far as its lock file tells. For people. */
+  /** Returns the holder according to its lock file, for people. */
   async findHolder(): Promise<BlockingLock | undefined> {
     return await findGateHolder(this.#ports, this.#options.lockPath);
   }
 
   /**
-   * Refuses new callers, rejects those that wait (CLOSED), and waits for the holder: closing under
-   * it would let another process in beside it.
+   * Rejects new and waiting callers with CLOSED, and waits for the holder: closing earlier would
+   * admit another process.
    */
   async close(): Promise<void> {
     if (!this.#closed.signal.aborted)
@@ -134,19 +171,18 @@ export class Gate implements AsyncDisposable {
     await this.#turnstile.close();
   }
 
+  /** Closes the gate, as `close` does. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
   /**
-   * The same steps as a wait, for a gate that is free: without timers and signals, which cost more
-   * than the locks.
+   * The same steps as a wait, for a gate that is free. Uses no timers and signals, which cost more than the locks.
    */
   async #enterAtOnce(): Promise<"entered" | "in the turnstile" | "outside"> {
     try {
       if (!(await this.#turnstile.tryLock())) return "outside";
-      // Stays in the turnstile: the holder may have seen this process there, and will hand over to
-      // it.
+      // Stay in the turnstile: the holder may have seen this process there, and will hand over to it.
       if (!(await this.#lock.tryLock())) return "in the turnstile";
       await this.#turnstile.unlock();
       return "entered";
@@ -160,14 +196,25 @@ export class Gate implements AsyncDisposable {
     }
   }
 
-  /**
-   * The process in the turnstile is next: a holder that takes the gate again and again cannot
-   * overtake it.
-   */
+  /** The process in the turnstile is next: a holder that acquires the gate again and again cannot overtake it. */
   async #passTurnstile(step: "in the turnstile" | "outside", signal: AbortSignal): Promise<void> {
-    if (step === "outside") await this.#turnstile.lock({ signal, usualHoldMs: this.#lastHoldMs });
+    const { clock } = this.#ports;
+    const beganMs = clock.monotonicMs();
+    const longMs = Math.min(this.#lastHoldMs, pauseMsMax);
+    // A process that has just had its turn lets others enter the turnstile first, and one that has waited long tries
+    // often. So they enter in about the order in which they began to wait.
+    const firstMs = this.#isCrowded ? longMs : 0;
+    const pauseMs = (waitedMs: number): number => {
+      if (waitedMs === 0) return firstMs;
+      const agedMs = longMs * Math.max(leastPart, Math.min(1, (patientPauses * longMs) / waitedMs) ** 2);
+      return Math.max(agedMs, Math.min(slowPauseMs, waitedMs * waitedPart));
+    };
+    if (step === "outside") await this.#turnstile.lock({ signal, pauseMs });
     try {
-      await this.#lock.lock({ signal });
+      this.#isCrowded = step === "in the turnstile" || !(await this.#lock.tryLock());
+      // The holder's note wakes this process. Trying is only needed if the holder was killed.
+      if (this.#isCrowded) await this.#lock.lock({ signal, pauseMs: (waitedMs) => (waitedMs === 0 ? 0 : longMs) });
+      this.#isCrowded &&= clock.monotonicMs() - beganMs > longMs / 2;
     } finally {
       await this.#turnstile.unlock();
     }
@@ -176,13 +223,14 @@ export class Gate implements AsyncDisposable {
   #newHold(): GateHold {
     let lost: AbortController | undefined;
     let held = true;
+    let isPaused = false;
     const sinceMs = this.#ports.clock.monotonicMs();
     const lockId = this.#lock.identity;
     let asking: Promise<boolean> | undefined;
     const isContended = async (): Promise<boolean> => {
-      if (!held) return false;
-      // One question for all callers of this moment: a second one would meet the first in the
-      // turnstile and take it for another process.
+      if (!held || isPaused) return false;
+      // One check for all concurrent callers: a second one would find the first in the turnstile and mistake it for
+      // another process.
       asking ??= this.#isContended().finally(() => (asking = undefined));
       return await asking;
     };
@@ -190,23 +238,39 @@ export class Gate implements AsyncDisposable {
       if (!held) return;
       held = false;
       this.#lastHoldMs = this.#ports.clock.monotonicMs() - sinceMs;
-      // The next caller of this process goes through the same turnstile.
+      // The next caller of this process uses the same turnstile, so wait for the check.
       await asking?.catch(() => undefined);
       try {
+        // Lock again in order to hand over. If another process holds it now, that one will hand over.
+        if (isPaused) await this.#lock.tryLock();
         await this.#lock.unlock();
       } finally {
         this.#fifo.give();
       }
     };
+    const pause = async (): Promise<void> => {
+      if (!held || isPaused) return;
+      isPaused = true;
+      await asking?.catch(() => undefined);
+      await this.#lock.unlock({ isBrief: true });
+    };
+    const resume = async (): Promise<boolean> => {
+      if (!held || !isPaused) return held;
+      const isGranted = await this.#lock.tryLock();
+      isPaused = !isGranted;
+      // The lock file is new: conclusions drawn under the old one may be wrong.
+      if (isGranted && this.#lock.identity === lockId) return true;
+      await release();
+      return false;
+    };
     const assertHeld = async (): Promise<void> => {
-      if (held && (await this.#lock.isIntact())) return;
-      const error = this.#lost(held ? "its file was deleted or replaced" : "it was released");
+      if (held && !isPaused && (await this.#lock.isIntact())) return;
+      const error = this.#lost(held && !isPaused ? "its file was deleted or replaced" : "it was released");
       (lost ??= new AbortController()).abort(error);
       throw error;
     };
     return {
-      // The OS never takes this lock from a living process. Made when it is asked for, which is
-      // seldom.
+      // The OS never takes this lock from a living process. Created on demand, because it is seldom needed.
       get signal() {
         return (lost ??= new AbortController()).signal;
       },
@@ -214,6 +278,8 @@ export class Gate implements AsyncDisposable {
       assertHeld,
       acquiredAt: new Date(this.#ports.clock.wallMs()),
       release,
+      pause,
+      resume,
       isContended,
       [Symbol.asyncDispose]: release,
     };

@@ -1,27 +1,36 @@
-// The record of a holder, and the names of all files that belong to it.
+// The record of a holder, and the names of all its files.
 import type { HolderInfo } from "../../common.ts";
 import { countOf, flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import type { RecordKind } from "../../format/record.ts";
 
+/** The record of a process that has joined a ground. */
 export interface HolderRecord {
-  /** Never used again. */
+  /** Unique; never reused. */
   readonly id: string;
-  /** For people. */
+  /** A name for people; empty if none was given. */
   readonly name: string;
+  /** Host name of its machine. */
   readonly host: string;
+  /** Process id on that machine; 0 if it is unknown. */
   readonly pid: number;
+  /** When its process started, by its own clock, in milliseconds since 1970. */
   readonly startedAtMs: number;
-  /** Of Holdfast. */
+  /** Version of Holdfast that it runs. */
   readonly version: string;
-  /** Silent for so long, it counts as dead. */
+  /** It is dead when it is silent for this long. */
   readonly leaseMs: number;
+  /** The boot id of its kernel. */
   readonly bootId: string;
-  /** Which process table knows it by `pid` and `startMark`; both empty in records of earlier builds. */
+  /** The process table that knows it by `pid` and `startMark`. Empty in records of earlier builds. */
   readonly processSpace: string;
+  /**
+   * Mark of the start of its process, which tells it from a later process with the same pid. Empty
+   * in records of earlier builds.
+   */
   readonly startMark: string;
-  /** Whether its disk was local to it: then no other kernel had that disk. */
+  /** True if its disk was local to it: no other kernel had that disk. */
   readonly isLocal: boolean;
-  /** Of its heartbeat file, as its own kernel sees it; empty when it could not lock the file. */
+  /** Identity of its heartbeat file, as its own kernel sees it; empty if it could not lock the file. */
   readonly beatIdentity: string;
 }
 
@@ -46,7 +55,7 @@ export const holderKind: RecordKind<HolderRecord> = {
   },
 };
 
-/** The names in a ground. */
+/** The file names of a ground. */
 export class GroundLayout {
   readonly directory: string;
   readonly holders: string;
@@ -60,21 +69,18 @@ export class GroundLayout {
     this.groundRecord = `${directory}/ground.json`;
   }
 
-  /** Made last when a session begins: from then on the holder counts. */
+  /** Written last when a session begins: from then on the holder counts. */
   record(id: string): string {
     return `${this.holders}/${id}.json`;
   }
-  /**
-   * What `record` becomes when the holder is judged dead: by a rename, so that it is final for all
-   * processes.
-   */
+  /** The name that `record` gets when the holder is judged dead. A rename makes the death final for all processes. */
   deathRecord(id: string): string {
     return `${this.holders}/${id}.dead`;
   }
   beat(id: string): string {
     return `${this.holders}/${id}.beat`;
   }
-  /** A copy of the beat of a holder that looked dead, made by the process to which it did. */
+  /** A copy of the heartbeat of a holder that looked dead, made by the process that suspects it. */
   suspicion(id: string): string {
     return `${this.holders}/${id}.suspect`;
   }
@@ -83,7 +89,7 @@ export class GroundLayout {
   }
 }
 
-/** A holder of which only some facts are known. An unknown text is empty, and an unknown time is `since`. */
+/** A holder of which only some facts are known. An unknown text is empty; an unknown time is `since`. */
 export function holderInfo(since: Date, known: Partial<HolderInfo>): HolderInfo {
   return { id: "", host: "", pid: 0, startedAt: since, lastSeenAt: since, version: "", state: "alive", ...known };
 }

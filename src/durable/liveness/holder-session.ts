@@ -1,5 +1,5 @@
 // HolderSession: the time for which this process counts as alive on a ground. It begins with a
-// heartbeat file and a record, and ends for good at its own deadline, whatever other processes
+// heartbeat file and a record. It ends permanently at its own deadline, whatever other processes
 // believe.
 import { holdfastError } from "../../errors.ts";
 import { encodeBeat } from "../../format/beat.ts";
@@ -10,7 +10,7 @@ import type { DiskFile } from "../../ports/disk.ts";
 import type { BeatTimes } from "../../ports/heart.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { removeDirectory, unlinkIfThere } from "../publish/directory.ts";
+import { removeDirectory, unlinkUnlessForeign } from "../publish/directory.ts";
 import { putIfAbsent } from "../publish/publish.ts";
 import { retryOutage } from "../publish/retry-outage.ts";
 import { assertNotSwept, type Staging } from "../publish/staging.ts";
@@ -20,12 +20,18 @@ import { beatPart, OwnHeartbeat, ownPart } from "./own-heartbeat.ts";
 
 export interface HolderSessionOptions {
   readonly leaseMs: number;
-  /** For people: "till 3". */
+  /** A name for people: "till 3". */
   readonly name: string;
 }
 
+/**
+ * The time for which this process is alive on a ground. It ends permanently at its own deadline,
+ * before other processes can judge it dead.
+ */
 export class HolderSession {
+  /** The record of this process. */
   readonly holder: HolderRecord;
+  /** The temp directory of this session. */
   readonly temp: string;
   readonly #ports: Ports;
   readonly #layout: GroundLayout;
@@ -33,7 +39,7 @@ export class HolderSession {
   readonly #lock: OsLockFile | undefined;
   readonly #over = new AbortController();
   readonly #heartbeat: OwnHeartbeat;
-  /** When this process last looked whether others have declared it dead. */
+  /** When this process last checked if others declared it dead. */
   #lookedAtMs: number;
 
   private constructor(
@@ -55,11 +61,14 @@ export class HolderSession {
   }
 
   /**
-   * Begins a session in a ground whose directories exist. A crash on the way leaves files that
-   * count for nothing and are swept.
+   * Begins a session in a ground whose directories exist. A crash meanwhile leaves files without
+   * effect, which are swept.
+   *
+   * @internal
    */
   static async begin(ports: Ports, layout: GroundLayout, options: HolderSessionOptions): Promise<HolderSession> {
-    // Each time under another id: what was begun when the server went away belongs to no holder.
+    // Each attempt uses a new id: files of an attempt that an outage interrupted belong to no
+    // holder.
     return await retryOutage(ports.disk, layout.directory, () => HolderSession.#begin(ports, layout, options));
   }
 
@@ -76,24 +85,24 @@ export class HolderSession {
       await makeUniqueDirectory(disk, layout.temp(id));
       file = await disk.open(layout.beat(id), "create");
       const begun = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-      await file.write(0, encodeBeat(0, begun.wallMs));
-      // On a share a write alone stays in this machine's cache. A local disk shows it to all
+      await file.write(0, encodeBeat(0, begun.wallMs, leaseMs));
+      // On a share an unsynced write stays in this machine's cache. A local disk shows it to all
       // processes; it need not survive a power cut, because this process does not.
       if (disk.volume.kind !== "local") await file.sync();
-      // Locked before the record makes it known: a beat that can be locked is the proof that its
+      // Lock the beat before the record makes it known: a beat that can be locked proves that its
       // holder is dead.
       lock = await lockBeat(ports, layout.beat(id));
       const holder = describe(ports, id, { leaseMs, name }, lock === undefined ? "" : (await file.stat()).identity);
       const session = new HolderSession(ports, layout, holder, begun, file, lock);
-      // No process removes the record before this put has returned.
+      // No process removes the record before this put returns.
       const options = { isPermanent: true };
       if (!(await putIfAbsent(session.staging, layout.record(id), encodeRecord(holderKind, holder), options)))
         throw session.#lost("its id is taken");
       session.#heartbeat.beatFor(session);
       return session;
     } catch (error) {
-      // What cannot be removed now counts for nothing, and is swept. The record goes first: it is
-      // there if only its sync has failed, and it stands for the rest.
+      // If files cannot be removed now, they count for nothing and are swept. Remove the record first: it exists if
+      // only its sync failed, and it makes the rest count.
       await disk.unlink(layout.record(id)).catch(() => undefined);
       await Promise.allSettled([removeDirectory(disk, layout.temp(id)), disk.unlink(layout.beat(id))]);
       await Promise.allSettled([file?.close(), lock?.close()]);
@@ -101,57 +110,55 @@ export class HolderSession {
     }
   }
 
+  /** Stages files in the temp directory of this session. */
   get staging(): Staging {
     const { disk, random } = this.#ports;
     return { disk, random, directory: async () => this.temp, onSwept: (directory) => this.reportSwept(directory) };
   }
 
   /**
-   * `directory` was found gone. If it is that of this session, other processes took it for dead,
-   * and what its clocks say counts no more.
+   * Ends this session if `directory` is its temp directory, which was found missing: other
+   * processes judged it dead.
    */
   reportSwept(directory: string): void {
-    if (directory === this.temp) this.#finish("its temp directory is gone: others took it for dead");
+    if (directory === this.temp) this.#finish("its temp directory is gone: others judged it dead");
   }
 
-  /**
-   * Aborts, with LOCK_LOST as its reason, when this session is over. Whatever was held in it is
-   * lost.
-   */
+  /** Aborts with LOCK_LOST when this session ends. Every lock of the session is then lost. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }
 
-  /** Asks the clocks, so it is right also just after a sleep, before any timer has fired. */
+  /**
+   * True if this session has ended. It reads the clocks, so it is right even just after a sleep,
+   * before any timer fired.
+   */
   get isOver(): boolean {
     if (this.#over.signal.aborted) return true;
     if (this.#heartbeat.leftMs() > 0) return false;
     this.#finish(
-      `it could not show that it lives for ${ownPart} of its lease of ${this.holder.leaseMs} ms (a sleep, a blocked event loop, or the disk)`,
+      `it wrote no heartbeat for ${ownPart} of its lease of ${this.holder.leaseMs} ms (a sleep, a blocked event loop, or the disk)`,
     );
     return true;
   }
 
   /**
-   * LOCK_LOST when this session is over. Called before and after everything whose result is acted
-   * on.
+   * Throws LOCK_LOST if this session has ended. Call it before and after every step whose result
+   * you act on.
    */
   throwIfOver(): void {
     if (this.isOver) this.signal.throwIfAborted();
   }
 
   /**
-   * Begins a look whether others have declared this session dead, or will because its beat is gone;
-   * at most once per beat. A machine whose clocks stood still does not know by itself that it
-   * slept, and would beat on for ever. The look is for the death record, and, because that is
-   * removed some day, for the temp directory, which goes before it. Others judge a missing beat
-   * only after a lease, so this session is over before.
+   * Starts a check whether other processes have declared this session dead, at most once per beat.
+   * A machine whose clocks stood still does not notice that it slept, and would beat forever.
    */
   watchForDeath(): void {
     const nowMs = this.#ports.clock.monotonicMs();
     if (nowMs - this.#lookedAtMs < beatPart * this.holder.leaseMs) return;
     this.#lookedAtMs = nowMs;
-    // A look that fails says nothing.
+    // A failed check proves nothing.
     this.#lookForDeath().catch(() => undefined);
   }
 
@@ -164,32 +171,32 @@ export class HolderSession {
   async #findDeath(): Promise<string | undefined> {
     const { disk } = this.#ports;
     const { id, beatIdentity } = this.holder;
-    if (await disk.canOpen(this.#layout.deathRecord(id))) return "others took it for dead";
-    // Elsewhere an absence may be an old answer, and must not end a session.
+    if (await disk.canOpen(this.#layout.deathRecord(id))) return "others judged it dead";
+    // On a share an absence may be a stale answer and must not end a session.
     if (disk.volume.kind !== "local") return undefined;
     const beat = await disk.findStat(this.#layout.beat(id));
     if (beat === undefined) return "its heartbeat file was deleted";
     return beatIdentity === "" || beat.identity === beatIdentity ? undefined : "its heartbeat file was replaced";
   }
 
-  /** Ends it cleanly: nothing of it is left for others to judge. */
+  /** Ends the session cleanly, and removes its files. */
   async end(): Promise<void> {
     this.#finish("it was closed");
     await this.#heartbeat.stop();
     const { disk } = this.#ports;
     try {
       await removeDirectory(disk, this.temp);
-      // The record goes before what it stands for: without it the rest counts for nothing.
-      await unlinkIfThere(disk, this.#layout.record(this.holder.id));
-      await unlinkIfThere(disk, this.#layout.beat(this.holder.id));
+      // Remove the record before the files to which it refers: without it they count for nothing.
+      await unlinkUnlessForeign(disk, this.#layout.record(this.holder.id));
+      await unlinkUnlessForeign(disk, this.#layout.beat(this.holder.id));
     } finally {
-      // Last, so that no process can prove this one dead meanwhile; and in any case: what could not
-      // be removed is left to sweepers, and they need the lock.
+      // Release the lock last, so that no process can prove this one dead meanwhile. Do so even after a failure:
+      // sweepers need the lock to remove what is left.
       await this.abandon();
     }
   }
 
-  /** Closes the files of a session that is over, and leaves what is on the disk to sweepers. */
+  /** Closes the files of a session that has ended. Sweepers remove them from the disk. */
   async abandon(): Promise<void> {
     await this.#heartbeat.stop();
     try {
@@ -202,8 +209,8 @@ export class HolderSession {
   #finish(why: string): void {
     if (this.#over.signal.aborted) return;
     this.#over.abort(this.#lost(why));
-    // A session that is over must not look alive to others. Whether the heart stops in time changes
-    // nothing here.
+    // A session that is over must not look alive to others. It does not matter here if the heart
+    // stops in time.
     this.#heartbeat.stop().catch(() => undefined);
   }
 
@@ -249,8 +256,8 @@ async function lockBeat(ports: Ports, path: string): Promise<OsLockFile | undefi
     }
     await lock.close();
   } catch {
-    // No OS lock here: then no process can prove a death at once, and the lease decides. Nothing is
-    // lost but time.
+    // No OS lock here: no process can prove a death at once, so the lease decides. That only costs
+    // time.
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-// LivenessJudge: decides that another holder is dead, by proof, or by a heartbeat that did not
+// LivenessJudge decides that another holder is dead: by proof, or because its heartbeat did not
 // change for a whole lease while this process watched it.
 import type { HolderInfo } from "../../common.ts";
 import { decodeBeat } from "../../format/beat.ts";
@@ -6,37 +6,39 @@ import { hasErrno } from "../../ports/disk-error.ts";
 import { isKnownBoot } from "../../ports/host.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { replace } from "../publish/publish.ts";
+import { isUnreadable } from "../publish/record-file.ts";
 import type { GroundLayout, HolderRecord } from "./holder-record.ts";
 import type { ServerClock } from "./server-age.ts";
 
 const beatBytesMax = 4096;
 /**
  * A gap between two observations counts for at most this part of the lease: a sleep of this
- * process, or an outage of the server, makes no holder older.
+ * process, or an outage of the server, must not age a holder.
  */
 const gapPart = 1 / 4;
 const silentPart = 1 / 2;
 /**
- * For a caller that cannot watch for a lease: a heartbeat must be older by so many leases than a
+ * For a caller that cannot watch for a lease: the heartbeat must be this many leases older than a
  * file made now, by the server's own stamps.
  */
 const oneShotLeases = 2;
 /**
- * It must also have been silent for so much of the lease, more than the quarter after which a
- * living holder beats. The server's clock may have been set ahead, and then every heartbeat looks
- * old until the next one.
+ * It must also have been silent for this part of the lease, more than the quarter after which a
+ * living holder beats. If the server's clock was set ahead, every heartbeat looks old until the
+ * next one.
  */
 const oneShotSilentPart = 3 / 8;
-/** Holders that closed are never observed again, and nothing says so. */
+/** Holders that closed are never observed again, and nothing reports that they closed. */
 const watchedMax = 10_000;
 
+/** The state of a holder. `silent`: its heartbeat is late, and it is not yet judged dead. */
 export type HolderState = HolderInfo["state"];
 
 interface Watched {
   readonly leaseMs: number;
   readonly bytes: string;
   readonly silentMs: number;
-  /** Up to here its silence is proven. */
+  /** Time of the last observation that proves its silence. */
   readonly provenAtMs: number;
 }
 
@@ -51,35 +53,36 @@ export class LivenessJudge {
   }
 
   /**
-   * One observation. "dead" is final: the holder's own deadline is shorter than the silence that it
-   * takes to be judged. An observation that fails counts for nothing.
+   * Observes a holder once. "dead" is final: the holder's own deadline is shorter than the silence
+   * needed to judge it. A failed observation counts for nothing.
    */
   async observe(holder: HolderRecord): Promise<HolderState> {
     if ((await this.#hasFreedItsLock(holder)) || this.#isNoProcess(holder)) return "dead";
     const { clock } = this.#ports;
     const askedAtMs = clock.monotonicMs();
-    const bytes = await this.#readBeat(holder);
+    const bytes = await this.#findBeat(holder);
+    if (bytes === undefined) return "alive";
     const before = this.#watched.get(holder.id);
     if (before === undefined || before.bytes !== bytes) {
-      // New bytes count from when they arrived here.
+      // New bytes count from the time they arrived here.
       this.#watch(holder, { bytes, silentMs: 0, provenAtMs: clock.monotonicMs() });
       return "alive";
     }
-    // The same bytes prove silence until they were asked for: the holder may have beaten while the
-    // answer was on its way.
+    // The same bytes prove silence only up to the time of the request: the holder may have beaten
+    // while the reply was in transit.
     const gapMs = Math.min(Math.max(0, askedAtMs - before.provenAtMs), gapPart * holder.leaseMs);
     const silentMs = before.silentMs + gapMs;
-    // Never back: of several observations at once a slow one may end last, and the same silence
-    // would count again.
+    // Never move back: of several concurrent observations a slow one may end last, and the same
+    // silence would count twice.
     this.#watch(holder, { bytes, silentMs, provenAtMs: Math.max(before.provenAtMs, askedAtMs) });
     if (silentMs >= holder.leaseMs) return "dead";
     return silentMs >= silentPart * holder.leaseMs ? "silent" : "alive";
   }
 
   /**
-   * One observation for a caller that cannot watch for a lease. Also dead when the heartbeat is old
-   * by the server's stamps and was silent for more than a beat: while this process watched it, or
-   * since another process noted it.
+   * Observes once, for a caller that cannot watch for a lease. The holder is also dead if its
+   * heartbeat is old by the server's stamps and was silent for more than a beat: while this process
+   * watched it, or since another process noted it.
    */
   async observeOnce(holder: HolderRecord, clock: ServerClock): Promise<HolderState> {
     const state = await this.observe(holder);
@@ -89,13 +92,13 @@ export class LivenessJudge {
     return (await this.#isNotedSilent(holder, bytes, clock)) ? "dead" : state;
   }
 
-  /** When the holder last said that it lives, by its own clock: for people. */
+  /** Time of the holder's last heartbeat, by its own clock; for people. */
   async lastSeenMs(holder: HolderRecord): Promise<number> {
-    const beat = decodeBeat(Buffer.from(await this.#readBeat(holder), "latin1"));
+    const beat = decodeBeat(Buffer.from((await this.#findBeat(holder)) ?? "", "latin1"));
     return beat?.wallMs ?? holder.startedAtMs;
   }
 
-  /** The lease of a holder that is being watched. */
+  /** The lease of a watched holder. */
   findLeaseMs(id: string): number | undefined {
     return this.#watched.get(id)?.leaseMs;
   }
@@ -105,8 +108,8 @@ export class LivenessJudge {
   }
 
   /**
-   * The map is ordered by the last observation. Beyond its limit the first holder is forgotten: at
-   * worst it is watched anew.
+   * The map is ordered by last observation. Beyond the limit the oldest is forgotten; at worst it
+   * is watched from the beginning.
    */
   #watch({ id, leaseMs }: HolderRecord, watched: Omit<Watched, "leaseMs">): void {
     this.#watched.delete(id);
@@ -116,18 +119,18 @@ export class LivenessJudge {
   }
 
   async #hasOldBeat({ id, leaseMs }: HolderRecord, clock: ServerClock): Promise<boolean> {
-    // An SMB server may stamp a file only when its writer closes it: there an old stamp says
-    // nothing.
+    // An SMB server may stamp a file only when its writer closes it: an old stamp proves nothing
+    // there.
     if (/cifs|smb/.test(this.#ports.disk.volume.type)) return false;
     const ageMs = await clock.findAgeMs(this.#layout.beat(id));
     return ageMs !== undefined && ageMs > oneShotLeases * leaseMs;
   }
 
   /**
-   * Whether another process has noted these very bytes as suspect, long enough ago by the server's
-   * stamps; otherwise notes them now. Many processes come to a share only for a moment: what one of
-   * them saw, another can confirm. Only a server clock that is set ahead twice within one beat
-   * would deceive it.
+   * True if another process noted the same bytes as suspect, long enough ago by the server's
+   * stamps; otherwise notes them now. Many processes open a share only for a moment: one can
+   * confirm what another saw. Only a server clock that is set ahead twice within one beat would
+   * deceive it.
    */
   async #isNotedSilent({ id, leaseMs }: HolderRecord, bytes: string, clock: ServerClock): Promise<boolean> {
     const path = this.#layout.suspicion(id);
@@ -141,10 +144,10 @@ export class LivenessJudge {
   }
 
   /**
-   * Whether this process would meet the lock of that holder's kernel: the kernel is the same, or
-   * gone. Two kernels cannot both have this disk as their own, and a client of this machine would
-   * have seen a network mount. Boot ids that differ prove nothing, because a container may show one
-   * of its own.
+   * True if this process would conflict with the lock of that holder's kernel: the kernel is the
+   * same one, or gone. Two kernels cannot both have this disk as a local disk, and a client on this
+   * machine would have seen a network mount. Different boot ids prove nothing, because a container
+   * may show its own.
    */
   #locksMeet({ bootId, isLocal }: HolderRecord): boolean {
     const { disk, host } = this.#ports;
@@ -152,8 +155,8 @@ export class LivenessJudge {
   }
 
   /**
-   * The kernel frees a lock when its process dies. That is proof only where locks meet, and only of
-   * this very file.
+   * True if the kernel freed the holder's lock, as it does when the process dies. That is proof
+   * only where the locks conflict, and only for the same file.
    */
   async #hasFreedItsLock(holder: HolderRecord): Promise<boolean> {
     const { disk, osLock } = this.#ports;
@@ -163,26 +166,26 @@ export class LivenessJudge {
       if (!(await this.#isItsBeat(holder))) return false;
       const lock = await osLock.open(path);
       try {
-        // "Cannot be locked" is no proof of life: a stopped process holds its lock too.
+        // A lock that cannot be taken does not prove life: a stopped process holds its lock too.
         return (await lock.tryLock()) && (await this.#isItsBeat(holder));
       } finally {
         await lock.close();
       }
     } catch (error) {
-      // The record goes before the beat: without both, the holder has ended or was declared dead. A
-      // beat that is gone beside its record may have been deleted under a living holder, which
-      // needs a while to notice; then the bytes decide, as after any other failure. Elsewhere an
-      // absence may be an old answer.
+      // The record is removed before the beat. If both are missing, the holder has ended or was
+      // declared dead. If only the beat is missing, it may have been deleted under a living holder,
+      // which takes a while to notice; then the bytes decide, as after any other failure. On a
+      // share an absence may be a stale answer.
       if (disk.volume.kind !== "local" || !holder.isLocal || !hasErrno(error, "ENOENT")) return false;
       return !(await disk.canOpen(this.#layout.record(holder.id)));
     }
   }
 
   /**
-   * Whether the process table says that the holder is gone. It is the proof that remains when a file
-   * system went away and came back in one boot as another device: the beat then has another
-   * identity. On a share a request of a dead process may still be on its way, so there the lock
-   * decides.
+   * True if the process table shows that the holder is gone. This proof remains when a file system
+   * disappears and comes back in the same boot as another device: the beat then has another
+   * identity. On a share a request of a dead process may still be in transit, so the lock decides
+   * there.
    */
   #isNoProcess({ bootId, processSpace, pid, startMark, isLocal }: HolderRecord): boolean {
     const { disk, host } = this.#ports;
@@ -192,21 +195,23 @@ export class LivenessJudge {
   }
 
   /**
-   * Whether the beat is the file that its holder locked. Two mounts of one share have one boot id
-   * but not one identity, and their locks may not meet. After a restart the same file may have
-   * another identity.
+   * True if the beat is the file that its holder locked. Two mounts of one share have the same boot
+   * id but different identities, and their locks may not conflict. After a restart the same file
+   * may have another identity.
    */
   async #isItsBeat({ id, bootId, beatIdentity }: HolderRecord): Promise<boolean> {
     const { identity } = await this.#ports.disk.stat(this.#layout.beat(id));
     return identity === beatIdentity || bootId !== this.#ports.host.bootId;
   }
 
-  async #readBeat({ id }: HolderRecord): Promise<string> {
+  /** Undefined if it cannot be read: its holder may be alive, and the others can still be judged. */
+  async #findBeat({ id }: HolderRecord): Promise<string | undefined> {
     try {
       return textOf(await this.#ports.disk.readFile(this.#layout.beat(id), beatBytesMax));
     } catch (error) {
-      // An absent beat is one that does not change.
+      // An absent beat counts as one that does not change.
       if (hasErrno(error, "ENOENT")) return "";
+      if (isUnreadable(error) || hasErrno(error, "EFBIG")) return undefined;
       throw error;
     }
   }

@@ -1,20 +1,17 @@
-// The heartbeat of this process: keeps beating until its session is over, and tells how much of the
-// session's own deadline is left.
+// OwnHeartbeat beats until the session of this process is over, and knows how much of the session's
+// own deadline is left.
 import type { DiskFile } from "../../ports/disk.ts";
 import { elapsedMs, type Beating, type BeatTimes } from "../../ports/heart.ts";
 import type { Ports } from "../../ports/ports.ts";
 
-/**
- * The part of a lease after which a silent session ends itself. The rest is for judges whose clocks
- * are slower.
- */
+/** The part of a lease after which a silent session ends itself. The rest is a margin for judges with slower clocks. */
 export const ownPart = 0.8;
 /** A command that ends within this part of a lease never starts the thread that beats. */
 const firstBeatPart = 1 / 8;
 export const beatPart: number = 1 / 4;
 
 export interface BeatingSession {
-  /** Asks the clocks. */
+  /** True if the session is over. Reads the clocks. */
   readonly isOver: boolean;
   /** Aborts when the session is over. */
   readonly signal: AbortSignal;
@@ -37,7 +34,7 @@ export class OwnHeartbeat {
     this.#lastBeat = begun;
   }
 
-  /** How long the session may go on without another beat. */
+  /** Returns how long the session may continue without another beat. */
   leftMs(): number {
     const { clock } = this.#ports;
     this.#lastBeat = this.#beating?.lastBeat() ?? this.#lastBeat;
@@ -45,7 +42,7 @@ export class OwnHeartbeat {
     return ownPart * this.#leaseMs - elapsedMs(this.#lastBeat, now);
   }
 
-  /** Beats for `session`, and asks it at its deadline whether it is over. */
+  /** Beats for `session`, and checks at its deadline if it is over. */
   beatFor(session: BeatingSession): void {
     const { clock } = this.#ports;
     const background = { background: true, signal: session.signal };
@@ -54,7 +51,7 @@ export class OwnHeartbeat {
       this.#startHeart(session);
       while (!session.isOver) await clock.sleep(Math.max(this.leftMs(), 1), background);
     };
-    // The only rejection is the end of the session: nothing may be thrown from a timer.
+    // It rejects only when the session ends, and a timer must not throw.
     watch().catch(() => undefined);
   }
 
@@ -66,10 +63,10 @@ export class OwnHeartbeat {
     if (session.isOver) return;
     const everyMs = beatPart * this.#leaseMs;
     const onLost = (): void => {
-      // Asked at once: a heart that came too late is the first to notice that the machine slept.
+      // Check at once: a heart that was late is the first to notice that the machine slept.
       if (session.isOver) return;
-      // A beat that failed is repeated until the deadline decides: it may be one lost packet, or
-      // one thread too many.
+      // Repeat a failed beat until the deadline decides: it may be one lost packet, or one thread
+      // too many.
       void this.#beatAgain(session);
     };
     try {
@@ -78,6 +75,7 @@ export class OwnHeartbeat {
         stallMs: this.#leaseMs,
         gapMsMax: ownPart * this.#leaseMs,
         after: this.#lastBeat,
+        leaseMs: this.#leaseMs,
         from: 1 + Math.floor((this.#ports.clock.monotonicMs() - this.#begun.monotonicMs) / everyMs),
         onLost,
       });
@@ -92,7 +90,7 @@ export class OwnHeartbeat {
       await this.#ports.clock.sleep(beatPart * this.#leaseMs, { background: true, signal: session.signal });
       this.#startHeart(session);
     } catch {
-      // The session ended meanwhile.
+      // The session has ended, so there is nothing to watch.
     }
   }
 }

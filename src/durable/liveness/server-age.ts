@@ -1,12 +1,10 @@
-// How old a file is by the clock of its server. Two stamps of one server are compared, never the
-// clocks of two machines.
+// The age of a file by its server's clock. It compares two stamps of one server, never the clocks
+// of two machines.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { discard, stage, type Staging } from "../publish/staging.ts";
 
-/**
- * The time of the server, as the stamp of a probe shows it: a file that this process made just now.
- */
+/** The server's time, read from the stamp of a probe: a file that this process just made. */
 export class ServerClock {
   readonly staging: Staging;
   readonly #probe: string;
@@ -16,20 +14,18 @@ export class ServerClock {
     this.#probe = probe;
   }
 
-  /**
-   * How long ago `path` was written; undefined when it is not there, 0 when its age cannot be told.
-   */
+  /** Returns how long ago `path` was written; undefined if it does not exist, 0 if its age is unknown. */
   async findAgeMs(path: string): Promise<number | undefined> {
     const stampMs = await findStampMs(this.staging.disk, path);
     return stampMs === undefined ? undefined : await this.ageMsOf(stampMs);
   }
 
-  /** The age of a stamp of this server; 0 when it cannot be told. */
+  /** Returns the age of a stamp of this server; 0 if it is unknown. */
   async ageMsOf(stampMs: number): Promise<number> {
     return ((await this.findNowMs()) ?? stampMs) - stampMs;
   }
 
-  /** Undefined without the probe: this process was swept, and whatever it asks for next says so. */
+  /** Undefined without the probe: this process was swept, and its next request reports that. */
   async findNowMs(): Promise<number | undefined> {
     return await findStampMs(this.staging.disk, this.#probe);
   }
@@ -44,10 +40,10 @@ export async function withServerClock<T>(staging: Staging, action: (clock: Serve
   }
 }
 
-/** Undefined when it is not there. */
+/** Undefined if it does not exist. */
 async function findStampMs(disk: Disk, path: string): Promise<number | undefined> {
   try {
-    // Through an open: a plain stat is answered from a cache that may be a minute old.
+    // Use an open file: a plain stat is answered from a cache that may be a minute old.
     const file = await disk.open(path, "read");
     try {
       return (await file.stat()).mtimeMs;
@@ -55,7 +51,7 @@ async function findStampMs(disk: Disk, path: string): Promise<number | undefined
       await file.close();
     }
   } catch (error) {
-    // ESTALE: it was removed between the open and the stat.
+    // ESTALE: the file was removed between open and stat.
     if (hasErrno(error, "ENOENT", "ESTALE")) return undefined;
     throw error;
   }

@@ -1,11 +1,11 @@
-// The time by the clock of the file server, which is the same for all machines. Asked for rarely, and reckoned on by
-// the monotonic clock of this one.
+// ServerTime: the file server's clock, which is the same for all machines. It is read rarely and
+// extrapolated by this machine's monotonic clock.
 import { isUnwritable } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Staging } from "../publish/staging.ts";
 import { withServerClock } from "./server-age.ts";
 
-/** How long the offset between the server's clock and the monotonic one is believed. */
+/** How long an offset between the server's clock and the monotonic one stays valid. */
 const offsetMs = 30_000;
 
 export class ServerTime {
@@ -18,7 +18,7 @@ export class ServerTime {
     this.#staging = staging;
   }
 
-  /** Where nothing can be written, by the clock of this machine. No promise may rest on it. */
+  /** Uses this machine's clock where nothing can be written. No guarantee may rest on it. */
   async nowMs(): Promise<number> {
     const { clock, disk } = this.#ports;
     const monotonicMs = clock.monotonicMs();
@@ -32,7 +32,7 @@ export class ServerTime {
   }
 }
 
-/** A process that can only look has no clock but its own. */
+/** A process that can only read has no clock but its own. */
 function unlessWritable(error: unknown): undefined {
   if (!isUnwritable(error)) throw error;
 }

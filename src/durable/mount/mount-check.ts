@@ -1,15 +1,15 @@
-// Whether a mount can be trusted at all. Asked before anything is opened there.
+// Refuses mounts that lose writes. Runs before anything is opened there.
 import { holdfastError } from "../../errors.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { findMountRisks } from "./mount-risks.ts";
 
-/** The risks that this process was warned of: once is enough, however many things it opens. */
+/** The risks that this process has warned about. Each is reported once, however many things the process opens. */
 const warnedOf = new Set<string>();
 
 /**
- * UNSUPPORTED_DISK where `directory` is mounted in a way that loses writes. A risk that only
- * weakens a promise is a warning, once per process: the mount options are visible, but are looked
- * at only after something was lost.
+ * Throws UNSUPPORTED_DISK if `directory` is mounted in a way that loses writes. A risk that only
+ * weakens a guarantee is a warning, once per process: mount options are visible, but people check
+ * them only after a loss.
  */
 export function checkMount({ disk, host }: Pick<Ports, "disk" | "host">, directory: string): void {
   const { type } = disk.volume;

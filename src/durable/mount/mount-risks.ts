@@ -1,23 +1,23 @@
-// Which mount options take away something that Holdfast rests on, by type of file system. Pure: it
-// goes only by what the kernel shows of a mount.
+// The mount options that break something Holdfast relies on, by type of file system. Pure: it uses
+// only what the kernel reports about a mount.
 import type { Volume } from "../../ports/disk.ts";
 
-/** What one option of a mount, or the lack of one, means. */
+/** The consequence of one mount option, or of a missing one. */
 export interface MountRisk {
   /** "nocto". */
   readonly option: string;
-  /** As it was found: "It is mounted with nocto." */
+  /** The finding as a sentence: "It is mounted with nocto." */
   readonly finding: string;
   /**
-   * "bad": writes can be lost or won twice, so nothing is opened there. "limited": something holds
-   * less than it seems to, or takes longer.
+   * "bad": writes can be lost, or two processes can win the same number, so nothing is opened
+   * there. "limited": a guarantee is weaker than it seems, or something takes longer.
    */
   readonly verdict: "limited" | "bad";
   readonly meaning: string;
   readonly remedy: string;
 }
 
-/** Empty when none is known. */
+/** Empty if no risk is known. */
 export function findMountRisks({ type, mountOptions }: Volume): MountRisk[] {
   const found = mountOptions.flatMap((option): MountRisk[] => {
     const risk = findRisk(type, option);
@@ -44,20 +44,20 @@ const smb = ["cifs", "smb2", "smb3", "smbfs"];
 const local = ["ext3", "ext4", "xfs", "btrfs"];
 
 const locksStayHere =
-  "OS locks are not sent to the server and exclude only programs of this machine; Holdfast uses its lock table here, other programs may be misled.";
+  "OS locks are not sent to the server and exclude only programs of this machine. Holdfast uses its lock table here, but other programs may be misled.";
 const cacheAnswers =
-  "Reads and opens are answered from this machine's memory although another machine has changed the file, and a writer that goes by an old answer overwrites what was acknowledged.";
+  "The client answers reads and opens from its cache although another machine has changed the file, and a writer that relies on a stale answer overwrites acknowledged data.";
 
-// Only what the kernel shows counts as in force: NFS 4 ignores `nolock` and does not show it.
-// `soft` is no risk on SMB, where it is the default and what was measured; `noac` and `actimeo=0`
-// only cost speed.
+// Only options that the kernel reports are in force: NFS 4 ignores `nolock` and does not report it.
+// `soft` is not a risk on SMB, where it is the default and what was measured. `noac` and
+// `actimeo=0` only cost speed.
 const risks: readonly Risk[] = [
   {
     types: nfs,
     option: /^nocto$/,
     verdict: "bad",
     meaning:
-      "An open is answered from a cache instead of being asked of the server, and that question is how Holdfast knows that a number it won still counts: two could win it.",
+      "The client answers an open from a cache. Holdfast relies on the server's answer to know that a number it won still counts: two processes could win it.",
     remedy: "Mount without nocto.",
   },
   {
@@ -65,7 +65,7 @@ const risks: readonly Risk[] = [
     option: /^(soft|softerr)$/,
     verdict: "bad",
     meaning:
-      "When the server is slow the client gives up: what a program has written can be dropped after the call that wrote it has returned, and a request that was given up can still be carried out later.",
+      "If the server is slow the client gives up: a write can be dropped after the call has returned, and an abandoned request can still be executed later.",
     remedy: "Mount with hard, the default: a program then waits for the server.",
   },
   {
@@ -73,7 +73,7 @@ const risks: readonly Risk[] = [
     option: /^softreval$/,
     verdict: "bad",
     meaning:
-      "While the server does not answer, opens are answered from the cache, and that question is how Holdfast knows that a number it won still counts.",
+      "While the server is silent, the client answers opens from a cache. Holdfast relies on the server's answer to know that a number it won still counts.",
     remedy: "Mount with nosoftreval, the default.",
   },
   {
@@ -88,7 +88,7 @@ const risks: readonly Risk[] = [
     option: /^vers=3(\.|$)/,
     verdict: "limited",
     meaning:
-      "NFS 3 keeps locks apart from files: the lock of a machine that died stays until that machine comes back, and an answer that was lost is repeated less reliably.",
+      "NFS 3 keeps locks apart from files: the lock of a dead machine stays until that machine comes back, and a lost reply is repeated less reliably.",
     remedy: "Mount with vers=4.2.",
   },
   {
@@ -103,14 +103,14 @@ const risks: readonly Risk[] = [
     option: /^local_lock=flock$/,
     verdict: "limited",
     meaning:
-      "flock(2) locks stay on this machine: Holdfast uses others, but scripts with flock(1) exclude no program elsewhere.",
+      "flock(2) locks stay on this machine. Holdfast does not use them, but scripts with flock(1) exclude no program elsewhere.",
     remedy: "Mount without it, on every machine.",
   },
   {
     types: nfs,
     option: /^(proto|mountproto)=udp6?$|^udp$/,
     verdict: "limited",
-    meaning: "Over UDP a large request can be put together from parts of two, and answers are lost more often.",
+    meaning: "Over UDP a large request can be reassembled from parts of two, and replies are lost more often.",
     remedy: "Mount with proto=tcp.",
   },
   {
@@ -138,14 +138,14 @@ const risks: readonly Risk[] = [
     types: local,
     option: /^(nobarrier|barrier=0)$/,
     verdict: "limited",
-    meaning: "The disk is not asked to empty its own cache, so that a power cut can take back what was acknowledged.",
+    meaning: "The disk is not told to flush its own cache, so a power cut can lose acknowledged writes.",
     remedy: "Mount with barriers, unless the disk's cache has a battery.",
   },
   {
     types: ["overlay"],
     option: /^(fsync=)?volatile$/,
     verdict: "limited",
-    meaning: "Nothing is synced to the disk: a power cut can take back what was acknowledged.",
+    meaning: "Nothing is synced to the disk: a power cut can lose acknowledged writes.",
     remedy: "Mount the overlay without volatile, or put the folder on a volume.",
   },
 ];
@@ -159,7 +159,7 @@ function findRisk(type: string, option: string): Consequence | undefined {
   return { verdict, meaning, remedy };
 }
 
-// The default of NFS for directories. A longer time was asked for.
+// The NFS default for directories. A longer time was configured on purpose.
 const attributeCacheSecondsMax = 60;
 
 function findLongCache(type: string, option: string): Consequence | undefined {
@@ -167,7 +167,7 @@ function findLongCache(type: string, option: string): Consequence | undefined {
   if (seconds <= attributeCacheSecondsMax || ![...nfs, ...smb].includes(type)) return undefined;
   return {
     verdict: "limited",
-    meaning: `What another machine changed can go unnoticed for ${seconds} s by everything that looks at size, time or absence of a file; Holdfast does not go by them, other programs do.`,
+    meaning: `Programs that check the size, time or absence of a file can miss changes by another machine for ${seconds} s. Holdfast does not rely on them, but other programs do.`,
     remedy: "Mount with actimeo=0 or with the default.",
   };
 }
@@ -177,14 +177,14 @@ interface Need extends Consequence {
   readonly option: string;
 }
 
-// What the clients of Linux do unless they are told otherwise, and older kernels do not show.
+// Defaults of the Linux clients that must be switched off. Older kernels do not report them.
 const needs: readonly Need[] = [
   {
     types: ["cifs", "smb2", "smb3"],
     option: "closetimeo=0",
     verdict: "limited",
     meaning:
-      "A file that was closed a moment ago is opened again without asking the server: one that another machine replaced is read old for as long as it is read once a second or more often.",
+      "A file that was just closed is reopened without asking the server: a process that polls a replaced file at least once a second keeps reading the old one.",
     remedy: "Mount with closetimeo=0.",
   },
   {
@@ -192,7 +192,7 @@ const needs: readonly Need[] = [
     option: "nolease",
     verdict: "limited",
     meaning:
-      "The client has one lease for a file, and servers refuse it under a second name of that file: what has two names, as every hold in a lock table, cannot be opened by both at once, and locks fail with EINVAL.",
+      "The client has one lease per file, and servers refuse it under a second name: a file with two names, like every hold in a lock table, cannot be opened under both at once, and locks fail with EINVAL.",
     remedy: "Mount with nolease.",
   },
 ];

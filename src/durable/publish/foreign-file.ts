@@ -1,5 +1,6 @@
-// Files in folders of other programs: taken from there, and placed there, in one step each. Such names may be made again
-// at any moment, so no change of them is repeated after a lost reply: a look tells what has happened.
+// Takes files from folders of other programs and places files there, in one step each. Other
+// programs may reuse such names at any moment, so no change is repeated after a lost reply: a stat
+// shows what happened.
 import { holdfastError } from "../../errors.ts";
 import { findIfThere, hasErrno, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import { parentOf, syncNames } from "./directory.ts";
@@ -7,9 +8,9 @@ import { outcomeUnknown } from "./publish.ts";
 import type { Disk } from "../../ports/disk.ts";
 
 /**
- * Moves a foreign file to `to`, a name of this process alone: false when it is gone, so that another process has it.
- * Its producer may have made a new file of that name meanwhile, and a second rename would put that in the place of the
- * first. OUTCOME_UNKNOWN.
+ * Moves a foreign file to `to`, a name that only this process uses. False if the file is gone:
+ * another process has it. The rename is not repeated: the producer may have made a new file of that
+ * name, and a second rename would replace the first file with it. Throws OUTCOME_UNKNOWN.
  */
 export async function takeForeign(disk: Disk, from: string, to: string): Promise<boolean> {
   try {
@@ -25,8 +26,8 @@ export async function takeForeign(disk: Disk, from: string, to: string): Promise
 }
 
 /**
- * Gives the file `temp` the name `path` too; durable when it resolves. False when another file has that name. After
- * a lost reply the file itself tells: both names are of one file, or they are not.
+ * Links `temp` to `path`; durable when it resolves. False if another file has that name. After a
+ * lost reply the identities decide: both names belong to one file, or they do not.
  */
 export async function linkInto(disk: Disk, temp: string, path: string): Promise<boolean> {
   try {
@@ -43,7 +44,7 @@ export async function linkInto(disk: Disk, temp: string, path: string): Promise<
   return true;
 }
 
-/** Gives the file `temp` the name `path` instead, whatever had it. */
+/** Renames `temp` to `path`, replacing whatever had that name. */
 export async function renameInto(disk: Disk, temp: string, path: string): Promise<void> {
   const own = await disk.look(temp);
   try {
@@ -60,7 +61,7 @@ export async function isSameFile(disk: Disk, a: string, b: string): Promise<bool
   return one !== undefined && one.identity === other?.identity;
 }
 
-/** The name can be seen by now, and what was seen cannot be taken back. */
+/** The name is visible by now and cannot be taken back, so a failed sync means OUTCOME_UNKNOWN. */
 async function syncPlaced(disk: Disk, path: string): Promise<void> {
   try {
     await syncNames(disk, parentOf(path));
@@ -70,6 +71,6 @@ async function syncPlaced(disk: Disk, path: string): Promise<void> {
 }
 
 function noHardLinks(path: string, cause: unknown): Error {
-  const message = `${path} cannot be made without the risk of replacing another file: this file system has no hard links. Use another folder, or replace files there.`;
+  const message = `${path} cannot be created without the risk of replacing another file: this file system has no hard links. Use another folder, or replace files there.`;
   return holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["hard links"] }, cause);
 }

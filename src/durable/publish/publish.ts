@@ -6,23 +6,24 @@ import { retryOutage } from "./retry-outage.ts";
 import { parentOf, syncNames } from "./directory.ts";
 import { discard, assertNotSwept, newTemp, stage, type Staging } from "./staging.ts";
 
-/**
- * How often an operation whose outcome is unknown is asked for again before the caller is told so.
- */
+/** How often an operation with an unknown outcome is repeated before the caller gets OUTCOME_UNKNOWN. */
 const triesMax = 3;
 
+/** Options of `putIfAbsent` and `replace`. */
 export interface PublishOptions {
-  /** Default true. False only for what need not survive a power cut. */
+  /** Makes the file durable. False only for a file that need not survive a power cut. Default true. */
   readonly sync?: boolean | undefined;
 }
 
 /**
- * Makes `target` with exactly these bytes if nothing has that name: of many callers one gets true.
- * `bytes` must contain an id of the caller's own: after a lost reply only the content tells which
- * caller won. OUTCOME_UNKNOWN when even that cannot be read, or when nothing is there and another
- * process may have removed it already. `isPermanent` says that no process does, so that the link
- * may be repeated. A crash leaves the whole file or none, and perhaps a temp file. Costs: create,
- * write, sync, link, sync directory, unlink.
+ * Creates `target` with exactly these bytes if the name is free: of many callers, one gets true. A
+ * crash leaves the whole file or none, and perhaps a temp file. Costs: create, write, sync, link,
+ * sync directory, unlink.
+ *
+ * `bytes` must contain a unique id of the caller: after a lost reply, only the content tells who
+ * won. `isPermanent` (default false) states that no process removes `target`, so that the link may
+ * be repeated. Throws OUTCOME_UNKNOWN if the winner cannot be determined, and LOCK_LOST if this
+ * process was judged dead meanwhile.
  */
 export async function putIfAbsent(
   staging: Staging,
@@ -40,14 +41,14 @@ export async function putIfAbsent(
 }
 
 export interface PutStagedOptions {
-  /** Makes the names in a directory durable; false for what need not survive a power cut. */
+  /** Makes the names in a directory durable; false for files that need not survive a power cut. */
   readonly sync: false | ((directory: string) => Promise<void>);
   readonly isPermanent: boolean;
-  /** Whether `proof` is only the beginning of the file. */
+  /** True if `proof` is only the beginning of the file. */
   readonly isPrefix?: boolean | undefined;
 }
 
-/** As `putIfAbsent`, for a file that was staged before: `proof` is its content, or its beginning. */
+/** Like `putIfAbsent`, for a file that is already staged. `proof` is its content, or its beginning. */
 export async function putStaged(
   disk: Disk,
   temp: string,
@@ -57,30 +58,32 @@ export async function putStaged(
 ): Promise<boolean> {
   try {
     const won = await linkOnce(disk, temp, target, proof, { mayRepeat: isPermanent, isPrefix });
-    // After the link and before the answer: a name that a power cut takes back was never acknowledged.
+    // Sync after the link and before the reply: a name that a power cut removes was never
+    // acknowledged.
     if (won && sync !== false) await syncParent(target, sync);
     return won;
   } catch (error) {
-    // What had that name was removed before it could be read, and it may have been this file.
+    // The file of that name was removed before it could be read, and it may have been this one.
     throw hasErrno(error, "ESTALE") ? outcomeUnknown(target, error) : error;
   }
 }
 
 /**
- * Makes `target` these bytes in one step, whatever was there: readers see the old file or the new
- * one. Concurrent callers overwrite each other; that is what locks are for. OUTCOME_UNKNOWN as
- * above. Costs: create, write, sync, rename, sync directory.
+ * Replaces `target` with these bytes in one step: readers see the old file or the new one.
+ * Concurrent callers overwrite each other; use a lock. Costs: create, write, sync, rename, sync
+ * directory. `syncsName` is false if the caller syncs the directory (default: `sync`). Throws
+ * OUTCOME_UNKNOWN, and LOCK_LOST if this process was judged dead meanwhile.
  */
 export async function replace(
   staging: Staging,
   target: string,
   bytes: Uint8Array,
-  { sync = true }: PublishOptions = {},
+  { sync = true, syncsName = sync }: PublishOptions & { readonly syncsName?: boolean | undefined } = {},
 ): Promise<void> {
   const temp = await stage(staging, bytes, { sync });
   try {
     // The source is gone because it became the target, which may have been replaced since, or
-    // because it was swept. Only the content can tell.
+    // because it was swept. Only the content can decide.
     if (
       !(await renameOnce(staging.disk, temp, target)) &&
       !(await carries(staging.disk, target, bytes, { inDoubt: true }))
@@ -90,12 +93,13 @@ export async function replace(
     await discard(staging, temp);
     throw error;
   }
-  if (sync) await syncParent(target, (directory) => syncNames(staging.disk, directory));
+  if (syncsName) await syncParent(target, (directory) => syncNames(staging.disk, directory));
 }
 
 /**
- * True when `target` is this very file now; false when it is another one. The one place that says what a failed link
- * means. `bytes` is the content of the file, or with `isPrefix` the beginning that no other file has.
+ * True if `target` is this file now; false if it is another one. Only this function decides what a
+ * failed link means. `bytes` is the file's content, or with `isPrefix` a beginning that no other
+ * file has.
  */
 export async function linkOnce(
   disk: Disk,
@@ -113,27 +117,27 @@ export async function linkOnce(
       if (hasErrno(error, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) throw noHardLinks(target, error);
       const unknown = isOutcomeUnknown(error);
       inDoubt ||= unknown;
-      // "No" to this request says nothing about an earlier one that was never answered.
+      // A refusal of this request says nothing about an earlier one without a reply.
       if (!unknown && !hasErrno(error, "EEXIST", "ENOENT")) throw inDoubt ? outcomeUnknown(target, error) : error;
-      // A repeated request fails although the first one was done. Content decides: link counts and
-      // inode numbers are answered from caches.
+      // A repeated request fails although the first one succeeded. The content decides: link counts
+      // and inode numbers come from caches.
       if (await carries(disk, target, bytes, { inDoubt, isPrefix })) return true;
       if (hasErrno(error, "EEXIST")) return false;
       if (hasErrno(error, "ENOENT")) throw error;
-      // Not there, perhaps because another process has removed it already: then another link would
-      // make it twice.
+      // The name is absent, perhaps because another process already removed it: then another link
+      // would create it twice.
       if (!mayRepeat) throw outcomeUnknown(target, error);
-      // A name that stays: the same link again is safe even if the first request is still on its
-      // way. Stale handles are looked up anew.
+      // The name is permanent: repeating the link is safe even if the first request is still in
+      // flight. Stale handles are looked up again.
       if (tries >= triesMax) throw hasErrno(error, "ESTALE") ? error : outcomeUnknown(target, error);
     }
   }
 }
 
 /**
- * Whether `path` is there, as the server of a share knows: a second name for it can be made only if
- * it is. An open may be answered by a client that has it open already, though another machine has
- * removed it. LOCK_LOST when the staging directory is gone, which says nothing about `path`.
+ * True if `path` exists according to the server of a share: only then can it get a second name. A
+ * client that already has the file open may answer an open itself, although another machine removed
+ * the file. Throws LOCK_LOST if the staging directory is gone, which says nothing about `path`.
  */
 export async function canLinkFrom(staging: Staging, path: string): Promise<boolean> {
   const temp = await findLinked(staging, path);
@@ -141,26 +145,24 @@ export async function canLinkFrom(staging: Staging, path: string): Promise<boole
   return temp !== undefined;
 }
 
-/** The same, and gives that second name, for a caller that reads the file by it and discards it then. */
+/** Like `canLinkFrom`, but returns the second name. The caller reads the file by it, then discards it. */
 export async function findLinked(staging: Staging, path: string): Promise<string | undefined> {
   const { disk } = staging;
   const directory = await staging.directory();
   const temp = newTemp(staging, directory);
   try {
-    // By the directory of `path`: a client that remembers a file which has no name any more looks
-    // it up anew.
+    // The retry opens the directory of `path`: a client that remembers a file without a name then
+    // looks it up again.
     await retryOutage(disk, parentOf(path), () => disk.link(path, temp));
   } catch (error) {
-    // The name is random: it can only have been made by this very request, whose first answer was
-    // lost.
+    // The name is random: only this request can have made it, and its first reply was lost.
     if (!hasErrno(error, "EEXIST")) {
       if (!hasErrno(error, "ENOENT", "ESTALE")) throw error;
-      // The same answer comes when this process was taken for dead and its directory was swept.
-      // Asked after the link, of that very directory: its name is never made again, so if it is
-      // there now it was there then.
+      // The link also fails with this error if this process was judged dead and its directory
+      // swept. Check that directory after the link: its name is never reused, so if it exists now
+      // it existed then.
       await assertNotSwept(staging, directory);
-      // It is not known whether `path` is there, and a wrong "gone" would end what another process
-      // holds.
+      // It is unknown if `path` exists, and a wrong "gone" would end another process's hold.
       if (hasErrno(error, "ESTALE")) throw error;
       return undefined;
     }
@@ -169,11 +171,10 @@ export async function findLinked(staging: Staging, path: string): Promise<string
 }
 
 /**
- * Whether `path`, which this machine may have seen before, is there now: on a share another machine
- * may have removed it. Its directory is opened first. Otherwise a client that remembers the file
- * acts on the file itself, which can be linked from for as long as it has another name anywhere.
- * Not for a name that this machine may have looked for before it was made: absence is remembered
- * too.
+ * True if `path`, which this machine may have seen before, exists now: on a share another machine
+ * may have removed it. The parent directory is opened first. Otherwise a client that remembers the
+ * file acts on the file itself, which can be linked from as long as it has any other name. Not for
+ * a name that this machine may have looked up before it was made: clients remember absence too.
  */
 export async function isStillThere(staging: Staging, path: string): Promise<boolean> {
   const { disk } = staging;
@@ -182,12 +183,13 @@ export async function isStillThere(staging: Staging, path: string): Promise<bool
 }
 
 /**
- * Renames `from` to `to`. False when `from` is gone, moved by an earlier request of this call or by
- * another process: then `to` tells, or it does not matter. The one place that says what a failed
- * rename means. As long as its source is there, a rename has not happened and may be asked for
- * again, so `from` must be a name that is never made again, or `to` must be in a directory that is
- * gone before it is. ENOENT when `from` is there and the directory of `to` is not. OUTCOME_UNKNOWN
- * when it cannot be found out.
+ * Renames `from` to `to`. False if `from` is gone, moved by an earlier request of this call or by
+ * another process: then `to` shows which, or it does not matter. Only this function decides what a
+ * failed rename means.
+ * While its source exists, a rename has not happened and may be repeated. So `from` must be a name
+ * that is never reused, or the directory of `to` must be gone before `from` is reused.
+ * Throws ENOENT if `from` exists and the directory of `to` does not, OUTCOME_UNKNOWN if the outcome
+ * cannot be determined.
  */
 export async function renameOnce(disk: Disk, from: string, to: string): Promise<boolean> {
   let inDoubt = false;
@@ -197,29 +199,29 @@ export async function renameOnce(disk: Disk, from: string, to: string): Promise<
       return true;
     } catch (error) {
       inDoubt ||= isOutcomeUnknown(error);
-      // "No" to this request says nothing about an earlier one that was never answered.
+      // A refusal of this request says nothing about an earlier one without a reply.
       if (!isOutcomeUnknown(error) && !hasErrno(error, "ENOENT")) throw inDoubt ? outcomeUnknown(to, error) : error;
-      // The source first: once it is gone nothing moves any more, so what is looked at next stays
-      // as it is.
+      // Check the source first: once it is gone nothing moves any more, so the next check sees a
+      // final state.
       if (!(await isThere(disk, from))) return false;
       if (hasErrno(error, "ENOENT") && !(await isThere(disk, parentOf(to)))) throw error;
-      // Both are there: the client had remembered an absence, and has looked again.
+      // Both exist: the client had cached an absence, and has now looked again.
       if (tries >= triesMax) throw outcomeUnknown(to, error);
     }
   }
 }
 
 /**
- * Moves `from` to `to`, a name that no other process ever makes: true when it is there now, false
- * when another process has moved or removed `from`. Fails as `renameOnce` does.
+ * Moves `from` to `to`, a name that no other process ever makes. True if `to` exists now; false if
+ * another process moved or removed `from`. Fails like `renameOnce`.
  */
 export async function moveOnce(disk: Disk, from: string, to: string): Promise<boolean> {
   return (await renameOnce(disk, from, to)) || (await isThere(disk, to));
 }
 
 /**
- * As the file system itself knows. OUTCOME_UNKNOWN when the look fails: the client of a share may
- * have asked twice, so "no" may be the answer to a change that was made.
+ * Asks the file system itself. Throws OUTCOME_UNKNOWN if the stat fails: the client of a share may
+ * have sent a request twice, so a refusal may belong to a change that was made.
  */
 async function isThere(disk: Disk, path: string): Promise<boolean> {
   try {
@@ -227,6 +229,8 @@ async function isThere(disk: Disk, path: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (hasErrno(error, "ENOENT", "ENOTDIR")) return false;
+    // A symbolic link to itself, made by another program.
+    if (hasErrno(error, "ELOOP")) return true;
     throw outcomeUnknown(path, error);
   }
 }
@@ -241,13 +245,12 @@ async function carries(
     const found = isPrefix ? await readStart(disk, target, bytes.length) : await disk.readFile(target, bytes.length);
     return Buffer.compare(found, bytes) === 0;
   } catch (error) {
-    // Absent, or longer than `bytes`: another file.
+    // Absent, or longer than `bytes`: it is another file.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EISDIR", "EFBIG")) return false;
-    // The file was removed between the open and the read. The caller knows whether it can have been
-    // this one.
+    // The file was removed between open and read. The caller knows if it can have been this one.
     if (!inDoubt && hasErrno(error, "ESTALE")) throw error;
-    // The client of a share may have asked twice, so the name may have been taken by this very
-    // request.
+    // The client of a share may have sent the request twice, so this very request may have taken
+    // the name.
     const mayBeOurs = inDoubt || disk.volume.kind !== "local" || isOutcomeUnknown(error);
     throw mayBeOurs ? outcomeUnknown(target, error) : error;
   }
@@ -271,11 +274,11 @@ async function syncParent(target: string, sync: (directory: string) => Promise<v
 }
 
 export function outcomeUnknown(path: string, cause: unknown): Error {
-  const message = `It is not known whether ${path} was written: the answer was lost. Repeating it with the same id is safe.`;
+  const message = `The reply was lost, so ${path} may or may not have been written. Retrying with the same id is safe.`;
   return holdfastError("OUTCOME_UNKNOWN", message, { path }, cause);
 }
 
 function noHardLinks(path: string, cause: unknown): Error {
-  const message = `${path} cannot be made: this file system has no hard links, so a name cannot be won safely there. Use another file system.`;
+  const message = `${path} cannot be created: this file system has no hard links, so a name cannot be won safely there. Use another file system.`;
   return holdfastError("UNSUPPORTED_DISK", message, { path, missing: ["hard links"] }, cause);
 }

@@ -1,14 +1,14 @@
-// One small record under a fixed name: the first process decides it, all later ones read it.
+// One small record under a fixed name: the first process decides it, and all later ones read it.
 import type { OpenOptions } from "../../common.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
-import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
+import { decodeRecord, encodeRecord, isTorn, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { parentOf, syncNames } from "./directory.ts";
 import { putIfAbsent } from "./publish.ts";
 import type { Staging } from "./staging.ts";
 
-/** CORRUPT, NEWER_FORMAT; IO_ERROR (ENOENT) when there is none. */
+/** Throws CORRUPT, NEWER_FORMAT, and IO_ERROR (ENOENT) if there is no record. */
 export async function getRecord<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T> {
   return decodeRecord(kind, await readWhole(disk, kind, path), path);
 }
@@ -17,10 +17,22 @@ async function readWhole(disk: Disk, kind: RecordKind<unknown>, path: string): P
   try {
     return await disk.readFile(path, recordBytesMax);
   } catch (error) {
-    if (!hasErrno(error, "EFBIG")) throw error;
-    const message = `${path} is not a valid ${kind.kind} record: it has over ${recordBytesMax} bytes. Restore it from a backup, or move it away.`;
+    if (!hasErrno(error, ...notRecords) || (kind.mayBeDirectory && hasErrno(error, "EISDIR"))) throw error;
+    const why = hasErrno(error, "EISDIR") ? "it is a directory" : `it has over ${recordBytesMax} bytes`;
+    const message = `${path} is not a valid ${kind.kind} record: ${why}. Restore it from a backup, or move it away.`;
     throw holdfastError("CORRUPT", message, { path }, error);
   }
+}
+
+const notRecords = ["EFBIG", "EISDIR"];
+
+/**
+ * True if the record was cut off, like a file that was not synced before a power cut. `error` comes
+ * from `getRecord`.
+ */
+export async function isTornRecord(disk: Disk, path: string, error: unknown): Promise<boolean> {
+  if (!isHoldfastError(error, "CORRUPT") || hasErrno(error.cause, ...notRecords)) return false;
+  return isTorn(await disk.readFile(path, recordBytesMax));
 }
 
 export async function findRecord<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
@@ -32,7 +44,10 @@ export async function findRecord<T>(disk: Disk, kind: RecordKind<T>, path: strin
   }
 }
 
-/** The same, but an absence is the file system's own answer: on a share a client may remember that a name was absent. */
+/**
+ * Like `findRecord`, but asks the file system itself about an absence: the client of a share may
+ * remember that a name was absent.
+ */
 export async function findRecordSurely<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
   const found = await findRecord(disk, kind, path);
   if (found !== undefined || disk.volume.kind === "local") return found;
@@ -46,8 +61,8 @@ export async function findRecordSurely<T>(disk: Disk, kind: RecordKind<T>, path:
 }
 
 /**
- * True when this one file cannot be read: by what is in it, by what it is (a directory, a FIFO), or by its rights.
- * Others beside it can be.
+ * True if only this file is unreadable: because of its content, its type (a directory, a FIFO) or
+ * its permissions. Files beside it can be read.
  */
 export function isUnreadable(error: unknown): boolean {
   return (
@@ -56,21 +71,21 @@ export function isUnreadable(error: unknown): boolean {
   );
 }
 
-/** What is to be opened, as its first record knows it. */
-export interface Opened {
-  /** For people: "event log". */
+/** The thing to open, as its first record describes it. */
+export interface OpenedRecord {
+  /** The kind of thing, for people: "event log". */
   readonly what: string;
   readonly path: string;
   readonly found: { readonly id: string } | undefined;
 }
 
-/** Before anything is made. NOT_A_STORE, WRONG_STORE. */
-export function checkExpectedStore({ what, path, found }: Opened, { create = true, id }: OpenOptions): void {
+/** Call it before anything is created. Throws NOT_A_STORE and WRONG_STORE. */
+export function checkExpectedStore({ what, path, found }: OpenedRecord, { create = true, id }: OpenOptions): void {
   if (typeof create !== "boolean") throw new TypeError("create must be true or false.");
   if (id !== undefined && typeof id !== "string") throw new TypeError("id must be a string.");
   if (found === undefined) {
     if (create && id === undefined) return;
-    const message = `There is no ${what} in ${path}, and none was made. Is the share mounted? Mount it, correct the path, or open it once without \`create: false\` and \`id\` to make a new one.`;
+    const message = `There is no ${what} in ${path}, and none was created. Is the share mounted? Mount it, correct the path, or open it once without \`create: false\` and \`id\` to create one.`;
     throw holdfastError("NOT_A_STORE", message, { path });
   }
   if (id === undefined || found.id === id) return;
@@ -79,8 +94,8 @@ export function checkExpectedStore({ what, path, found }: Opened, { create = tru
 }
 
 /**
- * A decision that was made before, if any. Durable when it is returned: its author may not have
- * synced it yet, and what is built on it must not outlive it.
+ * Returns an earlier decision, if any, and makes it durable: its author may not have synced it yet,
+ * and nothing built on it may outlive it.
  */
 export async function findDecision<T>(disk: Disk, kind: RecordKind<T>, path: string): Promise<T | undefined> {
   const found = await findRecord(disk, kind, path);
@@ -89,8 +104,8 @@ export async function findDecision<T>(disk: Disk, kind: RecordKind<T>, path: str
 }
 
 /**
- * The record that holds from now on: `proposal`, which must carry an id of its own, or what another
- * process has put there before.
+ * Returns the record that holds from now on: `proposal`, which must contain a unique id, or the
+ * record that another process put there first.
  */
 export async function decideRecord<T>(staging: Staging, kind: RecordKind<T>, path: string, proposal: T): Promise<T> {
   if (await putIfAbsent(staging, path, encodeRecord(kind, proposal), { isPermanent: true })) return proposal;

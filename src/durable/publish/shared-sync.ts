@@ -1,45 +1,51 @@
-// SharedSync: one sync of a directory makes its names durable for all callers that wait for it.
+// SharedSync: one directory sync makes names durable for all callers that wait for it.
 import { HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { syncNames } from "./directory.ts";
+import { syncIdentified } from "./directory.ts";
 
 export class SharedSync {
   readonly #disk: Disk;
-  /** By directory: the sync that has not begun. A caller joins it. */
-  readonly #next = new Map<string, Promise<void>>();
-  /** By directory: the sync that is under way. It may have passed over a name that was made since it began. */
-  readonly #current = new Map<string, Promise<void>>();
+  /** By directory: the sync that has not started. New callers join it. */
+  readonly #next = new Map<string, Promise<string | void>>();
+  /** By directory: the sync in progress. It may have missed a name that was made after it started. */
+  readonly #current = new Map<string, Promise<string | void>>();
 
   constructor(disk: Disk) {
     this.#disk = disk;
   }
 
   /**
-   * Makes the names durable that are in `directory` when this is called. A failed sync fails the calls that waited
-   * for it, each with an error of its own; later calls ask for a sync of their own. Fails as `syncNames` does.
+   * Makes the names that are in `directory` at the time of the call durable. A failed sync fails
+   * every call that waited for it, each with its own error; later calls start a new sync. Fails
+   * like `syncNames`.
    */
   async sync(directory: string): Promise<void> {
+    await this.syncIdentified(directory);
+  }
+
+  /** Like `sync`, and returns the directory's identity, as `syncDirectory` does. */
+  async syncIdentified(directory: string): Promise<string | void> {
     let next = this.#next.get(directory);
     if (next === undefined) {
       next = this.#run(directory);
       this.#next.set(directory, next);
     }
     try {
-      await next;
+      return await next;
     } catch (error) {
       throw isHoldfastError(error) ? new HoldfastError(error.code, error.message, error, error) : error;
     }
   }
 
-  async #run(directory: string): Promise<void> {
-    // This also lets callers of the same moment join.
+  async #run(directory: string): Promise<string | void> {
+    // The await also lets concurrent callers join.
     await this.#current.get(directory)?.catch(() => undefined);
-    // Before the sync begins, and not after it: a caller that comes now needs the one after.
+    // Delete before the sync starts, not after: a caller that arrives now needs the next one.
     this.#next.delete(directory);
-    const current = syncNames(this.#disk, directory);
+    const current = syncIdentified(this.#disk, directory);
     this.#current.set(directory, current);
     try {
-      await current;
+      return await current;
     } finally {
       if (this.#current.get(directory) === current) this.#current.delete(directory);
     }

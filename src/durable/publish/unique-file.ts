@@ -1,11 +1,11 @@
-// Making a name with random bits in it, which no other process can have made. If it is there
-// already, the answer to an earlier request was lost.
+// Creates names with random bits, which no other process can have made. If such a name exists
+// already, the reply to an earlier request was lost.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { CreateFileOptions, Disk, DiskFile } from "../../ports/disk.ts";
 import { retryOutage, isUnanswered } from "./retry-outage.ts";
 import { parentOf } from "./directory.ts";
 
-/** Two tries per outage: the first may have created the file before the reply was lost. */
+/** Two tries per outage: the first may have created the file before its reply was lost. */
 const triesMax = 4;
 
 export async function makeUniqueDirectory(disk: Disk, path: string): Promise<void> {
@@ -17,8 +17,8 @@ export async function makeUniqueDirectory(disk: Disk, path: string): Promise<voi
 }
 
 /**
- * Opened empty, for reading and writing. EEXIST on a local disk, where no answer is lost: then the
- * name was not unique.
+ * Creates an empty file for reading and writing. Throws EEXIST on a local disk, where no reply is
+ * lost: then the name was not unique.
  */
 export async function openUniqueFile(disk: Disk, path: string): Promise<DiskFile> {
   for (let tries = 1; ; tries++) {
@@ -27,16 +27,14 @@ export async function openUniqueFile(disk: Disk, path: string): Promise<DiskFile
     } catch (error) {
       const mayBeOurs = isUnanswered(error) || hasErrno(error, "EEXIST");
       if (tries >= triesMax || disk.volume.kind === "local" || !mayBeOurs) throw error;
-      // An earlier request of this call made it, and its answer was lost: it is made anew.
+      // An earlier request of this call made the file, and its reply was lost: create it again.
       await disk.unlink(path).catch(() => undefined);
       if (isUnanswered(error)) await disk.canOpen(parentOf(path));
     }
   }
 }
 
-/**
- * A failure leaves nothing behind where it can be removed; otherwise only a sweep ever meets it.
- */
+/** Creates the file. After a failure it removes the file if possible; otherwise a sweep does. */
 export async function createUniqueFile(
   disk: Disk,
   path: string,
@@ -47,10 +45,10 @@ export async function createUniqueFile(
     try {
       return await disk.createFile(path, bytes, options);
     } catch (error) {
-      // Whole or not, it is made anew: no other process knows of it.
+      // Complete or not, the file is created again: no other process knows it.
       await disk.unlink(path).catch(() => undefined);
       if (tries >= triesMax || !(isUnanswered(error) || hasErrno(error, "EEXIST"))) throw error;
-      // Waits for a server that is away.
+      // The open waits for an unreachable server.
       if (isUnanswered(error)) await disk.canOpen(parentOf(path));
     }
   }

@@ -1,11 +1,10 @@
-// The record that makes a directory a store, and the names of what a store consists of.
+// The record that makes a directory a store, and the file names of a store.
 import { isHoldfastError } from "../../errors.ts";
 import { objectOf, textOf } from "../../format/decoding.ts";
 import { fileNameOf } from "../../format/name.ts";
 import type { RecordKind } from "../../format/record.ts";
-import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
-import { parentOf } from "../publish/directory.ts";
+import { isThere, parentOf } from "../publish/directory.ts";
 import { decideRecord, findDecision, findRecord } from "../publish/record-file.ts";
 import type { Staging } from "../publish/staging.ts";
 
@@ -18,16 +17,16 @@ const storeKind: RecordKind<StoreRecord> = {
   decode: (value) => ({ id: textOf(objectOf(value).id) }),
 };
 
-/** The rooms of a store whose parts have names. */
+/** The folders of a store whose parts have names. */
 export type PartRoom = "events" | "handoff" | "objects";
 
-/** The names in a store. */
+/** The file names of a store. */
 export class StoreLayout {
   readonly directory: string;
   readonly record: string;
-  /** One for all parts. */
+  /** The one ground of all parts. */
   readonly ground: string;
-  /** The tree that path locks are on. */
+  /** The tree that path locks apply to. */
   readonly files: string;
   readonly objects: string;
 
@@ -39,31 +38,31 @@ export class StoreLayout {
     this.objects = `${directory}/objects`;
   }
 
-  /** All folders that a store keeps for itself. */
+  /** All folders that a store reserves for itself. */
   get rooms(): readonly string[] {
     return ["events", "files", "handoff", "objects"].map((room) => `${this.directory}/${room}`);
   }
 
-  /** INVALID_NAME. */
+  /** Throws INVALID_NAME. */
   part(room: PartRoom, name: string): string {
     return `${this.directory}/${room}/${fileNameOf(name)}`;
   }
 }
 
-/** Undefined where no store was made. NEWER_FORMAT, CORRUPT. */
+/** Undefined if there is no store. Throws NEWER_FORMAT, CORRUPT. */
 export async function findStore(disk: Disk, directory: string): Promise<StoreRecord | undefined> {
   return await findDecision(disk, storeKind, new StoreLayout(directory).record);
 }
 
-/** The record that holds from now on: `proposal`, or what another process has put there before. */
+/** Returns the record that holds from now on: `proposal`, or the record that another process put there first. */
 export async function decideStore(staging: Staging, directory: string, proposal: StoreRecord): Promise<StoreRecord> {
   return await decideRecord(staging, storeKind, new StoreLayout(directory).record, proposal);
 }
 
 /**
- * Whether `directory` is a store, as its file system says now. An old answer would let a process keep
- * locks of its own beside those of the store. A store that has lost its record is one by its ground
- * and its rooms: `openStore` makes the record anew. NEWER_FORMAT.
+ * True if `directory` is a store now, according to its file system. A stale answer would let a
+ * process keep its own locks beside those of the store. A store that lost its record is recognized
+ * by its ground and its folders: `openStore` recreates the record. Throws NEWER_FORMAT.
  */
 export async function isStore(disk: Disk, directory: string): Promise<boolean> {
   const { record, ground, rooms } = new StoreLayout(directory);
@@ -76,7 +75,7 @@ export async function isStore(disk: Disk, directory: string): Promise<boolean> {
   return false;
 }
 
-/** The nearest directory above `path` that is a store; undefined when there is none. */
+/** Returns the nearest store above `path`; undefined if there is none. */
 export async function findStoreAbove(disk: Disk, path: string): Promise<StoreLayout | undefined> {
   for (let at = path; at !== "/" && at.includes("/");) {
     at = parentOf(at);
@@ -85,22 +84,11 @@ export async function findStoreAbove(disk: Disk, path: string): Promise<StoreLay
   return undefined;
 }
 
-/** A damaged record is told by those who open the store. */
+/** Ignores a damaged record: the process that opens the store reports it. */
 async function mustKnowFormat(disk: Disk, record: string): Promise<void> {
   try {
     await findRecord(disk, storeKind, record);
   } catch (error) {
     if (!isHoldfastError(error, "CORRUPT")) throw error;
-  }
-}
-
-/** Whether anything has this name now. */
-export async function isThere(disk: Disk, path: string): Promise<boolean> {
-  try {
-    await disk.look(path);
-    return true;
-  } catch (error) {
-    if (hasErrno(error, "ENOENT", "ENOTDIR")) return false;
-    throw error;
   }
 }

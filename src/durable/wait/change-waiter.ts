@@ -1,34 +1,39 @@
-// Waiting for a change on the disk: a hint wakes at once, a poll with jitter in any case. A hint is
-// never the truth, so the waiter looks again after each.
+// ChangeWaiter waits for a change on the disk: a hint wakes it at once, a poll with jitter in any
+// case. A hint proves nothing, so the waiter checks again after each.
 import type { Ports } from "../../ports/ports.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
 import type { Deadline } from "./deadline.ts";
 
-/**
- * A local disk sends hints, so its polls are only for what comes without one: a holder that was
- * killed.
- */
+/** A local disk sends hints. Polls only find changes without a hint, such as a killed holder. */
 const localPollMs = { first: 60, max: 250 };
 const networkPollMs = { first: 20, max: 250 };
 const growth = 1.5;
-/** Polls of many waiters must not fall together. */
+/** Keeps the polls of many waiters apart. */
 const jitter = 0.3;
 
+/** The world of a waiter: clock, randomness, and hints. */
+export interface ChangeSource {
+  /** The ports that waiting needs. */
+  readonly ports: Pick<Ports, "clock" | "random" | "watch">;
+  /** True if a change by another process gives a hint. */
+  readonly hasHints: boolean;
+}
+
 export class ChangeWaiter {
-  readonly #ports: Pick<Ports, "clock" | "random" | "watch">;
+  readonly #ports: ChangeSource["ports"];
   readonly #maxMs: number;
   #pollMs: number;
 
-  constructor(ports: Pick<Ports, "clock" | "disk" | "random" | "watch">) {
-    const { first, max } = ports.disk.volume.kind === "local" ? localPollMs : networkPollMs;
+  constructor({ ports, hasHints }: ChangeSource) {
+    const { first, max } = hasHints ? localPollMs : networkPollMs;
     this.#ports = ports;
     this.#pollMs = first;
     this.#maxMs = max;
   }
 
   /**
-   * Resolves when `isOver` says so, or when it is time to look closer. `isOver` is asked after the
-   * watch of `path` has begun and after each hint, so no change goes unnoticed.
+   * Resolves when `isOver` returns true, or when it is time for a closer check. `isOver` is called
+   * after the watch of `path` has started and after each hint, so no change is missed.
    */
   async wait(path: string, isOver: () => Promise<boolean>, deadline: Deadline): Promise<"over" | "poll"> {
     const { clock, watch } = this.#ports;
@@ -43,7 +48,7 @@ export class ChangeWaiter {
         if (await isOver()) return "over";
         deadline.throwIfOver();
         if (isTime) return "poll";
-        // One alarm for the whole wait: hints do not put off the poll.
+        // One alarm for the whole wait: hints must not postpone the poll.
         stopAlarm ??= clock.alarm(this.#nextPauseMs(), () => {
           isTime = true;
           sleeper.wake();

@@ -1,20 +1,18 @@
-// How long a caller waits: until the time is up, its signal aborts, or what it waits for is closed.
+// Deadline: how long a caller waits, until the time is up, its signal aborts, or the thing it waits
+// for is closed.
 import type { Waiting } from "../../common.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { onAbort } from "./on-abort.ts";
 
 export interface DeadlineOptions extends Waiting {
   readonly closed?: AbortSignal | undefined;
-  /** What the wait rejects with when the time is up. */
+  /** Returns the reason with which a wait rejects if it times out. */
   readonly timedOut: () => unknown;
 }
 
 export class Deadline {
   readonly #actions = new Set<() => void>();
-  /**
-   * Listeners that are taken back, not `AbortSignal.any`: that leaves something behind in each
-   * long-lived signal.
-   */
+  /** Removable listeners instead of `AbortSignal.any`, which leaks memory in each long-lived signal. */
   readonly #stops: (() => void)[] = [];
   #over: { readonly reason: unknown } | undefined;
   #signal: AbortController | undefined;
@@ -27,17 +25,14 @@ export class Deadline {
     if (timeoutMs < Infinity) this.#stops.push(clock.alarm(timeoutMs, () => this.#end(timedOut())));
   }
 
-  /**
-   * Made on demand: most waits are between callers of one process, and a signal costs more than
-   * such a wait.
-   */
+  /** Created on demand: most waits are between callers of one process, and a signal costs more than such a wait. */
   get signal(): AbortSignal {
     this.#signal ??= new AbortController();
     if (this.#over !== undefined && !this.#signal.signal.aborted) this.#signal.abort(this.#over.reason);
     return this.#signal.signal;
   }
 
-  /** What the wait rejects with, once it is over. */
+  /** The reason with which the wait rejects, once it is over. */
   get reason(): unknown {
     return this.#over?.reason;
   }
@@ -47,15 +42,15 @@ export class Deadline {
   }
 
   /**
-   * Calls `action` when the wait is over, unless the returned function is called before. For a wait
-   * that is not over yet.
+   * Calls `action` when the wait is over, unless the returned function is called first. Only for a
+   * wait that is not over yet.
    */
   onOver(action: () => void): () => void {
     this.#actions.add(action);
     return () => this.#actions.delete(action);
   }
 
-  /** The wait ended before its time. */
+  /** Removes the listeners and the timer of a wait that ended early. */
   cancel(): void {
     for (const stop of this.#stops) stop();
   }
@@ -69,14 +64,14 @@ export class Deadline {
 }
 
 /**
- * How much is left of a wait of several steps that began at `startMs` of the monotonic clock; never
- * less than 0. Without `timeoutMs` nothing is.
+ * Returns how much is left of a wait of several steps that began at `startMs` of the monotonic
+ * clock; at least 0. Without `timeoutMs` it is 0.
  */
 export function leftMsOf(clock: Clock, { startMs, timeoutMs = 0 }: Waiting & { readonly startMs: number }): number {
   return Math.max(0, timeoutMs - (clock.monotonicMs() - startMs));
 }
 
-/** A number of milliseconds, or Infinity. RangeError. */
+/** Throws RangeError unless it is a number of milliseconds or Infinity. */
 export function checkTimeout(timeoutMs: number): number {
   if (typeof timeoutMs === "number" && !Number.isNaN(timeoutMs)) return timeoutMs;
   throw new RangeError("timeoutMs must be a number of milliseconds, or Infinity.");

@@ -1,8 +1,8 @@
-// Yielding to the event loop during long work. On a local disk a call blocks, so a loop of reads
-// would let neither a timer nor a heartbeat through.
+// EventLoopYield yields to the event loop during long work. On a local disk a call blocks, so a
+// loop of reads would starve timers and the heartbeat.
 import type { Clock } from "../../ports/clock.ts";
 
-/** Rare enough that the yields cost nothing, and often enough for a timer. */
+/** Rare enough that yields cost nothing, frequent enough for timers. */
 const intervalMs = 25;
 
 export class EventLoopYield {
@@ -14,7 +14,7 @@ export class EventLoopYield {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** Whether it is time. Not a promise, because mostly it is not time. */
+  /** True if it is time to yield. Not a promise, because usually it is not. */
   get isDue(): boolean {
     return this.#clock.monotonicMs() - this.#sinceMs >= intervalMs;
   }

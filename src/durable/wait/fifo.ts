@@ -1,4 +1,4 @@
-// One at a time among the callers of one process: first come, first served.
+// Fifo admits one caller of this process at a time: first come, first served.
 import { onAbort } from "./on-abort.ts";
 
 interface Waiter {
@@ -19,10 +19,7 @@ export class Fifo {
     return true;
   }
 
-  /**
-   * Resolves when it is the caller's turn. Rejects with the signal's reason; the caller has then
-   * left the queue.
-   */
+  /** Resolves when it is the caller's turn. Rejects with the signal's reason, after leaving the queue. */
   async take(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     if (this.tryTake()) return;
@@ -42,7 +39,7 @@ export class Fifo {
     });
   }
 
-  /** Hands over to the next in the queue, if there is one. */
+  /** Hands over to the next caller in the queue, if any. */
   give(): void {
     const next = this.#waiters.shift();
     if (next === undefined) this.#isTaken = false;

@@ -1,15 +1,16 @@
-// Work that is done at the same time, and is over, all of it, before its caller goes on: also when a part of it fails.
-// `Promise.all` rejects at once: a caller that released its lock then would leave work under way that belongs under it.
+// Runs work in parallel and waits until all of it has ended, even if a part fails. `Promise.all`
+// rejects at once: a caller that then releases its lock would leave work running that needs the
+// lock.
 
-/** Resolves when all of `parts` have; rejects with the first failure among them, after all have ended. */
+/** Resolves when all of `parts` have; rejects with the first failure, after all have ended. */
 export async function allEnded(parts: readonly Promise<unknown>[]): Promise<void> {
   const ends = await Promise.allSettled(parts);
   for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
 /**
- * Work on many things, `count` of them at a time. Rejects with the first failure, after what was begun has ended.
- * Nothing is begun after a failure.
+ * Works on `count` things at a time. Rejects with the first failure, after all started work has
+ * ended. Starts nothing after a failure.
  */
 export async function inParallel<T>(
   things: Iterable<T> | AsyncIterable<T>,

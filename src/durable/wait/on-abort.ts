@@ -1,6 +1,6 @@
-// What happens when a signal aborts, for many waits under one signal. Node looks through all
-// listeners of a signal for each one that is added, so fifty thousand waits under one signal took
-// seconds; here they share one listener.
+// Runs actions when a signal aborts, for many waits on one signal. Node searches all listeners of a
+// signal for each one that is added, so fifty thousand waits on one signal took seconds; here they
+// share one listener.
 
 interface Waits {
   readonly actions: Set<() => void>;
@@ -10,8 +10,8 @@ interface Waits {
 const waitsOf = new WeakMap<AbortSignal, Waits>();
 
 /**
- * Calls `action` when `signal` aborts, unless the returned function is called before. For a signal
- * that is not aborted yet.
+ * Calls `action` when `signal` aborts, unless the returned function is called first. Only for a
+ * signal that has not aborted yet.
  */
 export function onAbort(signal: AbortSignal, action: () => void): () => void {
   const waits = waitsOf.get(signal) ?? listenTo(signal);
@@ -32,7 +32,7 @@ function listenTo(signal: AbortSignal): Waits {
     actions,
     stopListening: () => {
       signal.removeEventListener("abort", passOn);
-      // A wait that is ended twice must not hide waits that came since.
+      // Ending a wait twice must not drop waits that were added since.
       if (waitsOf.get(signal) === waits) waitsOf.delete(signal);
     },
   };

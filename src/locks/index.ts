@@ -1,18 +1,21 @@
 // The subpath "holdfast/locks": semaphore files, the store lock, and path locks, on real file
 // systems.
+import type * as engine from "../postgres/by-location.ts";
 import type { BlockingLock } from "../common.ts";
-import { ensureDirectory } from "../durable/publish/directory.ts";
+import { findGateKind, storeLockName } from "../durable/gate/gate-record.ts";
+import { ensureDirectory, listIfThere } from "../durable/publish/directory.ts";
 import { Ground } from "../durable/liveness/ground.ts";
 import { checkOptions, type OptionNames } from "../format/known-options.ts";
+import { isHoldfastError } from "../errors.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
-import { directoryOf } from "../ports/node/location.ts";
-import { openNodePorts } from "../ports/node/ports.ts";
+import { directoryOf, isPostgres } from "../ports/node/location.ts";
+import { openLocation, openNodePorts } from "../ports/node/ports.ts";
 import { followLinks, type FollowedPath } from "./naming/follow-path.ts";
-import { findLockPlace, findRoot, hasLocks, type LockRoot } from "./naming/lock-root.ts";
+import { findLockDirectories, findRoot, hasLocks, type LockRoot } from "./naming/lock-root.ts";
 import { checkLockPath } from "./semaphore/path.ts";
 import type { SemaphoreOptions } from "./semaphore/options.ts";
 import { InProcessLocks } from "./semaphore/in-process.ts";
-import { PortsSemaphore } from "./semaphore/semaphore.ts";
+import { PortsSemaphore, type SemaphoreHolder } from "./semaphore/semaphore.ts";
 import type { HeldLock, PathLocks, PathLocksOptions } from "./path/path-locks.ts";
 import {
   createStoreLock,
@@ -25,7 +28,7 @@ import { TablePathLocks } from "./path/table-path-locks.ts";
 export type { BlockingLock, Hold, HolderInfo, LockMode, OpenOptions, Waiting } from "../common.ts";
 export type { FollowedPath } from "./naming/follow-path.ts";
 export type { LockRoot } from "./naming/lock-root.ts";
-export type { PathHold } from "./path/path-hold.ts";
+export type { LockChange, PathHold } from "./path/path-hold.ts";
 export type {
   AcquireManyOptions,
   AcquireOptions,
@@ -38,9 +41,9 @@ export type { StoreHold, StoreLock, StoreLockOptions } from "./store/store-lock.
 export type { SemaphoreHold } from "./semaphore/hold.ts";
 export { formatLockFile, parseLockFile, type LockFileInfo } from "./semaphore/lock-file.ts";
 export type { SemaphoreOptions } from "./semaphore/options.ts";
-export type { SemaphoreStatus } from "./semaphore/semaphore.ts";
+export type { SemaphoreAcquireOptions, SemaphoreHolder, SemaphoreStatus } from "./semaphore/semaphore.ts";
 
-// One for the whole process, so that semaphores on one path take turns.
+// One for the whole process, so that semaphores on one path queue together.
 const inProcess = new InProcessLocks();
 
 const semaphoreOptions: OptionNames<SemaphoreOptions> = {
@@ -53,8 +56,15 @@ const semaphoreOptions: OptionNames<SemaphoreOptions> = {
 };
 
 /**
- * A lock file at `path`, whose directory must exist. INVALID_PATH for a path that cannot be one.
- * Nothing is touched before the first call.
+ * A lock file at `path` that programs of other vendors can honour (protocol 1.0). Its directory
+ * must exist. The constructor touches nothing on the disk, and throws INVALID_PATH for a path that
+ * cannot be a lock.
+ *
+ * @example
+ * ```ts
+ * const lock = new Semaphore("/mnt/shop/nightly.lock");
+ * await lock.withLock(async () => await runNightly(), { timeoutMs: 60_000 });
+ * ```
  */
 export class Semaphore extends PortsSemaphore {
   constructor(path: string, options: SemaphoreOptions = {}) {
@@ -65,22 +75,62 @@ export class Semaphore extends PortsSemaphore {
 }
 
 /**
- * One writer at a time in `directory`, among all processes of all machines that open it. Makes the
- * directory if it is missing.
+ * Returns the holders of the semaphore files directly in `directory`, held or stale. Reads files
+ * whose name ends in `.lock`, and skips those that are not locks or have no readable record.
+ * Returns an empty list if there is no such directory.
  */
-export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
-  checkOptions("openStoreLock", options, { timeoutMs: true, leaseMs: true, create: true, id: true });
+export async function listSemaphores(directory: string | URL): Promise<SemaphoreHolder[]> {
   const path = directoryOf(directory);
-  return await createStoreLock(await openNodePorts(path), path, options);
+  const { disk } = await openNodePorts(path);
+  const found: SemaphoreHolder[] = [];
+  for (const name of (await listIfThere(disk, path)).sort()) {
+    if (!name.endsWith(".lock") || name === storeLockName) continue;
+    try {
+      const holder = await new Semaphore(`${path}/${name}`).findHolder();
+      if (holder !== undefined) found.push(holder);
+    } catch (error) {
+      // The entry is not a lock, or cannot be read. It must not hide the others.
+      if (!isHoldfastError(error)) throw error;
+    }
+  }
+  return found;
 }
 
 /**
- * The holder of the store lock of `directory` now, if known: for people. Undefined also where there
- * is no store lock; none is made.
+ * Opens the lock of `directory`: one writer at a time among all processes on all machines that open
+ * it. Creates the directory if it does not exist. `memory:` opens a new lock in memory each time.
+ *
+ * Throws NOT_A_STORE and WRONG_STORE as the options demand, and UNSUPPORTED_DISK if this process
+ * cannot use the gate that the directory records.
+ *
+ * @example
+ * ```ts
+ * await using lock = await openStoreLock("/mnt/shop/ledger");
+ * await lock.withLock(async (hold) => await postEntries(hold.signal));
+ * ```
+ */
+export async function openStoreLock(directory: string | URL, options?: StoreLockOptions): Promise<StoreLock> {
+  checkOptions("openStoreLock", options, { timeoutMs: true, leaseMs: true, create: true, id: true });
+  if (isPostgres(directory)) return await (await onPostgres()).openStoreLockAt(directory, options ?? {});
+  const { ports, path } = await openLocation(directory);
+  return await createStoreLock(ports, path, options);
+}
+
+/**
+ * Returns the current holder of the store lock of `directory`, for people. Returns undefined if the
+ * lock is free, if its holder is unknown, or if there is no store lock. Creates nothing.
  */
 export async function findStoreHolder(directory: string | URL): Promise<BlockingLock | undefined> {
+  if (isPostgres(directory)) return await (await onPostgres()).findStoreHolderAt(directory);
   const path = directoryOf(directory);
   return await findHolder(await openNodePorts(path), path);
+}
+
+/** Returns true if a store lock was ever opened in `directory`. Creates nothing. */
+export async function hasStoreLock(directory: string | URL): Promise<boolean> {
+  if (isPostgres(directory)) return (await findLockRoot(directory)) !== undefined;
+  const path = directoryOf(directory);
+  return (await findGateKind(await openNodePorts(path), path)) !== undefined;
 }
 
 const pathLocksOptions: OptionNames<PathLocksOptions> = {
@@ -92,20 +142,30 @@ const pathLocksOptions: OptionNames<PathLocksOptions> = {
 };
 
 /**
- * Locks on the paths below `root`, whether or not anything exists there. They live in `.holdfast`
- * in that directory. For a store they are the locks of the store: on the paths below its `files/`,
- * in its ground.
+ * Opens the locks on paths below `root`; the paths need not exist. The locks live in `.holdfast` in
+ * that directory. In a store they are the locks of the store: on paths below its `files/`, in its
+ * ground. `memory:` opens new locks in memory each time, without files. In a location like
+ * `postgres://host/db?store=shop` the paths are names: there is no tree.
+ *
+ * Throws NOT_A_STORE and WRONG_STORE as the options demand, and INVALID_PATH for a directory below
+ * the files of a store.
+ *
+ * @example
+ * ```ts
+ * await using locks = await openPathLocks("/mnt/shop/files");
+ * await using hold = await locks.acquire("reports/2026", { mode: "tree", timeoutMs: 10_000 });
+ * ```
  */
 export async function openPathLocks(root: string | URL, options: PathLocksOptions = {}): Promise<PathLocks> {
   checkOptions("openPathLocks", options, pathLocksOptions);
+  if (isPostgres(root)) return await (await onPostgres()).openPathLocksAt(root, options);
   const { leaseMs = 300_000, create, id, ...more } = options;
-  const path = directoryOf(root);
-  const ports = await openNodePorts(path);
-  const place = await findLockPlace(ports.disk, path);
-  if (create !== false && id === undefined) await ensureDirectory(ports.disk, place.root);
-  const ground = await Ground.open(ports, place.ground, { leaseMs, create, id });
+  const { ports, path } = await openLocation(root);
+  const found = await findLockDirectories(ports.disk, path);
+  if (create !== false && id === undefined) await ensureDirectory(ports.disk, found.root);
+  const ground = await Ground.open(ports, found.ground, { leaseMs, create, id });
   try {
-    return await TablePathLocks.open(ground, { ...more, root: place.root, ownsGround: true });
+    return await TablePathLocks.open(ground, { ...more, root: found.root, ownsGround: true });
   } catch (error) {
     await ground.close();
     throw error;
@@ -113,45 +173,52 @@ export async function openPathLocks(root: string | URL, options: PathLocksOption
 }
 
 /**
- * The path locks that are held below `root`, as `list` of `openPathLocks` returns them. Makes none
- * where there are none. Also works where nothing can be written (no permission, a read-only mount,
- * a full disk); then a holder whose death only a lock could prove is shown as alive.
+ * Returns the path locks that are held below `root`, as `PathLocks.list` does. Creates nothing, and
+ * works on a disk that is not writable; there, a holder whose death only a lock could prove is
+ * reported as alive.
  */
 export async function listPathLocks(
   root: string | URL,
   options: { under?: string | undefined } = {},
 ): Promise<HeldLock[]> {
+  if (isPostgres(root)) return await (await onPostgres()).listPathLocksAt(root, options);
   const path = directoryOf(root);
   const ports = await openNodePorts(path);
-  const place = await findLockPlace(ports.disk, path);
-  if (!(await hasLocks(ports.disk, place))) return [];
+  const found = await findLockDirectories(ports.disk, path);
+  if (!(await hasLocks(ports.disk, found))) return [];
   try {
     await using locks = await openPathLocks(path);
     return await locks.list(options);
   } catch (error) {
     if (!isUnwritable(error)) throw error;
-    const ground = await Ground.openUnjoined(ports, place.ground);
-    await using locks = await TablePathLocks.open(ground, { root: place.root, toLook: true, ownsGround: true });
+    const ground = await Ground.openUnjoined(ports, found.ground);
+    await using locks = await TablePathLocks.open(ground, { root: found.root, toLook: true, ownsGround: true });
     return await locks.list(options);
   }
 }
 
 /**
- * The nearest directory at or above `path`, which need not exist, that is a store or has path
- * locks. Undefined when there is none; nothing is made.
+ * Finds the nearest directory at or above `path` that is a store or has path locks. `path` need not
+ * exist. Returns undefined if there is none. Creates nothing. A store in a database is its own root.
  */
 export async function findLockRoot(path: string | URL): Promise<LockRoot | undefined> {
+  if (isPostgres(path)) return await (await onPostgres()).findLockRootAt(path);
   const absolute = directoryOf(path);
   const { disk } = await openNodePorts(absolute);
   return await findRoot(disk, absolute);
 }
 
 /**
- * What `path` leads to: symbolic links are followed as the system does, also one that leads to
- * nothing yet. It need not exist, and nothing is made.
+ * Resolves the symbolic links of `path` as the operating system does, including links to targets
+ * that do not exist. `path` need not exist. Creates nothing.
  */
 export async function followPath(path: string | URL): Promise<FollowedPath> {
   const absolute = directoryOf(path);
   const { disk } = await openNodePorts(absolute);
   return await followLinks(disk, absolute);
+}
+
+/** Loaded on demand: most programs only open folders. */
+async function onPostgres(): Promise<typeof engine> {
+  return await import("../postgres/by-location.ts");
 }

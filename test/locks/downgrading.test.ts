@@ -1,6 +1,6 @@
 // A downgrade or upgrade whose answer is lost: a hold never says that it is wider than the table
 // says.
-import { setTimeout as sleep } from "node:timers/promises";
+import { once } from "node:events";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { holdfastError } from "../../src/errors.ts";
 import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
@@ -108,7 +108,7 @@ it("a hold that the table has with narrower claims is lost, and the first check 
       requests: requests.map((each) => ({ ...each, change, claims: [{ path: "a", mode: "exact", shared: false }] })),
       redos,
     }));
-    if (ask === "the watch") while (!hold.signal.aborted) await sleep(20);
+    if (ask === "the watch") await once(hold.signal, "abort");
     else await expect(hold[ask]()).rejects.toMatchObject({ code: "LOCK_LOST" });
     expect(hold.signal.aborted).toBe(true);
     await hold.release();

@@ -51,7 +51,7 @@ describe("two holds within one exclude each other", () => {
       }
     });
 
-  it("also a child of one child and another child", async () => {
+  it("a child of one child excludes another child", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const [left, right] = [await a.acquire("a/l", { within: outer }), await a.acquire("a/r", { within: outer })];
     await expect(a.acquire("a/r", { within: left })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
@@ -63,7 +63,7 @@ describe("two holds within one exclude each other", () => {
     await outer.release();
   });
 
-  it("but a hold never excludes the holds within it", async () => {
+  it("a hold never excludes the holds within it", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const child = await a.acquireAll(["a/b", "z"], { within: outer });
     const wider = await a.acquire("z", { mode: "tree", within: child });
@@ -72,7 +72,7 @@ describe("two holds within one exclude each other", () => {
     await outer.release();
   });
 
-  it("also when one of them is upgraded", async () => {
+  it("an upgraded hold still excludes the others of its family", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const wide = await a.acquireAll(["a/b", "z"], { within: outer });
     const below = await a.acquire("a/b/c", { within: outer });
@@ -135,7 +135,7 @@ describe("the fence of a hold never falls below that of a hold within it, where 
     await outer.release();
   });
 
-  it("and an outer hold that shares no path keeps its fence", async () => {
+  it("an outer hold that shares no path keeps its fence", async () => {
     const outer = await a.acquire("a", { mode: "tree" });
     const { fence } = outer;
     const waiting = b.acquire("a/q", { timeoutMs: 20_000 });

@@ -1,11 +1,12 @@
 // The lock table: several tasks of one process at the same time, disks that fail, and forged
 // records.
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { slotKind } from "../../src/durable/chain/epoch.ts";
 import { encodeRecord } from "../../src/format/record.ts";
+import type { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { tableKind, type TableRequest } from "../../src/locks/table/request.ts";
 import { diskError } from "../../src/ports/disk-error.ts";
 import { nfs } from "../sites/world.ts";
@@ -158,6 +159,22 @@ it("a full table has room again when requests are over, though no process has lo
   await (await b.acquireAll(many("4"))).release();
 });
 
+// A hold file was a second name of its slot, and a slot had the whole table: 1,500 live locks filled 469 MB.
+it("the disk that live locks take grows with their number, and not with its square", async () => {
+  const locks = await world.open();
+  const holds = [];
+  const bytesOf = (): number =>
+    readdirSync(join(locks.table.ground.layout.directory, "holds"))
+      .map((name) => statSync(join(locks.table.ground.layout.directory, "holds", name)).size)
+      .reduce((sum, size) => sum + size, 0);
+  for (let index = 0; index < 200; index++) holds.push(await locks.acquire(`held/${index}`));
+  const first = bytesOf();
+  for (let index = 200; index < 400; index++) holds.push(await locks.acquire(`held/${index}`));
+  expect(bytesOf()).toBeLessThan(2.5 * first);
+  expect((await (await world.open()).list()).length).toBe(400);
+  for (const hold of holds) await hold.release();
+});
+
 it("a table with a request that leads out of its directory is corrupt, and nothing is removed", async () => {
   await writeFile(join(world.root, "precious"), "");
   const locks = await world.open();
@@ -175,7 +192,7 @@ it("a table with a request that leads out of its directory is corrupt, and nothi
   ].entries()) {
     const next = number + 1;
     const bytes = encodeRecord(
-      slotKind(tableKind),
+      slotKind(tableKind, { hasDeltas: true }),
       { id: `x${index}`, number: next, state: { requests: [hostile], redos: [] } },
       { isChecked: true },
     );
@@ -190,3 +207,45 @@ function signalled(): { readonly promise: Promise<void>; readonly resolve: () =>
   const promise = new Promise<void>((done) => (resolve = done));
   return { promise, resolve };
 }
+
+/** The calls wait for an append that is in progress, and so share the next slot. */
+async function atOnce<T>({ table }: Pick<TablePathLocks, "table">, ...calls: (() => Promise<T>)[]): Promise<T[]> {
+  const [, ...answers] = await Promise.all([table.append((state) => state), ...calls.map((call) => call())]);
+  return answers;
+}
+
+it("requests that are made at once share a slot, and each has its hold file", async () => {
+  const locks = await world.open();
+  const holds = await atOnce(locks, ...["a", "b", "c"].map((path) => () => locks.acquire(path)));
+  const { requests } = (await locks.table.read()).state;
+  expect(new Set(requests.map(({ fence }) => fence)).size).toBe(1);
+  for (const { id } of requests) expect(existsSync(locks.table.holds.pathOf(id))).toBe(true);
+  await holds[1]!.release();
+  expect((await locks.table.standing(requests)).map(({ claims }) => claims[0]?.path)).toEqual(["a", "c"]);
+});
+
+it("two requests that conflict never share a slot: the later one has the higher fence", async () => {
+  const { table } = await world.open();
+  const { holder } = await table.ground.session();
+  const request = (path: string) => () =>
+    table.request(({ requests, redos }, made) => {
+      const claims = [{ path, mode: "exact" as const, shared: false }];
+      return { requests: [...requests, { ...made, holder: holder.id, claims, sinceMs: 0 }], redos };
+    });
+  await atOnce({ table }, request("x"), request("x"), request("y"));
+  const { requests } = (await table.read()).state;
+  const fences = requests.filter(({ claims }) => claims[0]?.path === "x").map(({ fence }) => fence);
+  expect(fences[1]).toBeGreaterThan(fences[0]!);
+  expect(readdirSync(join(table.ground.layout.directory, "holds"))).toHaveLength(3);
+});
+
+it("an append that fails or changes nothing costs those of its slot nothing", async () => {
+  const { table } = await world.open();
+  const answers = await atOnce(
+    { table },
+    () => table.append(() => undefined),
+    () => table.append(() => { throw new RangeError("mine alone"); }).catch((error: unknown) => error), // prettier-ignore
+    () => table.append((state) => state),
+  );
+  expect(answers).toEqual([undefined, expect.any(RangeError), expect.objectContaining({ number: expect.any(Number) })]);
+});

@@ -150,7 +150,7 @@ describe("a hold within another ends with that one", () => {
     }
   });
 
-  it("also with a request of its own, when the outer hold is lost", async () => {
+  it("an inner hold with a request of its own ends when the outer hold is lost", async () => {
     const idle = await a.acquire("idle", { idleMs: 100 });
     const inner = await a.acquire("y", { within: idle });
     await (await b.acquireAll(["idle", "y"], { timeoutMs: 10_000 })).release();
@@ -162,7 +162,7 @@ describe("a hold within another ends with that one", () => {
     expectLost(left);
   });
 
-  it("also when it was on its way in", async () => {
+  it("an inner hold that is still being acquired ends with the outer hold", async () => {
     for (let turns = 0; turns < 30; turns++) {
       const outer = await a.acquire("d", { mode: "tree" });
       const entering = ["d/f", "x"].map((path) =>
@@ -177,7 +177,7 @@ describe("a hold within another ends with that one", () => {
     }
   });
 
-  it("and no hold is admitted within it while it is being transferred", async () => {
+  it("no hold is admitted within a hold that is being transferred", async () => {
     let [goOn, arrive] = [(): void => undefined, (): void => undefined];
     const stop = new Promise<void>((resolve) => (goOn = resolve));
     const arrived = new Promise<void>((resolve) => (arrive = resolve));
@@ -203,7 +203,7 @@ describe("a hold within another ends with that one", () => {
     await (await b.receive(await transfer)).release();
   });
 
-  it("and a caller that waits within it is told, and blocks no other", async () => {
+  it("a caller that waits within a hold gets LOCK_LOST when that hold ends, and blocks no other", async () => {
     const reader = await b.acquire("y", { shared: true });
     const outer = await a.acquire("x");
     const waiting = a.acquire("y", { within: outer, timeoutMs: Infinity }).catch((error: unknown) => error);
@@ -214,7 +214,7 @@ describe("a hold within another ends with that one", () => {
     await reader.release();
   });
 
-  it("so it cannot be transferred", async () => {
+  it("an inner hold cannot be transferred", async () => {
     const outer = await a.acquire("d", { mode: "tree", shared: true });
     const inner = await a.acquire("d/f", { within: outer });
     await expect(inner.transfer()).rejects.toThrow(TypeError);

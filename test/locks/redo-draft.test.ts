@@ -68,6 +68,48 @@ async function nothingHappened(): Promise<void> {
   await (await (await world.open()).acquire("", { mode: "tree" })).release();
 }
 
+describe("a draft for one step", () => {
+  it("stages a file as one name, and leaves nothing behind", async () => {
+    const single = await locks.draft(hold, { isSingle: true });
+    const others = new Set(staged());
+    await single.in("f", filled("new"));
+    const [name = ""] = staged().filter((each) => !others.has(each));
+    expect(readFileSync(at(".holdfast/redo", name), "utf8")).toBe("new");
+    await single.commit();
+    expect(text("f")).toBe("new");
+    expect(staged()).toEqual([...others]);
+    expect(readdirSync(at(".holdfast/done"))).toEqual([]);
+  });
+
+  it("removes and moves files and directories, and leaves nothing behind", async () => {
+    await draft.discard();
+    await makeDirectory("d", "1");
+    writeFileSync(at("f"), "f");
+    for (const stage of [
+      (each: RedoDraft) => each.out("d"),
+      (each: RedoDraft) => each.move("f", "g"),
+      (each: RedoDraft) => each.in("d", tree),
+      (each: RedoDraft) => each.move("d", "e"),
+    ]) {
+      const single = await locks.draft(hold, { isSingle: true });
+      await stage(single);
+      await single.commit();
+    }
+    expect(readdirSync(world.root).sort()).toEqual([".holdfast", "e", "g"]);
+    expect(text("e/inside")).toBe("inside");
+    for (const room of ["redo", "done", "trash"]) expect(readdirSync(at(".holdfast", room))).toEqual([]);
+  });
+
+  it("refuses a second one", async () => {
+    const single = await locks.draft(hold, { isSingle: true });
+    await single.in("f", filled("new"));
+    await expect(single.in("g", filled("new"))).rejects.toThrow("one step");
+    await single.discard();
+    await draft.discard();
+    await nothingHappened();
+  });
+});
+
 describe("a redo that could never be done is refused before its commit", () => {
   it("because something is at its target that cannot be replaced", async () => {
     await makeDirectory("a", "1");

@@ -4,12 +4,12 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test, vi } from "vitest";
-import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
-import { Crew } from "../../src/testing/processes/crew.ts";
+import { compiledModule } from "../../harness/processes/compiled-module.ts";
+import { Crew } from "../../harness/processes/crew.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 const compiled = (path: string): string =>
-  JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);
+  JSON.stringify(pathToFileURL(compiledModule(new URL(`../../${path}`, import.meta.url))).href);
 const literal = JSON.stringify(new URL("literal-protocol.mjs", import.meta.url).href);
 
 /** A name that begins with h is a Holdfast process. */
@@ -17,8 +17,8 @@ const member = `
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Semaphore } from ${compiled("locks/index.ts")};
-import { finishSignal, report } from ${compiled("testing/processes/child-side.ts")};
+import { Semaphore } from ${compiled("src/locks/index.ts")};
+import { finishSignal, report } from ${compiled("harness/processes/child-side.ts")};
 import { release, tryAcquire } from ${literal};
 
 const { name, directory, rounds, startMs, everyMs } = JSON.parse(process.argv[2]);

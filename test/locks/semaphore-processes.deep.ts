@@ -1,8 +1,8 @@
 // Semaphores between real processes, in long runs: killed, stopped, and all after one stale lock; and
 // the proof that the tests would notice.
 import { describe, expect, test } from "vitest";
-import { canStop } from "../../src/testing/processes/child.ts";
-import { torture } from "../../src/testing/torture/torture.ts";
+import { canStop } from "../../harness/processes/child.ts";
+import { torture } from "../../harness/torture/torture.ts";
 import { race } from "./semaphore-race.ts";
 
 const processes = 8;

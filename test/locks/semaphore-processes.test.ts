@@ -17,7 +17,7 @@ const canContain = spawnSync(contain[0], [...contain.slice(1), "-e", "0"]).statu
 
 /** Says what it got, and stays. */
 const contained = `
-import { Semaphore } from ${moduleUrl("locks/index.ts")};
+import { Semaphore } from ${moduleUrl("src/locks/index.ts")};
 const semaphore = new Semaphore(process.argv[2]);
 const hold = await semaphore.tryAcquire();
 console.log(JSON.stringify({ pid: process.pid, held: hold !== undefined, ...(await semaphore.status()) }));

@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, vi } from "vitest";
-import { compiledModule } from "../../src/testing/processes/compiled-module.ts";
-import { Crew } from "../../src/testing/processes/crew.ts";
+import { compiledModule } from "../../harness/processes/compiled-module.ts";
+import { Crew } from "../../harness/processes/crew.ts";
 import { makeScratch } from "../sites/scratch.ts";
 
 const processes = 8;
@@ -16,19 +16,19 @@ interface Said {
 }
 
 export const moduleUrl = (path: string): string =>
-  JSON.stringify(pathToFileURL(compiledModule(new URL(`../../src/${path}`, import.meta.url))).href);
+  JSON.stringify(pathToFileURL(compiledModule(new URL(`../../${path}`, import.meta.url))).href);
 
 /** In each round all begin at the same moment, and a process that gets the lock keeps it. */
 const racer = `
 import { setTimeout as sleep } from "node:timers/promises";
-import { SemaphoreProtocol } from ${moduleUrl("locks/semaphore/protocol.ts")};
-import { InProcessLocks } from ${moduleUrl("locks/semaphore/in-process.ts")};
-import { PortsSemaphore } from ${moduleUrl("locks/semaphore/semaphore.ts")};
-import { openNodePorts } from ${moduleUrl("ports/node/ports.ts")};
-import * as mutants from ${moduleUrl("testing/mutants/locks/semaphore.ts")};
-import { Chance } from ${moduleUrl("testing/processes/chance.ts")};
-import { finishSignal, report } from ${moduleUrl("testing/processes/child-side.ts")};
-import { dawdlingDisk } from ${moduleUrl("testing/processes/dawdling-disk.ts")};
+import { SemaphoreProtocol } from ${moduleUrl("src/locks/semaphore/protocol.ts")};
+import { InProcessLocks } from ${moduleUrl("src/locks/semaphore/in-process.ts")};
+import { PortsSemaphore } from ${moduleUrl("src/locks/semaphore/semaphore.ts")};
+import { openNodePorts } from ${moduleUrl("src/ports/node/ports.ts")};
+import * as mutants from ${moduleUrl("harness/mutants/locks/semaphore.ts")};
+import { Chance } from ${moduleUrl("harness/processes/chance.ts")};
+import { finishSignal, report } from ${moduleUrl("harness/processes/child-side.ts")};
+import { dawdlingDisk } from ${moduleUrl("harness/processes/dawdling-disk.ts")};
 
 const { directory, rounds, startMs, everyMs, variant } = JSON.parse(process.argv[2]);
 const finish = finishSignal();

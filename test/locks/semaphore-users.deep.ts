@@ -19,7 +19,7 @@ import { mountSmallDisk } from "../durable/small-disk.ts";
 import { makeScratch } from "../sites/scratch.ts";
 import { lockPath, SemaphoreWorld } from "./semaphore-world.ts";
 
-const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/bin.cjs", import.meta.url));
 const isRoot = process.geteuid?.() === 0;
 if (!isRoot) console.log("semaphores of several users: skipped, only root can start processes of other users");
 

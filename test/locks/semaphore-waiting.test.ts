@@ -113,7 +113,7 @@ describe("a lock that another process holds", () => {
     const watch = {
       start: () => {
         // Just before the watch begins, so that no hint tells of it.
-        world.server.unlink(world.server.place("/shared/job.lock", "unlink"));
+        world.server.unlink(world.server.entry("/shared/job.lock", "unlink"));
         return () => undefined;
       },
     };

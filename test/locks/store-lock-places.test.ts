@@ -146,7 +146,7 @@ describe("a store lock is refused, and nothing is written, for", () => {
   it("a gate.json that is a directory", async () => {
     const directory = makeScratch();
     mkdirSync(join(directory, "gate.json"));
-    await expect(openStoreLock(directory)).rejects.toMatchObject({ errno: "EISDIR", path: `${directory}/gate.json` });
+    await expect(openStoreLock(directory)).rejects.toMatchObject({ code: "CORRUPT", path: `${directory}/gate.json` });
     expect(Object.keys(treeOf(directory))).toEqual(["gate.json/"]);
   });
 

@@ -1,5 +1,6 @@
-// Interop: shows the holds of this process to foreign programs as lock files of the `.ovlock` kind,
-// and respects theirs. The lock table stays the truth.
+// Interop: shows the holds of this process to foreign programs as lock files of the `.ovlock` kind, and respects
+// theirs. The lock table remains authoritative.
+import { messageOf } from "../../errors.ts";
 import type { Waiting } from "../../common.ts";
 import type { AcquireWait } from "../path/path-locks.ts";
 import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
@@ -14,14 +15,14 @@ import { InteropLockFiles } from "./lock-files.ts";
 import { InteropTree } from "./tree.ts";
 
 const refreshPart = 1 / 3;
-/** Enough of the ground's id to tell one lock table from another. */
+/** Enough digits of the ground's id to distinguish lock tables. */
 const groundDigits = 12;
 const expired: unique symbol = Symbol("expired");
 
 export interface InteropOptions {
   readonly root: string;
   readonly closed: AbortSignal;
-  /** A foreign program has replaced our lock file by its own. */
+  /** Called if a foreign program has replaced our lock file by its own. */
   readonly onTaken: (grant: Grant, file: string) => void;
 }
 
@@ -49,9 +50,9 @@ export class Interop {
   }
 
   /**
-   * Shows `claims` for a grant that stands in the table, once no live foreign lock excludes them.
-   * LOCK_TIMEOUT names the one that does. Throws disk errors: a caller that asked for interop must
-   * not believe that its lock is shown when it is not.
+   * Writes lock files for `claims` of a grant that is in the table, once no live foreign lock excludes them.
+   * LOCK_TIMEOUT names such a lock. Throws disk errors: a caller that asked for interop must not believe that its
+   * lock is visible when it is not.
    */
   async show(grant: Grant, claims: readonly Claim[], { startMs, timeoutMs = 0, signal }: AcquireWait): Promise<void> {
     const { clock } = this.#context.ground.ports;
@@ -81,8 +82,8 @@ export class Interop {
   }
 
   /**
-   * Shows `claims` before `work` makes them the grant's: a lock file can be taken back, a widened
-   * grant cannot.
+   * Shows `claims` before `work` adds them to the grant: a lock file can be removed again, a widened grant cannot be
+   * narrowed.
    */
   async showAround(
     grant: Grant,
@@ -94,31 +95,25 @@ export class Interop {
     const startMs = clock.monotonicMs();
     try {
       await this.show(grant, claims, { ...waiting, startMs });
-      // Both waits together last no longer than the caller asked for.
+      // Both waits together last no longer than the caller's `timeoutMs`.
       await work({ ...waiting, timeoutMs: leftMsOf(clock, { ...waiting, startMs }) });
     } finally {
       await this.adapt(grant);
     }
   }
 
-  /**
-   * Shows the grant's present claims. If that fails, the previous ones stay until the next refresh.
-   */
+  /** Shows the grant's current claims. If that fails, the previous ones remain visible until the next refresh. */
   async adapt(grant: Grant): Promise<void> {
     await this.#files.set(grant, grant.asked).catch(() => undefined);
   }
 
-  /**
-   * Call while the grant still stands in the table: then no other process of ours has its lock file
-   * there.
-   */
+  /** Call it while the grant is still in the table: then no other process of ours has a lock file there. */
   async hide(grant: Grant): Promise<void> {
     await this.#files.remove(grant);
   }
 
   /**
-   * The grant goes to another process. Its lock files stay for a lease, or until that process
-   * replaces them.
+   * For a grant that moves to another process. Its lock files stay for a lease, or until that process replaces them.
    */
   async leave(grant: Grant): Promise<void> {
     await this.#files.leave(grant);
@@ -130,8 +125,8 @@ export class Interop {
   }
 
   /**
-   * The order of the foreign programs: look, write, look again. Of two that do so at the same time,
-   * at least one sees the other and takes its file back.
+   * Checks, writes and checks again, in the same order as foreign programs do. Of two that do so at the same time, at
+   * least one sees the other and removes its file.
    */
   async #tryToShow(grant: Grant, claims: readonly Claim[], before: readonly Claim[]): Promise<FoundLock | undefined> {
     const { foreign } = this.#context;
@@ -143,10 +138,10 @@ export class Interop {
     return met;
   }
 
-  /** Watches this one file. The next attempt looks for others. */
+  /** Waits for this one file only. The next attempt looks for others. */
   async #untilOver(grant: Grant, { path, handle, mode }: FoundLock, deadline: Deadline): Promise<void> {
     const { ground, foreign } = this.#context;
-    const waiter = new ChangeWaiter(ground.ports);
+    const waiter = new ChangeWaiter(ground);
     const isOver = async (): Promise<boolean> => {
       const found = await foreign.findLive(path);
       return found?.handle !== handle || found.mode !== mode;
@@ -165,23 +160,21 @@ export class Interop {
       }
       this.#isRefreshing = false;
     };
-    // Closed.
+    // A refresh fails only once the locks are closed.
     refresh().catch(() => undefined);
   }
 
   async #refresh(grant: Grant): Promise<void> {
-    // Checked before anything is written: after a pause the hold may be over and the path
-    // another's.
+    // Check before writing: after a pause the hold may be over, and another may have the path.
     if (!grant.isHeld) return;
     try {
       const taken = await this.#files.set(grant);
-      // An unreadable file may be a foreign program's that is being written. The next refresh
-      // tells.
+      // An unreadable file may be one that a foreign program is writing. The next refresh decides.
       if (taken !== undefined && taken.handle !== "") this.#options.onTaken(grant, taken.path);
     } catch (error) {
-      // The hold stands and no caller waits, but foreign programs will soon take the lock for
-      // stale.
-      const why = error instanceof Error ? error.message : String(error);
+      // The hold is valid and no caller waits for this, but foreign programs will soon consider the lock stale. Hence
+      // a warning.
+      const why = messageOf(error);
       this.#context.ground.ports.host.warn(`A lock file for foreign programs could not be refreshed: ${why}`);
     }
   }

@@ -1,5 +1,5 @@
-// One lock file that this process keeps for foreign programs: made, refreshed and removed without
-// touching files of other programs.
+// One lock file that this process maintains for foreign programs: creates, refreshes and removes it without touching
+// files of other programs.
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { discard } from "../../durable/publish/staging.ts";
@@ -11,30 +11,33 @@ import type { ForeignLocks, FoundLock } from "./foreign-locks.ts";
 import type { Grant } from "../path/grant.ts";
 import { encodeToken } from "./names.ts";
 
-/** Tries while the name is taken and freed by other programs. */
+/** The largest number of tries while other programs take and free the name. */
 const triesMax = 10;
 /**
- * A file of ours that is older than this part of a lease is no longer refreshed. It is replaced
- * before foreign programs take it for stale.
+ * Another process's file of ours that is older than this part of a lease is no longer refreshed. It is replaced
+ * before foreign programs consider it stale.
  */
 const freshPart = 1 / 2;
 
 export interface InteropContext {
   readonly ground: Ground;
   readonly foreign: ForeignLocks;
-  /** Of this process, the same in all its lock files. */
+  /** Identifies this process; the same in all its lock files. */
   readonly handle: string;
   readonly leaseMs: number;
 }
 
 export class InteropLockFile {
   readonly path: string;
-  /** Foreign programs know one lock at a path; this process may have several holds there. */
+  /**
+   * The grants that share this file: foreign programs know one lock per path, but this process may have several holds
+   * there.
+   */
   readonly users: Map<Grant, LockMode> = new Map();
   readonly #context: InteropContext;
   /**
-   * The file that this process made last. If another program has replaced or removed it, writing to
-   * it has no effect.
+   * The file that this process created last. If another program has replaced or removed it, writing to it has no
+   * effect.
    */
   #file: DiskFile | undefined;
 
@@ -49,8 +52,8 @@ export class InteropLockFile {
   }
 
   /**
-   * Makes the lock file, or refreshes its mode and time. Returns a live foreign one that is there
-   * instead. Where its directory is missing, nothing is written: interop makes no directories.
+   * Creates the lock file, or refreshes its mode and time. Returns a live foreign lock that has its name instead. If
+   * the directory does not exist, writes nothing: interop creates no directories.
    */
   async put(): Promise<FoundLock | undefined> {
     const { ground, foreign, handle, leaseMs } = this.#context;
@@ -65,7 +68,7 @@ export class InteropLockFile {
       }
       if (!found.isOurs && !found.isStale) return found;
       const file = this.#file;
-      // Compared before writing: a foreign program may have written its own token into our file.
+      // Compare before writing: a foreign program may have written its own token into our file.
       if (found.handle === handle && file !== undefined && found.identity === (await file.stat()).identity) {
         await this.#write(file, bytes);
         return undefined;
@@ -73,8 +76,7 @@ export class InteropLockFile {
       // Another process with a shared hold refreshes the file.
       const isKept = found.isOurs && found.handle !== handle && timeMs - found.timeMs < leaseMs * freshPart;
       if (file !== undefined && isKept) return undefined;
-      // A stale foreign file at this name is replaced in one step. Nothing else ends a lock that
-      // Holdfast did not write.
+      // Replaces a stale foreign file in one step. Holdfast removes foreign locks in no other case.
       await this.#publish(bytes, "rename");
       return undefined;
     }
@@ -82,8 +84,8 @@ export class InteropLockFile {
   }
 
   /**
-   * Removes the file if it is still ours. Another process may replace it between the look and the
-   * removal; its next refresh puts it back.
+   * Removes the file if it is still ours. Another process may replace it between check and removal; its next refresh
+   * then restores it.
    */
   async remove(): Promise<void> {
     try {
@@ -93,15 +95,15 @@ export class InteropLockFile {
     }
   }
 
-  /** Leaves the file to become stale or to be replaced. */
+  /** Leaves the file on the disk: it becomes stale, or another process replaces it. */
   async leave(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;
   }
 
   /**
-   * False when the name was taken meanwhile. The file appears complete: one that is written in
-   * place would be seen empty.
+   * Returns false if the name was taken meanwhile. Publishes a complete file: readers would see one that is written
+   * in place as empty.
    */
   async #publish(bytes: Uint8Array, how: "link" | "rename"): Promise<boolean> {
     const { disk, random } = this.#context.ground.ports;
@@ -115,7 +117,7 @@ export class InteropLockFile {
       await file.close();
       await discard(staging, temp);
       if (how === "link" && hasErrno(error, "EEXIST")) return false;
-      // The directory is missing.
+      // The directory does not exist.
       if (hasErrno(error, "ENOENT", "ENOTDIR")) return true;
       throw error;
     }
@@ -127,8 +129,8 @@ export class InteropLockFile {
 
   async #write(file: DiskFile, bytes: Uint8Array): Promise<void> {
     await file.write(0, bytes);
-    // On a share a write alone stays in this machine's cache. A power cut may take it: the hold
-    // ends then too.
+    // On a share an unsynced write stays in this machine's cache. It need not survive a power cut, because the hold
+    // does not either.
     if (this.#context.ground.ports.disk.volume.kind !== "local") await file.sync();
   }
 }

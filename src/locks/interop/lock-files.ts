@@ -1,4 +1,4 @@
-// The lock files of all grants of this process: grants may share one, and a grant may have several.
+// The lock files of all grants of this process. Several grants may share one file, and one grant may have several.
 import type { LockMode } from "../../common.ts";
 import type { Claim } from "../table/claim.ts";
 import type { FoundLock } from "./foreign-locks.ts";
@@ -11,9 +11,9 @@ export class InteropLockFiles {
   readonly #tree: InteropTree;
   readonly #context: InteropContext;
   readonly #files = new Map<string, InteropLockFile>();
-  /** What is shown of each grant, in the caller's spelling. */
+  /** The claims that are visible for each grant, in the caller's spelling. */
   readonly #shown = new Map<Grant, readonly Claim[]>();
-  /** Files change one at a time: a grant that ends and one that begins may share one. */
+  /** Changes of files are serialized: a grant that ends and one that begins may share a file. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(tree: InteropTree, context: InteropContext) {
@@ -21,12 +21,12 @@ export class InteropLockFiles {
     this.#context = context;
   }
 
-  /** The grants that are shown, or about to be. */
+  /** The grants that are visible or about to be. */
   get grants(): readonly Grant[] {
     return [...this.#shown.keys()];
   }
 
-  /** Shows the grant from now on until it ends. Returns what is shown of it so far. */
+  /** Registers the grant, which stays visible until it ends. Returns its claims that are visible so far. */
   begin(grant: Grant): readonly Claim[] {
     const shown = this.#shown.get(grant) ?? [];
     this.#shown.set(grant, shown);
@@ -34,8 +34,8 @@ export class InteropLockFiles {
   }
 
   /**
-   * Makes the grant's lock files those of `claims` (default: the ones shown), and refreshes them.
-   * Does nothing once the grant has ended. Returns a live foreign lock that is in the place of one.
+   * Creates and refreshes the grant's lock files for `claims` (default: the visible ones), and drops others. Does
+   * nothing once the grant has ended. Returns a live foreign lock that has one of the names.
    */
   async set(grant: Grant, claims?: readonly Claim[]): Promise<FoundLock | undefined> {
     return await this.#inTurn(async () => {
@@ -47,8 +47,8 @@ export class InteropLockFiles {
         const file = (await this.#tree.isDirectory(path)) ? directoryLockOf(path) : sidecarOf(path);
         if (wanted.get(file) !== "tree") wanted.set(file, mode);
       }
-      // New files first: when a missing path has become a directory, its lock file moves into it,
-      // and one must exist at all times.
+      // Write new files first: if a missing path has become a directory, its lock file moves into it, and one of the
+      // two must exist at any time.
       for (const [path, mode] of wanted) {
         const taken = await this.#fileAt(path).putFor(grant, mode);
         if (taken !== undefined) return taken;
@@ -60,16 +60,16 @@ export class InteropLockFiles {
   }
 
   /**
-   * Removes the files that are still ours. A release must not fail for one that cannot be removed:
-   * it is stale after a lease.
+   * Removes the files that are still ours. A failed removal must not fail a release: the file becomes stale after a
+   * lease.
    */
   async remove(grant: Grant): Promise<void> {
     await this.#end(grant, async (path) => await (this.#files.get(path)?.remove() ?? removeOwn(this.#context, path)));
   }
 
   /**
-   * Leaves the files to the process that receives the grant, which replaces them. They are no
-   * longer refreshed.
+   * Leaves the files to the process that receives the grant, which replaces them. This process no longer refreshes
+   * them.
    */
   async leave(grant: Grant): Promise<void> {
     await this.#end(grant, async (path) => await this.#files.get(path)?.leave());
@@ -86,8 +86,8 @@ export class InteropLockFiles {
       if (claims === undefined) return;
       this.#shown.delete(grant);
       const paths = new Set(this.#filesOf(grant).map(({ path }) => path));
-      // Also where a file may be after its directory was moved. If that cannot be found out, it is
-      // stale after a lease.
+      // Also consider where a file may be after its directory was moved. If that is unknown, the file becomes stale
+      // after a lease.
       const targets = await this.#tree.targetsOf(claims).catch(() => []);
       for (const path of targets.flatMap((target) => lockFilesOf(target.path))) paths.add(path);
       for (const path of paths) {
@@ -97,7 +97,7 @@ export class InteropLockFiles {
     });
   }
 
-  /** The last grant of a file ends it. For the others the file is rewritten. */
+  /** Calls `end` if this is the last grant of the file, otherwise rewrites the file for the others. */
   async #drop(grant: Grant, file: InteropLockFile, end: () => Promise<void>): Promise<void> {
     file.users.delete(grant);
     if (file.users.size > 0) await file.put();
@@ -116,7 +116,7 @@ export class InteropLockFiles {
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work);
-    // The caller gets the error; the next change does not depend on it.
+    // The caller gets the error. The next change proceeds regardless.
     this.#turn = done.catch(() => undefined);
     return await done;
   }

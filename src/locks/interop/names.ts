@@ -1,4 +1,4 @@
-// Names and text of lock files of the `.ovlock` kind, as foreign programs write and read them.
+// Names and content of lock files of the `.ovlock` kind, as foreign programs write and read them.
 import { createHash } from "node:crypto";
 import type { LockMode } from "../../common.ts";
 
@@ -7,28 +7,28 @@ const sidecarPrefix = ".exact.ovlock.";
 const safeLengthMax = 80;
 const hashLength = 16;
 /**
- * Nanoseconds since 1970, until the year 2286. The length of a token never changes, so it can be
+ * Nanoseconds since 1970 have this many digits until the year 2286. A token never changes its length, so it can be
  * overwritten in place.
  */
 const timeDigits = 19;
 const nsPerMs = 1_000_000n;
 
 export interface LockFileToken {
-  /** Names the holder: opaque text. */
+  /** An opaque text that identifies the holder. */
   readonly handle: string;
-  /** When it was written or refreshed last, by its writer's clock. */
+  /** When it was last written or refreshed, by its writer's clock. */
   readonly timeMs: number;
   readonly mode: LockMode;
 }
 
-/** Inside the path: for every lock on an existing directory. */
+/** Returns the name of a lock file inside `path`, which is used for an existing directory. */
 export function directoryLockOf(path: string): string {
   return inside(path, directoryLock);
 }
 
 /**
- * Beside the path: for a lock on a file, or on a path where nothing exists. A root has nothing
- * beside it.
+ * Returns the name of a lock file beside `path`, which is used for a file, or if nothing exists at `path`. A root has
+ * none.
  */
 export function sidecarOf(path: string): string {
   const parent = findParent(path);
@@ -40,7 +40,8 @@ export function sidecarOf(path: string): string {
 }
 
 /**
- * Both names that a lock on `path` may have: what exists there may have changed since it was made.
+ * Returns both names that a lock on `path` may have: a directory may have been created or removed since the lock was
+ * acquired.
  */
 export function lockFilesOf(path: string): string[] {
   return [...new Set([directoryLockOf(path), sidecarOf(path)])];
@@ -50,7 +51,7 @@ export function isLockFileName(name: string): boolean {
   return name === directoryLock || name.startsWith(sidecarPrefix);
 }
 
-/** The directories above an absolute path, nearest first. */
+/** Returns the directories above an absolute path, nearest first. */
 export function ancestorsOf(path: string): string[] {
   const ancestors: string[] = [];
   for (let above = findParent(path); above !== undefined; above = findParent(above)) ancestors.push(above);
@@ -63,8 +64,8 @@ export function encodeToken({ handle, timeMs, mode }: LockFileToken): string {
 }
 
 /**
- * Undefined for a text that is not a token. A token without a type is from an old version, whose
- * locks are stale: its time is 0.
+ * Returns undefined for a text that is not a token. A token without a type is from an old version, whose locks are
+ * stale: its time is 0.
  */
 export function parseToken(text: string): LockFileToken | undefined {
   const typed = /^(.+):(\d{1,39}):([ETPS])$/.exec(text.trim());
@@ -76,7 +77,7 @@ export function parseToken(text: string): LockFileToken | undefined {
   return untyped === null ? undefined : { handle: untyped[1] ?? "", timeMs: 0, mode: "exact" };
 }
 
-/** Undefined for the root of a file system or drive. */
+/** Returns undefined for the root of a file system or drive. */
 function findParent(path: string): string | undefined {
   const slash = path.lastIndexOf("/");
   if (slash < 0 || path === "/") return undefined;

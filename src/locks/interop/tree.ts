@@ -1,4 +1,4 @@
-// The tree as foreign programs see it: real paths, directories, and the lock files below one.
+// The tree as foreign programs see it: real paths, directories, and the lock files in them.
 import type { LockMode } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
@@ -8,22 +8,22 @@ import type { Claim } from "../table/claim.ts";
 import { followLinks } from "../naming/follow-path.ts";
 import { isLockFileName } from "./names.ts";
 
-/** Limit of one search below a tree. Beyond it the search cannot prove that nothing is locked. */
+/** The largest number of entries in one search. Beyond it the search cannot prove that nothing is locked. */
 const entriesMax = 200_000;
-/** After so many entries other work of this process gets its turn. */
+/** After this many entries, the search yields to other work of this process. */
 const entriesPerTurn = 500;
 
-/** A path on the disk, absolute and without symbolic links, and how far the lock on it reaches. */
-export interface Target {
+/** A path on the disk, absolute and without symbolic links, and the mode of the lock on it. */
+export interface LockedPath {
   readonly path: string;
   readonly mode: LockMode;
 }
 
 export class InteropTree {
-  /** Without symbolic links. */
+  /** The root of the tree, without symbolic links. */
   readonly root: string;
   readonly #ports: Pick<Ports, "clock" | "disk">;
-  /** Holdfast's own directory: foreign programs have no locks in it. */
+  /** Holdfast's own directory. Foreign programs have no locks in it. */
   readonly #skipped: string;
 
   private constructor(ports: Pick<Ports, "clock" | "disk">, root: string, skipped: string) {
@@ -40,10 +40,10 @@ export class InteropTree {
     return new InteropTree(ports, await disk.realPath(options.root), await disk.realPath(options.skipped));
   }
 
-  async targetsOf(claims: readonly Claim[]): Promise<Target[]> {
-    const targets: Target[] = [];
+  async targetsOf(claims: readonly Claim[]): Promise<LockedPath[]> {
+    const targets: LockedPath[] = [];
     for (const claim of claims) {
-      // A missing rest keeps the caller's spelling, as a foreign program would write it.
+      // The part that does not exist keeps the caller's spelling, as a foreign program would write it.
       const { path } = await followLinks(
         this.#ports.disk,
         claim.path === "" ? this.root : inside(this.root, claim.path),
@@ -53,7 +53,7 @@ export class InteropTree {
     return targets;
   }
 
-  /** False for a symbolic link: it leads to another path, or into this tree again. */
+  /** Returns false for a symbolic link: it leads to another path, or back into this tree. */
   async isDirectory(path: string): Promise<boolean> {
     if ((await this.findStat(path))?.kind !== "directory") return false;
     try {
@@ -68,15 +68,15 @@ export class InteropTree {
     try {
       return await this.#ports.disk.stat(path);
     } catch (error) {
-      // A link that leads nowhere or in a circle is neither a directory nor a lock; nor is a name
-      // that is too long.
+      // A dangling or circular link is neither a directory nor a lock, and neither is a name that is too long.
       if (hasErrno(error, "ENOENT", "ENOTDIR", "ELOOP", "ESTALE", "ENAMETOOLONG")) return undefined;
       throw error;
     }
   }
 
   /**
-   * Every lock file in `path` and below. One listing per directory, one stat per entry. TOO_LARGE.
+   * Yields every lock file in `path` and below. Costs one listing per directory and one stat per entry. Throws
+   * TOO_LARGE.
    */
   async *lockFilesBelow(path: string): AsyncGenerator<string> {
     const directories = [path];
@@ -95,8 +95,8 @@ export class InteropTree {
     try {
       return await this.#ports.disk.list(directory);
     } catch (error) {
-      // Missing, a file, or gone since. Any other error is thrown: what cannot be listed may be
-      // locked.
+      // The directory is missing, is a file, or was removed. Any other error is thrown: a directory that cannot be
+      // listed may contain locks.
       if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE")) return [];
       throw error;
     }

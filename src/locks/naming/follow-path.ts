@@ -1,9 +1,10 @@
-// The one way to follow symbolic links: what a path leads to, whether or not anything exists there.
+// Follows symbolic links: resolves a path, whether or not it exists. All of Holdfast uses this.
 import { posix } from "node:path";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { diskError, hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 
+/** A path whose symbolic links are resolved. */
 export interface FollowedPath {
   /** Absolute, without symbolic links in the part that exists. */
   readonly path: string;
@@ -11,12 +12,12 @@ export interface FollowedPath {
   readonly existing: string;
 }
 
-/** As many as Linux follows. */
+/** The same limit as on Linux. */
 const linksMax = 40;
 
 /**
- * Resolves the part of the path that exists and appends the rest as it is. A link that leads to
- * nothing is followed too: writing to it creates its target.
+ * Resolves the part of the path that exists, and appends the rest unchanged. A dangling link is followed too: writing
+ * to it creates its target.
  */
 export async function followLinks(disk: Disk, path: string): Promise<FollowedPath> {
   const missing: string[] = [];
@@ -27,8 +28,8 @@ export async function followLinks(disk: Disk, path: string): Promise<FollowedPat
       const base = existing === "/" ? "" : existing;
       return { path: missing.length === 0 ? existing : `${base}/${missing.join("/")}`, existing };
     } catch (error) {
-      // A file in the way may be replaced by a directory later, and nothing exists under a name
-      // that the system refuses.
+      // A file in the path may be replaced by a directory later. Nothing can exist under a name that the system
+      // refuses.
       if (!hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL") || parentOf(at) === at) throw error;
     }
     const target = await findTarget(disk, at);
@@ -40,13 +41,13 @@ export async function followLinks(disk: Disk, path: string): Promise<FollowedPat
   }
 }
 
-/** Where a link leads; undefined when there is no link. */
+/** Returns the target of a link, or undefined if `path` is not a link. */
 async function findTarget(disk: Disk, path: string): Promise<string | undefined> {
   try {
     const target = await disk.readLink(path);
     return posix.resolve(await disk.realPath(parentOf(path)), target);
   } catch (error) {
-    // By now there is nothing, or not a link.
+    // The link is gone, or was never one.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "EINVAL")) return undefined;
     throw error;
   }

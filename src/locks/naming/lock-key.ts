@@ -1,16 +1,16 @@
-// The key of a path below the root of the locks: normalised, symbolic links resolved, case folded
-// where the disk folds it. One key per file, whether or not it exists.
+// The key of a path below the root of the locks: normalized, with symbolic links resolved, and with case folded if
+// the disk folds it. Each file has one key, whether or not it exists.
 import { holdfastError } from "../../errors.ts";
 import { cleanPath, pathKey, type PathKeyOptions } from "../../format/path-key.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { followLinks } from "./follow-path.ts";
 
-/** What the other rooms of the locks use. */
+/** The methods that the rest of the locks uses. */
 export type Keys = Pick<LockKeys, "clean" | "locate" | "keyOf">;
 
 export interface Located {
-  /** Below the root, without symbolic links, spelled as on the disk. */
+  /** Relative to the root, without symbolic links, spelled as on the disk. */
   readonly path: string;
   readonly key: string;
 }
@@ -28,25 +28,26 @@ export class LockKeys {
     this.#options = options;
   }
 
-  /** `names`: how all processes compare names, as decided once. */
+  /** `names`: how all processes compare names. It was decided once. */
   static async open(disk: Disk, root: string, names: PathKeyOptions): Promise<LockKeys> {
     return new LockKeys(disk, root, await disk.realPath(root), names);
   }
 
   /**
-   * `path` relative to the root. It may be given relative, or absolute and inside. INVALID_PATH.
+   * Returns `path` relative to the root. It may be relative already, or absolute and inside the root. Throws
+   * INVALID_PATH.
    */
   clean(path: string): string {
     const outer = `${this.root === "/" ? "" : this.root}/`;
     return cleanPath(path === this.root ? "" : path.startsWith(outer) ? path.slice(outer.length) : path);
   }
 
-  /** INVALID_PATH, also for a path that a symbolic link leads out of the root. */
+  /** Throws INVALID_PATH, also if a symbolic link leads out of the root. */
   async keyOf(clean: string): Promise<string> {
     return (await this.locate(clean)).key;
   }
 
-  /** Where `clean` leads. INVALID_PATH as `keyOf`. */
+  /** Returns the path to which `clean` leads. Throws INVALID_PATH like `keyOf`. */
   async locate(clean: string): Promise<Located> {
     const isPlain = clean === "" || !(await this.#disk.hasLink(this.#realRoot, clean));
     const path = isPlain ? clean : await this.#follow(clean);

@@ -1,27 +1,25 @@
-// What is decided once for the path locks of a ground: the tree that they lock, and how names are
-// compared in it.
+// Two facts that are decided once for the path locks of a ground: the tree that they lock, and how names are compared
+// in it.
 import { posix } from "node:path";
+import { replace } from "../../durable/publish/publish.ts";
 import { decideRecord, findDecision } from "../../durable/publish/record-file.ts";
 import { discard, stage, type Staging } from "../../durable/publish/staging.ts";
 import { holdfastError } from "../../errors.ts";
 import { flagOf, objectOf, textOf } from "../../format/decoding.ts";
 import { randomName } from "../../format/id.ts";
-import type { RecordKind } from "../../format/record.ts";
+import { encodeRecord, type RecordKind } from "../../format/record.ts";
 import type { Disk } from "../../ports/disk.ts";
 
 export interface LockNames {
   readonly id: string;
   readonly caseSensitive: boolean;
-  /**
-   * The root of the tree, relative to the directory of the ground: a share has another path on each
-   * machine.
-   */
+  /** The root of the tree, relative to the directory of the ground: the path of a share differs between machines. */
   readonly root: string;
 }
 
 /**
- * The names of the ground in `directory`, for the tree at `root`. With two answers, two processes
- * would have two keys for one file, or complete each other's redos in two trees: WRONG_STORE when
+ * Returns the names of the ground in `directory`, for the tree at `root`; the first caller decides them. Otherwise
+ * two processes could have two keys for one file, or complete each other's redos in two trees. Throws WRONG_STORE if
  * the ground belongs to another tree.
  */
 export async function decideNames(staging: Staging, directory: string, root: string): Promise<LockNames> {
@@ -43,7 +41,16 @@ export async function decideNames(staging: Staging, directory: string, root: str
   throw holdfastError("WRONG_STORE", message, { path: directory, expected: root, found });
 }
 
-/** The tree of the ground in `directory`; undefined until something was locked. */
+/**
+ * Records that the tree of the ground in `directory` is now at `root`, relative to the future location of the ground.
+ * No other process may have the ground open.
+ */
+export async function changeTree(staging: Staging, directory: string, root: string): Promise<void> {
+  const names = await findDecision(staging.disk, namesKind, namesPath(directory));
+  if (names !== undefined) await replace(staging, namesPath(directory), encodeRecord(namesKind, { ...names, root }));
+}
+
+/** Returns the tree of the ground in `directory`, or undefined if nothing was ever locked. */
 export async function findTree(disk: Disk, directory: string): Promise<string | undefined> {
   const decided = await findDecision(disk, namesKind, namesPath(directory));
   return decided && (await resolveRoot(disk, directory, decided));
@@ -60,7 +67,7 @@ function namesPath(directory: string): string {
 const namesKind: RecordKind<LockNames> = {
   kind: "names",
   decode: (value) => {
-    // Grounds without this field lie in the tree that they lock.
+    // A ground without this field is inside the tree that it locks.
     const { id, caseSensitive, root = ".." } = objectOf(value);
     return { id: textOf(id), caseSensitive: flagOf(caseSensitive), root: textOf(root) };
   },

@@ -1,30 +1,28 @@
-// The root that a path belongs to: the nearest directory above it that is a store or has path
-// locks. Makes nothing.
+// Finds the root to which a path belongs: the nearest directory above it that is a store or has path locks. Creates
+// nothing.
 import { isLink, parentOf } from "../../durable/publish/directory.ts";
 import { findStoreAbove, isStore, StoreLayout } from "../../durable/store/store-record.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Disk } from "../../ports/disk.ts";
 import { followLinks } from "./follow-path.ts";
 
+/** The root whose locks cover a path. */
 export interface LockRoot {
   /**
-   * The tree whose paths are locked, without symbolic links: every way to it gives the same root. In a
-   * store that is `files/`.
+   * The tree whose paths are locked, without symbolic links: every path to it gives the same root.
+   * In a store that is `files/`.
    */
   readonly root: string;
-  /** The given path relative to the root; "" is the root itself, or its store. */
+  /** The given path relative to the root; "" for the root itself, or its store. */
   readonly path: string;
-  /**
-   * Whether path locks were ever opened here. Opening them in a store without them makes their
-   * table.
-   */
+  /** True if path locks were ever opened here. Opening them in a store that has none creates their table. */
   readonly hasLocks: boolean;
 }
 
 /**
- * `path` is absolute, and need not exist. A path in a store that is not below `files/` is under no
- * lock of that store. On a network mount a root that another machine made moments ago may not be
- * visible yet: a caller that must be sure names the root.
+ * `path` is absolute and need not exist. A path in a store, but not below its `files/`, is not covered by the locks
+ * of that store. On a network mount this may miss a root that another machine created moments ago: if a caller must
+ * be sure, it names the root itself.
  */
 export async function findRoot(disk: Disk, path: string): Promise<LockRoot | undefined> {
   const { path: real } = await followLinks(disk, path);
@@ -42,20 +40,19 @@ export async function findRoot(disk: Disk, path: string): Promise<LockRoot | und
   }
 }
 
-export interface LockPlace {
+export interface LockDirectories {
   /** The tree whose paths are locked. */
   readonly root: string;
-  /** Where its locks are. */
+  /** The directory that contains its locks. */
   readonly ground: string;
   readonly isInStore: boolean;
 }
 
 /**
- * Where the locks of `directory` are: a store has them in its ground, any other directory in
- * `.holdfast`. INVALID_PATH below the tree of a store: a second table there would let a second holder
- * in.
+ * Finds the locks of `directory`. A store has them in its ground, any other directory in `.holdfast`. Throws
+ * INVALID_PATH below the tree of a store, where a second table would admit a second holder.
  */
-export async function findLockPlace(disk: Disk, directory: string): Promise<LockPlace> {
+export async function findLockDirectories(disk: Disk, directory: string): Promise<LockDirectories> {
   const { path } = await followLinks(disk, directory);
   const store = (await isStore(disk, path)) ? path : await findStoreOfTree(disk, path);
   if (store === undefined) await mustBeOutsideStores(disk, path);
@@ -73,20 +70,23 @@ async function mustBeOutsideStores(disk: Disk, path: string): Promise<void> {
   throw holdfastError("INVALID_PATH", message, { path });
 }
 
-/** INVALID_PATH when the tree of a store is a symbolic link: by its target another process would not find the store. */
+/**
+ * Throws INVALID_PATH if the tree of a store is a symbolic link: a process that opens the link's target would not
+ * find the store.
+ */
 export async function mustBeDirectory(disk: Disk, files: string): Promise<void> {
   if (!(await isLink(disk, files))) return;
   const message = `${files} is a symbolic link, and processes that come by its target would not find the store. Put the directory itself there.`;
   throw holdfastError("INVALID_PATH", message, { path: files });
 }
 
-/** The store whose tree of files `path` is. */
+/** Returns the store whose `files/` is `path`. */
 async function findStoreOfTree(disk: Disk, path: string): Promise<string | undefined> {
   const store = parentOf(path);
   return path === new StoreLayout(store).files && (await isStore(disk, store)) ? store : undefined;
 }
 
-/** Whether path locks were ever taken there. In a store, leases of its parts are in the same table. */
-export async function hasLocks(disk: Disk, { ground, isInStore }: LockPlace): Promise<boolean> {
+/** True if path locks were ever acquired there. In a store the same table also has the leases of its parts. */
+export async function hasLocks(disk: Disk, { ground, isInStore }: LockDirectories): Promise<boolean> {
   return await disk.canOpen(`${ground}/${isInStore ? "names.json" : "table"}`);
 }

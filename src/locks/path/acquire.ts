@@ -1,285 +1,293 @@
-// Acquiring: how a caller of this process comes to a hold. In this order:
-//   1. The paths become keys: symbolic links are followed, and names folded where the disk folds
-//      them.
-//   2. The caller waits in a queue of this process, so that of callers that conflict only one goes
-//      on at a time. Within another hold that is the queue of the family, else the one of all
-//      callers.
-//   3. It gets a request that holds, by the first of these ways that is open:
-//      a. the hold that it is within covers its claims: it shares the request of that hold;
-//      b. the caller before it in the queue wanted the same: that one has passed its request on;
-//      c. it appends a request to the lock table, and waits until every earlier one that conflicts
-//         is over. Then it completes what dropped holders committed on these paths.
-//   4. The paths become keys again, now that no other process may change what is there. If a key
-//      has changed, because a symbolic link was swapped meanwhile, the caller gives the request
-//      back and begins again: else two callers could hold one file by two keys.
-//   5. With `interop` it writes lock files for foreign programs, and checks against the table that
-//      it still holds.
-//   6. The monitor begins to watch the hold, and the caller gets it.
-// A failure at any step gives back what the caller has by then. The deadline counts over all of the
-// waits.
-import type { HolderSession } from "../../durable/liveness/holder-session.ts";
+// Acquiring path locks, from the call to the hold:
+//
+//   keys        resolve the paths to keys: follow links, fold case             naming/lock-key.ts
+//   queue       wait behind callers of this process that conflict              local-queue.ts
+//   request     append a request to the lock table: one link makes its hold
+//               file, and its number is the fence                              table/enqueue.ts
+//   wait        until every earlier request that conflicts is over: released,
+//               or dropped by an append because its holder is dead             table/enqueue.ts
+//   complete    apply what dropped holders committed on these paths            table/lock-table.ts
+//   keys again  if a key has changed: release the request and start over
+//   show        with `interop`: write lock files for foreign programs, then
+//               read the table again                                           interop/
+//   watch       the monitor checks the hold from now on; return its handle     monitor.ts
+//
+// Two callers need no request and no wait: one whose claims are covered by the hold that it is
+// within shares the request of that hold, and one that wants the same as the caller before it in the
+// queue may get that caller's request passed on.
+//
+// The keys are resolved again because only under the lock does no other process change what is
+// there: if a symbolic link was swapped meanwhile, two callers could hold one file by two keys.
+//
+// A step that fails gives back what the caller has by then. One deadline counts for all waits.
+import type { Session } from "../../durable/liveness/liveness.ts";
 import { checkTimeout, Deadline, leftMsOf } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";
+import type { Keys } from "../naming/lock-key.ts";
 import { pathsOf, type Claim } from "../table/claim.ts";
 import { conflictingOf, conflictsWith } from "../table/conflict.ts";
 import { lockTimeout, type Blocker } from "../table/describe.ts";
-import { enqueue, waitForBlockers } from "../table/enqueue.ts";
+import { enqueue, waitForBlockers, type Enqueued } from "../table/enqueue.ts";
 import { fenceOf, type TableRequest } from "../table/request.ts";
 import { claimsOf } from "./arguments.ts";
 import { Grant } from "./grant.ts";
-import type { LocalQueue, LocalTurn } from "./local-queue.ts";
-import { PathHoldHandle, type LocksContext } from "./hold-verbs.ts";
+import { HoldHandle } from "./hold-handle.ts";
+import type { LocalTurn } from "./local-queue.ts";
+import { check } from "./monitor.ts";
 import type { PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireWait, LockRequest } from "./path-locks.ts";
+import { release } from "./release.ts";
+import type { AnyPathLocks } from "./table-path-locks.ts";
 
-/** A path that leads elsewhere each time its links are followed is no path. */
+/** A path whose links change at every attempt is given up. */
 const attemptsMax = 10;
 
-/**
- * What a wait rejects with when the time is up. The caller is told instead which requests were in
- * the way.
- */
+/** A wait that times out rejects with this. The caller then gets LOCK_TIMEOUT with the blockers. */
 const expired: unique symbol = Symbol("expired");
 
-/** LOCK_TIMEOUT, DEADLOCK. */
+export interface AcquireVerbOptions extends AcquireManyOptions {
+  /** The keys of the requests. For a caller that resolves them itself, and resolves them again under the hold. */
+  readonly keys?: readonly string[] | undefined;
+}
+
+/** One attempt of one caller. */
+interface Call {
+  readonly locks: AnyPathLocks;
+  /** The claims in the caller's spelling. */
+  readonly asked: readonly Claim[];
+  /** The same claims as keys. */
+  readonly claims: readonly Claim[];
+  readonly session: Session;
+  readonly wait: AcquireWait;
+  readonly tag: string | undefined;
+  /** The outer hold, if the caller passed `within`. */
+  readonly parent: Grant | undefined;
+}
+
+/** Throws LOCK_TIMEOUT and DEADLOCK. */
 export async function acquire(
-  locks: LocksContext,
+  locks: AnyPathLocks,
   requests: readonly LockRequest[],
-  { timeoutMs = locks.timeoutMs ?? 0, signal, tag, within, idleMs }: AcquireManyOptions,
+  { timeoutMs = locks.timeoutMs ?? 0, signal, tag, within, idleMs, keys }: AcquireVerbOptions,
 ): Promise<PathHold> {
   checkTimeout(timeoutMs);
   signal?.throwIfAborted();
-  const wait = { timeoutMs, signal, startMs: locks.table.ground.ports.clock.monotonicMs() };
-  const parent = within === undefined ? undefined : PathHoldHandle.grantOf(within, locks);
+  const wait = { timeoutMs, signal, startMs: locks.clock.monotonicMs() };
+  const parent = within === undefined ? undefined : locks.grantOf(within);
   const asked = claimsOf(requests, locks.keys);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     locks.closed.throwIfAborted();
     const session = await locks.table.ground.session();
     parent?.mustHold();
-    const claims = await keysOf(locks, asked);
-    const grant = await new Acquisition(locks, { asked, claims, session, wait, tag, parent }).run();
-    const again = await keysOf(locks, asked).catch(async (error: unknown) => {
-      await locks.verbs.release(locks, grant);
-      throw error;
-    });
-    if (again.every(({ path }, index) => path === claims[index]?.path))
-      return await giveOut(locks, grant, { ...wait, idleMs });
-    await locks.verbs.release(locks, grant);
+    const claims = keys === undefined ? await resolveKeys(locks.keys, asked) : withKeys(asked, keys);
+    const call: Call = { locks, asked, claims, session, wait, tag, parent };
+    const turn = await takeTurn(call);
+    const grant = await becomeHolder(call, turn);
+    if (keys !== undefined || (await hasSameKeys(grant))) return await handToCaller(grant, { ...wait, idleMs });
+    await release(grant);
   }
   const path = pathsOf(asked);
   const message = `${path} leads somewhere else each time its symbolic links are followed.`;
   throw holdfastError("RESOURCE_BUSY", message, { path, blockedBy: [], worthWaiting: true });
 }
 
-async function keysOf({ keys }: LocksContext, asked: readonly Claim[]): Promise<Claim[]> {
+async function resolveKeys(keys: Keys, asked: readonly Claim[]): Promise<Claim[]> {
   const claims: Claim[] = [];
   for (const claim of asked) claims.push({ ...claim, path: await keys.keyOf(claim.path) });
   return claims;
 }
 
-/** What one caller wants, and how it gets it. */
-interface Wanted {
-  /** In the caller's spelling. */
-  readonly asked: readonly Claim[];
-  /** The same as keys. */
-  readonly claims: readonly Claim[];
-  readonly session: HolderSession;
-  readonly wait: AcquireWait;
-  readonly tag: string | undefined;
-  readonly parent: Grant | undefined;
+function withKeys(asked: readonly Claim[], keys: readonly string[]): Claim[] {
+  return asked.map((claim, index) => ({ ...claim, path: keys[index] ?? claim.path }));
 }
 
-/** One attempt of one caller: from its queue to a grant. */
-class Acquisition {
-  readonly #locks: LocksContext;
-  readonly #wanted: Wanted;
-
-  constructor(locks: LocksContext, wanted: Wanted) {
-    this.#locks = locks;
-    this.#wanted = wanted;
+/** Resolves the keys again, and returns whether they are the same. Releases the grant if that fails. */
+async function hasSameKeys(grant: Grant): Promise<boolean> {
+  try {
+    const again = await resolveKeys(grant.locks.keys, grant.asked);
+    return again.every(({ path }, index) => path === grant.claims[index]?.path);
+  } catch (error) {
+    await release(grant);
+    throw error;
   }
+}
 
-  async run(): Promise<Grant> {
-    const { parent } = this.#wanted;
-    if (parent === undefined) {
-      const turn = await this.#enter(this.#locks.queue);
-      return await this.#orLeave(turn, () => (turn.passed === undefined ? this.#request(turn) : this.#takeOn(turn)));
-    }
-    // Other processes that conflict with a covered claim conflict with the parent. Only the other
-    // holds of its family do not: so all of them exclude each other in a queue of their own, those
-    // with a request of their own too.
-    const turn = await this.#enter(parent.familyQueue, parent.familyTurn);
-    return await this.#orLeave(turn, () => this.#requestWithin(parent, turn));
-  }
+/**
+ * Waits in the queue of all callers of this process, or in that of the family if the caller passed `within`. The
+ * table does not list claims that the outer hold covers, so only the family's queue makes the holds of one family
+ * exclude each other.
+ */
+async function takeTurn(call: Call): Promise<LocalTurn<Grant>> {
+  const { locks, claims, tag, session, parent } = call;
+  const queue = parent?.familyQueue ?? locks.queue;
+  const within = parent?.familyTurn;
+  const note = { sinceMs: Math.floor(locks.clock.wallMs()), tag };
+  const turn = queue.tryEnter(claims, within, note);
+  if (turn !== undefined) return turn;
+  // Remember the blockers now: when the time is up, they may just have left.
+  const findBefore = queue.findBlockers(claims, within);
+  const findBlockers = async (): Promise<readonly Blocker[]> => {
+    const conflicting = await findConflicting(call);
+    if (conflicting.length > 0) return conflicting;
+    return findBefore().map((caller) => ({ ...caller, holder: session.holder.id }));
+  };
+  if (leftMs(call) <= 0) throw await timedOut(call, await findBlockers());
+  return await waiting(call, (deadline) => queue.enter(claims, deadline, within, note), findBlockers);
+}
 
-  async #enter<T>(queue: LocalQueue<T>, within?: string): Promise<LocalTurn<T>> {
-    const { claims, tag, session } = this.#wanted;
-    const note = { sinceMs: Math.floor(this.#clock.wallMs()), tag };
-    const turn = queue.tryEnter(claims, within, note);
-    if (turn !== undefined) return turn;
-    // Asked for now: when the time is up, the one in the way may just have left.
-    const findBefore = queue.inTheWayOf(claims, within);
-    const findBlockers = async (): Promise<readonly Blocker[]> => {
-      const conflicting = await this.#findConflicting();
-      if (conflicting.length > 0) return conflicting;
-      return findBefore().map((caller) => ({ ...caller, holder: session.holder.id }));
-    };
-    if (this.#leftMs <= 0) throw await this.#timedOut(await findBlockers());
-    return await this.#waiting((deadline) => queue.enter(claims, deadline, within, note), findBlockers);
-  }
-
-  async #orLeave(turn: LocalTurn<Grant>, work: () => Promise<Grant>): Promise<Grant> {
+/** Turns a place in the queue into a request that holds. Leaves the queue if that fails. */
+async function becomeHolder(call: Call, turn: LocalTurn<Grant>): Promise<Grant> {
+  const { claims, parent } = call;
+  try {
+    if (turn.passed !== undefined) return await takeOver(call, turn, turn.passed);
+    parent?.mustHold();
+    if (parent?.covers(claims)) return shareRequest(call, turn, parent);
+    const queued = await appendRequest(call);
     try {
-      return await work();
+      await waitInTable(call, queued);
     } catch (error) {
-      turn.leave();
+      await call.locks.table.release(queued.request.id).catch(() => undefined);
       throw error;
     }
+    return grantOf(call, turn, queued.request);
+  } catch (error) {
+    turn.leave();
+    throw error;
   }
+}
 
-  /** The request that the caller before it in the queue has passed on. */
-  async #takeOn(turn: LocalTurn<Grant>): Promise<Grant> {
-    const { asked, claims } = this.#wanted;
-    const { id, session, fence, passes, requestedMs } = turn.passed as Grant;
-    try {
-      this.#locks.closed.throwIfAborted();
-      session.throwIfOver();
-    } catch (error) {
-      await this.#locks.table.release(id).catch(() => undefined);
-      throw error;
-    }
-    const sinceMs = this.#clock.wallMs();
-    const next = { fence: fence + 1, passes: passes + 1, sinceMs };
-    return new Grant({ id, session, asked, claims, turn, requestedMs, ...next });
+/** Takes over the request of `last`, the caller before this one in the queue. */
+async function takeOver({ locks, asked, claims }: Call, turn: LocalTurn<Grant>, last: Grant): Promise<Grant> {
+  const { id, session, fence, passes, requestedMs } = last;
+  try {
+    locks.closed.throwIfAborted();
+    session.throwIfOver();
+  } catch (error) {
+    await locks.table.release(id).catch(() => undefined);
+    throw error;
   }
+  const next = { fence: fence + 1, passes: passes + 1, sinceMs: locks.clock.wallMs() };
+  return new Grant(locks, { id, session, asked, claims, turn, requestedMs, ...next });
+}
 
-  async #requestWithin(parent: Grant, turn: LocalTurn<never>): Promise<Grant> {
-    parent.mustHold();
-    const { asked, claims, session } = this.#wanted;
-    if (!parent.covers(claims)) return await this.#request(turn);
-    const { id, fence } = parent;
-    const sinceMs = this.#clock.wallMs();
-    return new Grant({ id, session, asked, claims, turn, fence, sinceMs, parent, isCovered: true });
-  }
+/**
+ * Shares the request of the hold that covers the claims: every process that conflicts with them also conflicts with
+ * that request.
+ */
+function shareRequest({ locks, session, asked, claims }: Call, turn: LocalTurn<Grant>, parent: Grant): Grant {
+  const { id, fence } = parent;
+  const sinceMs = locks.clock.wallMs();
+  return new Grant(locks, { id, session, asked, claims, turn, fence, sinceMs, parent, isCovered: true });
+}
 
-  async #request(turn: LocalTurn<Grant>): Promise<Grant> {
-    const { table, closed } = this.#locks;
-    const { asked, claims, session, tag, parent } = this.#wanted;
-    const wanted = {
-      holder: session.holder.id,
-      claims,
-      sinceMs: Math.floor(this.#clock.wallMs()),
-      ...(tag === undefined ? {} : { tag }),
-      ...(parent === undefined ? {} : { within: parent.id }),
-    };
-    const mustGoOn = (): void => session.throwIfOver();
-    const queued = await enqueue(table, wanted, { wait: this.#leftMs > 0, mustGoOn });
-    if (!("request" in queued)) throw await this.#timedOut(queued.blockers);
-    const { request, state, blockers } = queued;
-    try {
-      if (blockers.length > 0) await this.#waitInTable(request, blockers);
-      await table.completeOrphans(state, (redo) => conflictsWith(claims, redo.claims));
-      parent?.mustHold();
-      closed.throwIfAborted();
-      session.throwIfOver();
-    } catch (error) {
-      await table.release(request.id).catch(() => undefined);
-      throw error;
-    }
-    const times = { sinceMs: this.#clock.wallMs(), requestedMs: this.#clock.monotonicMs() };
-    return new Grant({ id: request.id, session, asked, claims, turn, fence: fenceOf(request), parent, ...times });
-  }
+/** Throws LOCK_TIMEOUT if the caller does not wait and a living holder blocks it. Then nothing is appended. */
+async function appendRequest(call: Call): Promise<Enqueued> {
+  const { locks, claims, session, tag, parent } = call;
+  const wanted = {
+    holder: session.holder.id,
+    claims,
+    sinceMs: Math.floor(locks.clock.wallMs()),
+    ...(tag === undefined ? {} : { tag }),
+    ...(parent === undefined ? {} : { within: parent.id }),
+  };
+  const mustGoOn = (): void => session.throwIfOver();
+  const queued = await enqueue(locks.table, wanted, { wait: leftMs(call) > 0, mustGoOn });
+  if (!("request" in queued)) throw await timedOut(call, queued.blockers);
+  return queued;
+}
 
-  async #waitInTable(request: TableRequest, blockers: readonly TableRequest[]): Promise<void> {
-    const { table } = this.#locks;
-    const { session, parent } = this.#wanted;
-    const mustGoOn = (): void => {
-      session.throwIfOver();
-      parent?.mustHold();
-    };
-    const { leaseMs } = session.holder;
-    await this.#waiting(
+/** Waits until the request holds: no earlier one conflicts, and committed changes of dropped holders are applied. */
+async function waitInTable(call: Call, { request, state, blockers }: Enqueued): Promise<void> {
+  const { locks, claims, session, parent } = call;
+  const { table } = locks;
+  const mustGoOn = (): void => {
+    session.throwIfOver();
+    parent?.mustHold();
+  };
+  const { leaseMs } = session.holder;
+  if (blockers.length > 0)
+    await waiting(
+      call,
       (deadline) => waitForBlockers(table, { request, blockers }, { deadline, mustGoOn, leaseMs }),
       async () => {
         const standing = await table.standing(blockers);
-        // The last of them may have ended just when the time was up.
+        // If the last blocker ended just as the time was up, name those that blocked before.
         return standing.length > 0 ? standing : blockers;
       },
     );
-  }
-
-  /**
-   * Waits for no longer than is left. LOCK_TIMEOUT names the requests that `findBlockers` finds
-   * then.
-   */
-  async #waiting<T>(
-    wait: (deadline: Deadline) => Promise<T>,
-    findBlockers: () => Promise<readonly Blocker[]>,
-  ): Promise<T> {
-    const { signal } = this.#wanted.wait;
-    const { closed } = this.#locks;
-    const timedOut = (): unknown => expired;
-    const deadline = new Deadline(this.#clock, { timeoutMs: this.#leftMs, signal, closed, timedOut });
-    try {
-      return await wait(deadline);
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw error === expired ? await this.#timedOut(await findBlockers()) : error;
-    } finally {
-      deadline.cancel();
-    }
-  }
-
-  get #leftMs(): number {
-    return leftMsOf(this.#clock, this.#wanted.wait);
-  }
-
-  async #findConflicting(): Promise<TableRequest[]> {
-    const { table } = this.#locks;
-    const { state } = await table.read();
-    return conflictingOf(await table.standing(state.requests), { id: "", claims: this.#wanted.claims });
-  }
-
-  async #timedOut(blockers: readonly Blocker[]): Promise<Error> {
-    const { asked, wait, parent } = this.#wanted;
-    // Within another hold also the requests that wait for that one may be in the way.
-    const claims = [...this.#wanted.claims, ...(parent?.claims ?? [])];
-    return await lockTimeout(
-      this.#locks.table.ground,
-      { asked, claims },
-      Math.max(0, Math.round(wait.timeoutMs ?? 0)),
-      blockers,
-    );
-  }
-
-  get #clock() {
-    return this.#locks.table.ground.ports.clock;
-  }
+  await table.completeOrphans(state, (redo) => conflictsWith(claims, redo.claims));
+  mustGoOn();
+  locks.closed.throwIfAborted();
 }
 
-/** Gives a grant to its caller. Foreign programs see it first: the caller may rely on that. */
-export async function giveOut(
-  locks: LocksContext,
+function grantOf(
+  { locks, session, asked, claims, parent }: Call,
+  turn: LocalTurn<Grant>,
+  request: TableRequest,
+): Grant {
+  const times = { sinceMs: locks.clock.wallMs(), requestedMs: locks.clock.monotonicMs() };
+  return new Grant(locks, { id: request.id, session, asked, claims, turn, fence: fenceOf(request), parent, ...times });
+}
+
+/**
+ * Hands a grant to its caller. Writes the lock files for foreign programs first, because the caller relies on them.
+ */
+export async function handToCaller(
   grant: Grant,
   { idleMs, ...wait }: AcquireWait & { readonly idleMs?: number | undefined },
 ): Promise<PathHold> {
+  const { interop, closed, monitor } = grant.locks;
   try {
-    if (locks.interop !== undefined && !grant.isCovered) {
-      await locks.interop.show(grant, grant.asked, wait);
-      // That may have taken long, and the hold may have been broken meanwhile.
-      await locks.verbs.check(locks, grant);
+    if (interop !== undefined && !grant.isCovered) {
+      await interop.show(grant, grant.asked, wait);
+      // Writing them may have taken long, and the hold may have been broken meanwhile.
+      await check(grant);
     }
-    // The hold that it is within may have ended, and the caller may have given up: then the hold
-    // would never be released.
+    // If the outer hold has ended or the caller has given up, nobody would release this one.
     grant.mustHold();
-    locks.closed.throwIfAborted();
+    closed.throwIfAborted();
     wait.signal?.throwIfAborted();
   } catch (error) {
-    // The caller is told what failed first. A release that fails is repeated until it succeeds.
-    await locks.verbs.release(locks, grant).catch(() => undefined);
+    // The caller gets the first error. The monitor retries a failed release.
+    await release(grant).catch(() => undefined);
     throw error;
   }
-  const hold = new PathHoldHandle(locks, grant);
-  locks.monitor.begin(grant, hold, idleMs);
+  const hold = new HoldHandle(grant);
+  monitor.begin(grant, hold, idleMs);
   return hold;
+}
+
+/** Waits only for the remaining time. LOCK_TIMEOUT names the requests that `findBlockers` then returns. */
+async function waiting<T>(
+  call: Call,
+  wait: (deadline: Deadline) => Promise<T>,
+  findBlockers: () => Promise<readonly Blocker[]>,
+): Promise<T> {
+  const { signal } = call.wait;
+  const { clock, closed } = call.locks;
+  const deadline = new Deadline(clock, { timeoutMs: leftMs(call), signal, closed, timedOut: () => expired });
+  try {
+    return await wait(deadline);
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error === expired ? await timedOut(call, await findBlockers()) : error;
+  } finally {
+    deadline.cancel();
+  }
+}
+
+function leftMs({ locks, wait }: Call): number {
+  return leftMsOf(locks.clock, wait);
+}
+
+async function findConflicting({ locks: { table }, claims }: Call): Promise<TableRequest[]> {
+  const { state } = await table.read();
+  return conflictingOf(await table.standing(state.requests), { id: "", claims });
+}
+
+async function timedOut({ locks, asked, claims, wait, parent }: Call, blockers: readonly Blocker[]): Promise<Error> {
+  // Requests that wait for the outer hold may block this one as well.
+  const all = [...claims, ...(parent?.claims ?? [])];
+  const waitedMs = Math.max(0, Math.round(wait.timeoutMs ?? 0));
+  return await lockTimeout(locks.table.ground, { asked, claims: all }, waitedMs, blockers);
 }

@@ -1,5 +1,5 @@
-// The arguments of a call of path locks, checked before anything is done. TypeErrors name the call
-// and the argument, because JavaScript has no compiler that would.
+// Checks the arguments of every call of path locks before it does anything. TypeErrors name the call and the
+// argument, because plain JavaScript has no compiler to find such mistakes.
 import { inspect } from "node:util";
 import type { LockMode } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
@@ -40,7 +40,7 @@ export class CallArguments {
     return value;
   }
 
-  /** One path, whose extent is in the options. */
+  /** Checks a path, whose extent is in the options. */
   path(argument: string, path: unknown, options: Extent): LockRequest {
     return { path: this.text(argument, path), ...this.#extent("options", options) };
   }
@@ -51,7 +51,7 @@ export class CallArguments {
     return requests.map((request: unknown, at) => this.one(`${argument}[${at}]`, request, options));
   }
 
-  /** A path, or a request with one. What the request leaves out is in the options. */
+  /** Checks a path or a request. The options complete what the request omits. */
   one(argument: string, request: unknown, options: Extent): LockRequest {
     if (typeof request === "string") return this.path(argument, request, options);
     if (typeof request !== "object" || request === null)
@@ -66,7 +66,7 @@ export class CallArguments {
     };
   }
 
-  /** The extent that an upgrade or downgrade goes to. */
+  /** Checks the target of an upgrade or downgrade. */
   change(argument: string, to: unknown): Partial<LockExtent> {
     return typeof to === "string" ? { mode: this.#mode(argument, to) } : this.#extent(argument, to);
   }
@@ -104,7 +104,7 @@ export class CallArguments {
   }
 }
 
-/** The claims of `requests`, with clean paths in the caller's spelling. INVALID_PATH. */
+/** Returns the claims of `requests`, with clean paths in the caller's spelling. Throws INVALID_PATH. */
 export function claimsOf(requests: readonly LockRequest[], keys: Pick<Keys, "clean">): Claim[] {
   return requests.map(({ path, mode = "exact", shared = false }) => ({ path: keys.clean(path), mode, shared }));
 }

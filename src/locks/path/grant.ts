@@ -1,31 +1,29 @@
-// A grant: the state of one hold in this process, from the moment in which its request holds until
-// it is given up. The state is private. The verbs (acquire, release, upgrade, downgrade, transfer)
-// call methods that say what happens to the hold.
-import type { HolderSession } from "../../durable/liveness/holder-session.ts";
+// A grant: the state of one hold in this process, from the moment its request holds until it is given up. The verbs
+// (acquire, release, upgrade, downgrade, transfer) record in it what they have done.
+import type { Session } from "../../durable/liveness/liveness.ts";
 import { holdfastError } from "../../errors.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { pathsOf, type Claim, type LockExtent } from "../table/claim.ts";
+import type { Redo } from "../redo/record.ts";
+import { coversAll, pathsOf, type Claim } from "../table/claim.ts";
 import { raisedBy } from "../table/conflict.ts";
-import { fenceOf, type TableRequest } from "../table/request.ts";
-import { HoldExtent } from "./hold-extent.ts";
-import { HoldWork } from "./hold-work.ts";
+import type { TableRequest } from "../table/request.ts";
 import { LocalQueue, type LocalTurn } from "./local-queue.ts";
+import type { AnyPathLocks } from "./table-path-locks.ts";
 
 export interface NewGrant {
-  /** Of its request in the table. A covered grant has that of its parent. */
+  /** The id of its request in the table. A covered grant has its parent's. */
   readonly id: string;
-  readonly session: HolderSession;
-  /** In the caller's spelling. */
+  readonly session: Session;
+  /** The claims in the caller's spelling. */
   readonly asked: readonly Claim[];
-  /** The same as keys. */
+  /** The same claims as keys. */
   readonly claims: readonly Claim[];
   readonly fence: number;
   readonly sinceMs: number;
-  /** In the queue of this process, or in that of its family. A received grant has none. */
+  /** Its turn in the queue of this process, or of its family. A received grant has none. */
   readonly turn?: LocalTurn<Grant> | undefined;
-  /** The hold that it is within. */
+  /** The outer hold, if this one was acquired `within` another. */
   readonly parent?: Grant | undefined;
-  /** It is covered by its parent, and has no request of its own. */
+  /** True if its parent covers it. Then it has no request of its own. */
   readonly isCovered?: boolean;
   /** How often its request was passed on within this process. */
   readonly passes?: number | undefined;
@@ -34,99 +32,110 @@ export interface NewGrant {
 }
 
 export class Grant {
+  readonly locks: AnyPathLocks;
   readonly id: string;
-  readonly session: HolderSession;
+  readonly session: Session;
   readonly sinceMs: number;
   readonly parent: Grant | undefined;
   readonly isCovered: boolean;
   readonly passes: number;
   readonly requestedMs: number;
-  readonly extent: HoldExtent;
-  readonly work: HoldWork;
   readonly #turn: LocalTurn<Grant> | undefined;
 
-  /** "ending": its owner has let go, and its request is still its own. */
+  /** The claims in the caller's spelling. A change replaces the list. */
+  asked: readonly Claim[];
+  /** The same claims as keys. A change replaces the list. */
+  claims: readonly Claim[];
+  /** State of an upgrade announcement in the table: none, perhaps written, or to be retracted. */
+  announcement: "none" | "maybe written" | "to retract" = "none";
+  /** True if the table may have wider claims than this grant, because the reply to an append was lost. */
+  isInDoubt = false;
+  /**
+   * Redos that were, or may have been, committed under its request and may not be applied yet. A redo is added before
+   * the append that commits it: if the reply is lost, the hold must not end before the outcome is known. A covered
+   * grant shares this map with its parent, because they share the request.
+   */
+  readonly redos: Map<string, Redo>;
+
+  /** "ending": its owner has released it, but its request still belongs to it. */
   #state: "held" | "ending" | "released" | "lost" = "held";
   #isGivenUp = false;
-  /** Why it is lost, or about to end. */
+  /** Why it is lost or about to be. */
   #reason: unknown;
   #signal: AbortController | undefined;
   readonly #overActions: (() => void)[] = [];
-
   #fence: number;
-  /** Holds within it, until they are given up. */
+  /** The holds within it that are not given up yet. */
   readonly #inner = new Set<Grant>();
-  #familyQueue: LocalQueue | undefined;
+  #familyQueue: LocalQueue<Grant> | undefined;
+  /** Appends and changes in progress under it. */
+  readonly #running = new Set<Promise<unknown>>();
+  #lastChange: Promise<unknown> = Promise.resolve();
   #lastEnd: Promise<unknown> = Promise.resolve();
   #lastActiveMs: number;
-  /** The same by the monotonic clock, which decides. */
+  /** The time of the last activity by the monotonic clock, which decides about `idleMs`. */
   #activeMs = 0;
 
-  constructor({
-    id,
-    session,
-    asked,
-    claims,
-    fence,
-    sinceMs,
-    turn,
-    parent,
-    isCovered = false,
-    passes = 0,
-    requestedMs = 0,
-  }: NewGrant) {
-    this.id = id;
-    this.session = session;
-    this.sinceMs = sinceMs;
-    this.parent = parent;
-    this.isCovered = isCovered;
-    this.passes = passes;
-    this.requestedMs = requestedMs;
-    this.#turn = turn;
-    this.extent = new HoldExtent(asked, claims);
-    this.#fence = fence;
-    this.#lastActiveMs = sinceMs;
-    this.work = new HoldWork(isCovered ? parent?.work : undefined);
-    if (parent !== undefined) parent.#inner.add(this);
-    if (!isCovered) this.#raiseOuterFences();
-  }
-
-  // What it is.
-
-  /** In the caller's spelling. */
-  get asked(): readonly Claim[] {
-    return this.extent.asked;
-  }
-
-  /** As keys. The list is another one after each change. */
-  get claims(): readonly Claim[] {
-    return this.extent.claims;
+  constructor(locks: AnyPathLocks, made: NewGrant) {
+    this.locks = locks;
+    this.id = made.id;
+    this.session = made.session;
+    this.sinceMs = made.sinceMs;
+    this.parent = made.parent;
+    this.isCovered = made.isCovered ?? false;
+    this.passes = made.passes ?? 0;
+    this.requestedMs = made.requestedMs ?? 0;
+    this.#turn = made.turn;
+    this.asked = made.asked;
+    this.claims = made.claims;
+    this.#fence = made.fence;
+    this.#lastActiveMs = made.sinceMs;
+    this.redos = (this.isCovered ? this.parent?.redos : undefined) ?? new Map();
+    if (this.parent !== undefined) this.parent.#inner.add(this);
+    if (!this.isCovered) this.#raiseOuterFences();
   }
 
   covers(claims: readonly Claim[]): boolean {
-    return this.extent.covers(claims);
+    return coversAll(this.claims, claims);
   }
 
-  /** A covered grant has the fence of its parent: they are one request. */
+  /** True if the table certainly has these claims, and no announcement. */
+  get isInTable(): boolean {
+    return this.announcement === "none" && !this.isInDoubt;
+  }
+
+  /** True if the table must be corrected: it may have wider claims, or an outdated announcement. */
+  get needsCorrection(): boolean {
+    return this.announcement === "to retract" || this.isInDoubt;
+  }
+
+  noteInTable(): void {
+    this.announcement = "none";
+    this.isInDoubt = false;
+  }
+
+  /** A covered grant has the fence of its parent, because they share one request. */
   get fence(): number {
     return this.isCovered && this.parent !== undefined ? this.parent.fence : this.#fence;
   }
 
+  /** Takes the fence of a wider request. */
+  upgradeFence(fence: number): void {
+    this.#fence = fence;
+    this.#raiseOuterFences();
+  }
+
   /**
-   * A hold within this one has the fence `fence` and shares a path: this one must not write there
-   * later with a lower fence.
+   * Raises the fence: a hold within this one shares a path with it and has `fence`, and this one must not write there
+   * with a lower one.
    */
   raiseFence(fence: number): void {
     this.#fence = Math.max(this.#fence, fence);
   }
 
-  get inner(): ReadonlySet<Grant> {
-    return this.#inner;
-  }
-
   /**
-   * Its request in a list. Undefined once it is given up: the next caller of this process may have
-   * the request then.
+   * Returns its request from a list. Returns undefined once it is given up, because another caller of this process
+   * may own the request then.
    */
   findRequest(requests: readonly TableRequest[]): TableRequest | undefined {
     if (this.#isGivenUp) return undefined;
@@ -135,87 +144,123 @@ export class Grant {
     return requests.find(isMine);
   }
 
-  // Whether it stands.
-
   get isHeld(): boolean {
     if (this.#state === "held") this.loseWithSession();
     return this.#state === "held";
   }
 
-  /** Whether it is not held and will not be again. */
+  /** True if it is no longer held, permanently. */
   get isOver(): boolean {
     return !this.isHeld && this.#state !== "ending";
-  }
-
-  /** LOCK_LOST. To be called before and after everything whose result is acted on. */
-  mustHold(): void {
-    if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.#lockLost("it was released");
-  }
-
-  /** Made on demand: most grants never need it, and it costs more than all the rest of a grant. */
-  get signal(): AbortSignal {
-    this.#signal ??= new AbortController();
-    // Looked at now: after a sleep the caller may run before every timer.
-    this.loseWithSession();
-    if (this.#reason !== undefined) this.#signal.abort(this.#reason);
-    return this.#signal.signal;
-  }
-
-  /**
-   * Aborts its signal, and those of the holds within it: it is about to end without the will of its
-   * owner.
-   */
-  warn(why: string): void {
-    if (this.isHeld) this.#warn(this.#lockLost(why));
-  }
-
-  /** It is over without the will of its owner. Returns the error for callers. */
-  lose(why: string): Error {
-    const reason = this.#lockLost(why);
-    this.#lose(reason);
-    return reason;
-  }
-
-  /** Another process has dropped its request. Returns the error for callers. */
-  loseAsDropped(): Error {
-    return this.lose("it was broken, or this process was taken for dead");
-  }
-
-  /** Loses it if the session of this process is over. */
-  loseWithSession(): void {
-    if (this.session.isOver) this.#lose(this.session.signal.reason);
-  }
-
-  /** `action` is called once when it is over. */
-  whenOver(action: () => void): void {
-    this.#overActions.push(action);
-  }
-
-  // How it ends.
-
-  /** Ends run one after the other: the second finds what the first made of it. */
-  async inTurn<T>(end: () => Promise<T>): Promise<T> {
-    const done = this.#lastEnd.then(end);
-    // The caller of a failed end is told; the next end tries for itself.
-    this.#lastEnd = done.catch(() => undefined);
-    return await done;
-  }
-
-  /** Its owner lets go: nothing is begun under it from now on, and its request is still its own. */
-  beginToEnd(): void {
-    if (this.#state === "held") this.#state = "ending";
-  }
-
-  /** It could not be ended, and its owner goes on. */
-  goOn(): void {
-    if (this.#state === "ending") this.#state = "held";
   }
 
   get isGivenUp(): boolean {
     return this.#isGivenUp;
   }
 
-  /** From now on its request may be another's. False when it was lost before. */
+  /** Throws LOCK_LOST. Call it before and after every step whose result you act on. */
+  mustHold(): void {
+    if (!this.isHeld) throw this.#state === "lost" ? this.#reason : this.#lockLost("it was released");
+  }
+
+  /** Created on demand: most grants never need a signal, and it costs more than the rest of a grant. */
+  get signal(): AbortSignal {
+    this.#signal ??= new AbortController();
+    // Check now: after a sleep the caller may run before any timer.
+    this.loseWithSession();
+    if (this.#reason !== undefined) this.#signal.abort(this.#reason);
+    return this.#signal.signal;
+  }
+
+  /** Aborts its signal and those of the holds within it, because it is about to end involuntarily. */
+  warn(why: string): void {
+    if (this.isHeld) this.#warn(this.#lockLost(why));
+  }
+
+  /** Ends it involuntarily. Returns the error for callers. */
+  lose(why: string): Error {
+    const reason = this.#lockLost(why);
+    this.#lose(reason);
+    return reason;
+  }
+
+  /** Ends it because another process has dropped its request. Returns the error for callers. */
+  loseAsDropped(): Error {
+    return this.lose("it was broken, or this process was taken for dead");
+  }
+
+  /** Ends it if the session of this process is over. */
+  loseWithSession(): void {
+    if (this.session.isOver) this.#lose(this.session.signal.reason);
+  }
+
+  /** Calls `action` once, when it is over. */
+  whenOver(action: () => void): void {
+    this.#overActions.push(action);
+  }
+
+  /** Records activity of its owner. */
+  touch(): void {
+    this.#lastActiveMs = this.locks.clock.wallMs();
+    this.#activeMs = this.locks.clock.monotonicMs();
+  }
+
+  get lastActiveMs(): number {
+    return this.#lastActiveMs;
+  }
+
+  get idleMs(): number {
+    return this.locks.clock.monotonicMs() - this.#activeMs;
+  }
+
+  /**
+   * Runs an append under the hold. The request stays this grant's own until the append has ended, because it may
+   * count until then.
+   */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    const done = work();
+    this.#running.add(done);
+    try {
+      return await done;
+    } finally {
+      this.#running.delete(done);
+    }
+  }
+
+  /** Runs a change of its extent. Changes are serialized, because each builds on the one before. Throws LOCK_LOST. */
+  async duringChange<T>(change: () => Promise<T>): Promise<T> {
+    this.mustHold();
+    return await this.during(async () => {
+      const done = this.#lastChange.then(change);
+      this.#lastChange = done.catch(() => undefined);
+      return await done;
+    });
+  }
+
+  /** Resolves when nothing is in progress. Call it once nothing new can begin. */
+  async untilQuiet(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+  }
+
+  /** Serializes attempts to end it, so that the second sees the result of the first. */
+  async inTurn<T>(end: () => Promise<T>): Promise<T> {
+    const done = this.#lastEnd.then(end);
+    // The caller gets the error of a failed attempt. The next attempt runs regardless.
+    this.#lastEnd = done.catch(() => undefined);
+    return await done;
+  }
+
+  /** Its owner releases it: from now on nothing new begins under it, but it still owns its request. */
+  beginToEnd(): void {
+    if (this.#state === "held") this.#state = "ending";
+  }
+
+  /** Undoes `beginToEnd`: it could not be ended, and its owner continues. */
+  goOn(): void {
+    if (this.#state === "ending") this.#state = "held";
+  }
+
+  /** From now on another grant may own its request. Returns false if it was lost before. */
   giveUp(): boolean {
     this.#isGivenUp = true;
     if (this.parent !== undefined) this.parent.#inner.delete(this);
@@ -228,75 +273,41 @@ export class Grant {
     this.#turn?.leave();
   }
 
-  /**
-   * Whether its request may go to the next caller of this process that wants the same, unchanged.
-   */
+  /** True if its request may be passed unchanged to the next caller of this process that wants the same. */
   get isPassable(): boolean {
-    // Within another hold it has its turn in the family, and its request names what it is within.
+    // Within another hold its turn is in the family's queue, and its request names the outer hold.
     if (this.parent !== undefined || this.session.isOver || !this.#turn?.hasNext()) return false;
-    return this.claims === this.#turn.claims && this.extent.isInTable;
+    return this.claims === this.#turn.claims && this.isInTable;
   }
 
   passOn(): boolean {
     return this.#turn?.passOn(this) ?? false;
   }
 
-  /** A change of its extent. LOCK_LOST, also while an earlier change is under way. */
-  async duringChange<T>(change: () => Promise<T>): Promise<T> {
-    this.mustHold();
-    return await this.work.duringChange(change);
+  /** The holds directly within it. */
+  get inner(): ReadonlySet<Grant> {
+    return this.#inner;
   }
-
-  /** Its owner did something under it. */
-  touch(clock: Clock): void {
-    this.#lastActiveMs = clock.wallMs();
-    this.#activeMs = clock.monotonicMs();
-  }
-
-  get lastActiveMs(): number {
-    return this.#lastActiveMs;
-  }
-
-  idleMs(clock: Clock): number {
-    return clock.monotonicMs() - this.#activeMs;
-  }
-
-  // Its family: all holds within one outermost hold.
 
   /**
-   * Where the holds of a family exclude each other: those that the outermost hold covers are in no
-   * other list.
+   * The queue of its family: all holds within one outermost hold. They exclude each other here, because the table
+   * does not list those that the outermost hold covers.
    */
-  get familyQueue(): LocalQueue {
+  get familyQueue(): LocalQueue<Grant> {
     return this.parent?.familyQueue ?? (this.#familyQueue ??= new LocalQueue());
   }
 
-  /** Its turn in that queue. The outermost hold has none, because it excludes no hold within it. */
+  /** Its turn in that queue. The outermost hold has none, because it does not exclude the holds within it. */
   get familyTurn(): string | undefined {
     return this.parent === undefined ? undefined : this.#turn?.id;
   }
 
   /**
-   * Excludes its family from `claims`. False, and nothing has changed, when a hold of its family
-   * has a part of them.
+   * Changes its turn in the family's queue to `claims`. Returns false, without a change, if a hold of the family
+   * conflicts with them.
    */
   claimInFamily(claims: readonly Claim[]): boolean {
     return this.parent === undefined || (this.#turn?.change(claims) ?? true);
-  }
-
-  /** Upgraded: its request in the table is `request` now. */
-  upgrade(request: TableRequest, to: Partial<LockExtent>): void {
-    this.extent.upgrade(request.claims, to);
-    this.#fence = fenceOf(request);
-    this.#raiseOuterFences();
-  }
-
-  /** Downgraded, and all that rests on it. `isInDoubt`: the table may not say so yet. */
-  finishDowngrade(to: Partial<LockExtent>, options: { readonly isInDoubt: boolean }): void {
-    this.extent.finishDowngrade(to, options);
-    this.claimInFamily(this.claims);
-    for (const inner of this.#inner)
-      if (inner.isCovered && !this.covers(inner.claims)) inner.lose("the hold that it is within was downgraded");
   }
 
   #raiseOuterFences(): void {
@@ -315,9 +326,9 @@ export class Grant {
     if (this.#state !== "held" && this.#state !== "ending") return;
     this.#reason ??= reason;
     this.#end("lost");
-    // Within another hold no request keeps its family out of what is still to be done: that is done
-    // first.
-    if (this.parent === undefined || this.work.redos.size === 0) this.leaveQueue();
+    // For a hold within another, only this queue excludes the family from paths with unapplied redos. So it stays in
+    // the queue until they are done.
+    if (this.parent === undefined || this.redos.size === 0) this.leaveQueue();
     this.#signal?.abort(this.#reason);
     for (const grant of this.#inner) grant.#lose(reason);
   }

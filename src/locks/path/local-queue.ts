@@ -1,11 +1,11 @@
-// A queue of one process: callers that conflict wait for each other here. One queue is for all
-// callers, so that of those that conflict only one at a time waits in the lock table; each
-// outermost hold has another one for the holds within it.
+// A queue of one process: callers whose claims conflict wait for each other here. The main queue has all callers, so
+// that of several that conflict only one waits in the lock table. Each outermost hold has another queue for the holds
+// within it.
 import type { Deadline } from "../../durable/wait/deadline.ts";
 import type { Claim } from "../table/claim.ts";
 import { blockersOf, conflictingOf, type Claimant } from "../table/conflict.ts";
 
-/** Who a caller is to those behind it. */
+/** Describes a caller to those that wait behind it. */
 export interface CallerNote {
   readonly sinceMs: number;
   readonly tag?: string | undefined;
@@ -13,55 +13,52 @@ export interface CallerNote {
 
 const unknownCaller: CallerNote = { sinceMs: 0 };
 
-interface Place<T> extends Claimant {
+interface Caller<T> extends Claimant {
   claims: readonly Claim[];
   readonly note: CallerNote;
   /** Set while the caller waits. */
   enter?: ((passed: T | undefined) => void) | undefined;
 }
 
-/**
- * The turn of a caller that waits no longer: it keeps out the callers behind it that conflict,
- * until it leaves.
- */
+/** The turn of a caller that no longer waits. Until it leaves, it blocks later callers that conflict with it. */
 export interface LocalTurn<T> {
   readonly id: string;
   readonly claims: readonly Claim[];
-  /** What the caller before it passed on. */
+  /** The value that the previous caller passed on. */
   readonly passed: T | undefined;
   leave(): void;
   /**
-   * Gives the turn other claims, ahead of the callers that wait. False, and nothing has changed,
-   * when a caller whose turn it is too conflicts with them.
+   * Changes the claims of the turn, ahead of the callers that wait. Returns false, without a change, if another
+   * caller that has its turn conflicts with them.
    */
   change(claims: readonly Claim[]): boolean;
-  /** Whether `passOn` would find a caller. */
+  /** True if `passOn` would find a caller. */
   hasNext(): boolean;
   /**
-   * Leaves, and passes `value` to the next caller, if that waits for this turn alone and wants the
-   * same claims. False, and nothing has changed, when there is none.
+   * Leaves, and passes `value` to the next caller if that one waits only for this turn and wants the same claims.
+   * Returns false, without a change, if there is none.
    */
   passOn(value: T): boolean;
 }
 
 export class LocalQueue<T = never> {
-  #places: Place<T>[] = [];
+  #callers: Caller<T>[] = [];
   #count = 0;
 
   /**
-   * A turn at once, or none. `within`: the turn of the hold that the caller asks within, if that is
-   * in this queue.
+   * Returns a turn if no caller blocks, otherwise undefined. `within`: the turn of the outer hold, if that is in this
+   * queue.
    */
   tryEnter(claims: readonly Claim[], within?: string, note: CallerNote = unknownCaller): LocalTurn<T> | undefined {
-    const place = this.#newPlace(claims, note, within);
-    if (blockersOf(this.#places, place).length > 0) return undefined;
-    this.#places.push(place);
-    return this.#turnOf(place, undefined);
+    const caller = this.#newCaller(claims, note, within);
+    if (conflictingOf(this.#callers, caller).length > 0) return undefined;
+    this.#callers.push(caller);
+    return this.#turnOf(caller, undefined);
   }
 
   /**
-   * A turn when every earlier caller that conflicts has left. Rejects with the deadline's reason,
-   * out of the queue.
+   * Resolves with a turn once every earlier caller that conflicts has left. Leaves the queue and rejects with the
+   * deadline's reason if that comes first.
    */
   async enter(
     claims: readonly Claim[],
@@ -70,98 +67,96 @@ export class LocalQueue<T = never> {
     note: CallerNote = unknownCaller,
   ): Promise<LocalTurn<T>> {
     deadline.throwIfOver();
-    const place = this.#newPlace(claims, note, within);
-    this.#places.push(place);
-    const isFree = blockersOf(this.#places, place).length === 0;
-    return this.#turnOf(place, isFree ? undefined : await this.#wait(place, deadline));
+    const caller = this.#newCaller(claims, note, within);
+    this.#callers.push(caller);
+    const isFree = blockersOf(this.#callers, caller).length === 0;
+    return this.#turnOf(caller, isFree ? undefined : await this.#wait(caller, deadline));
   }
 
   /**
-   * The callers that `tryEnter` would find in the way now. The lock table need not have them yet.
-   * Found when they are asked for: most callers wait, get their turn, and never ask.
+   * Returns a function that finds the callers that block now. The lock table may not have them yet. Found only on
+   * request: most callers wait, get their turn, and never ask.
    */
-  inTheWayOf(
+  findBlockers(
     claims: readonly Claim[],
     within?: string,
   ): () => readonly (CallerNote & { readonly claims: readonly Claim[] })[] {
-    const places = [...this.#places];
-    const place = this.#newPlace(claims, unknownCaller, within);
-    return () => blockersOf(places, place).map(({ claims: theirs, note }) => ({ ...note, claims: theirs }));
+    const callers = [...this.#callers];
+    const caller = this.#newCaller(claims, unknownCaller, within);
+    return () => blockersOf(callers, caller).map(({ claims: theirs, note }) => ({ ...note, claims: theirs }));
   }
 
-  #turnOf(place: Place<T>, passed: T | undefined): LocalTurn<T> {
+  #turnOf(caller: Caller<T>, passed: T | undefined): LocalTurn<T> {
     return {
-      id: place.id,
+      id: caller.id,
       get claims() {
-        return place.claims;
+        return caller.claims;
       },
       passed,
-      leave: () => this.#leave(place),
-      change: (claims) => this.#change(place, claims),
-      hasNext: () => this.#findNext(place) !== undefined,
-      passOn: (value) => this.#passOn(place, value),
+      leave: () => this.#leave(caller),
+      change: (claims) => this.#change(caller, claims),
+      hasNext: () => this.#findNext(caller) !== undefined,
+      passOn: (value) => this.#passOn(caller, value),
     };
   }
 
-  async #wait(place: Place<T>, deadline: Deadline): Promise<T | undefined> {
+  async #wait(caller: Caller<T>, deadline: Deadline): Promise<T | undefined> {
     return await new Promise<T | undefined>((resolve, reject) => {
       const giveUp = (): void => {
-        this.#leave(place);
+        this.#leave(caller);
         reject(deadline.reason);
       };
       const stopWaiting = deadline.onOver(giveUp);
-      place.enter = (passed) => {
-        place.enter = undefined;
+      caller.enter = (passed) => {
+        caller.enter = undefined;
         stopWaiting();
         resolve(passed);
       };
     });
   }
 
-  #newPlace(claims: readonly Claim[], note: CallerNote, within: string | undefined): Place<T> {
+  #newCaller(claims: readonly Claim[], note: CallerNote, within: string | undefined): Caller<T> {
     return { id: String(this.#count++), claims, note, within };
   }
 
-  #leave(place: Place<T>): void {
-    if (!this.#places.includes(place)) return;
-    this.#places = this.#places.filter((other) => other !== place);
+  #leave(caller: Caller<T>): void {
+    if (!this.#callers.includes(caller)) return;
+    this.#callers = this.#callers.filter((other) => other !== caller);
     this.#admit();
   }
 
-  #change(place: Place<T>, claims: readonly Claim[]): boolean {
-    const others = this.#places.filter((other) => other !== place);
-    if (others.length === this.#places.length) return true;
+  #change(caller: Caller<T>, claims: readonly Claim[]): boolean {
+    const others = this.#callers.filter((other) => other !== caller);
+    if (others.length === this.#callers.length) return true;
     const entered = others.filter(({ enter }) => enter === undefined);
-    if (conflictingOf([place, ...entered], { ...place, claims }).length > 0) return false;
-    place.claims = claims;
-    // To the front, because a waiting caller is kept out by the places before its own.
-    this.#places = [place, ...others];
+    if (conflictingOf([caller, ...entered], { ...caller, claims }).length > 0) return false;
+    caller.claims = claims;
+    // Move it to the front: a waiting caller is blocked by every conflicting entry before its own.
+    this.#callers = [caller, ...others];
     this.#admit();
     return true;
   }
 
   #admit(): void {
-    for (const waiting of this.#places)
-      if (waiting.enter !== undefined && blockersOf(this.#places, waiting).length === 0) waiting.enter(undefined);
+    for (const waiting of this.#callers)
+      if (waiting.enter !== undefined && blockersOf(this.#callers, waiting).length === 0) waiting.enter(undefined);
   }
 
-  #passOn(place: Place<T>, value: T): boolean {
-    const next = this.#findNext(place);
+  #passOn(caller: Caller<T>, value: T): boolean {
+    const next = this.#findNext(caller);
     if (next === undefined) return false;
-    this.#places = this.#places.filter((other) => other !== place);
+    this.#callers = this.#callers.filter((other) => other !== caller);
     next.enter?.(value);
     return true;
   }
 
-  /**
-   * The first caller that waits for this place, if it waits for no other: then none is overtaken.
-   */
-  #findNext(place: Place<T>): Place<T> | undefined {
-    const next = this.#places.find(
-      (other) => other.enter !== undefined && blockersOf(this.#places, other).includes(place),
+  /** Returns the first caller that waits for this one, if it waits for no other. So none is overtaken. */
+  #findNext(caller: Caller<T>): Caller<T> | undefined {
+    const next = this.#callers.find(
+      (other) => other.enter !== undefined && blockersOf(this.#callers, other).includes(caller),
     );
-    if (next === undefined || blockersOf(this.#places, next).length > 1) return undefined;
-    return haveSameClaims(place, next) ? next : undefined;
+    if (next === undefined || blockersOf(this.#callers, next).length > 1) return undefined;
+    return haveSameClaims(caller, next) ? next : undefined;
   }
 }
 

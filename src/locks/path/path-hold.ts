@@ -1,61 +1,75 @@
-// A hold as its owner sees it, and how work under a hold is done.
+// A hold as its owner sees it, and running work under a hold.
 import type { Hold, LockMode, Waiting } from "../../common.ts";
-import type { Claim } from "../table/claim.ts";
 
-/** The extent that an upgrade or downgrade goes to. What it leaves out stays as it is. */
+/** The mode and sharing that an upgrade or downgrade changes to. An omitted property stays as it is. */
 export type LockChange = LockMode | { readonly mode?: LockMode | undefined; readonly shared?: boolean | undefined };
 
+/** A lock on one or several paths. */
 export interface PathHold extends Hold {
+  /** Unique; never reused. */
   readonly id: string;
   /**
-   * Grows with every grant that could conflict, also with those within this hold: read it when you
-   * write, and pass it on to what you write to.
+   * The fencing token. It grows with every grant that could conflict, including grants within this
+   * hold: read it when you write, and pass it to the system that you write to.
    */
   readonly fence: number;
-  readonly requests: readonly Claim[];
+  /** The locked paths. */
+  readonly requests: readonly {
+    /** The path, as it was requested. */
+    readonly path: string;
+    /** `exact` for one path, `tree` for everything below it as well. */
+    readonly mode: LockMode;
+    /** True if other shared holders are admitted. */
+    readonly shared: boolean;
+  }[];
+  /** Time of the last `refresh` or commit; `idleMs` counts from it. */
   readonly lastActiveAt: Date;
-  /** Restarts `idleMs` and proves against the disk that the hold stands. LOCK_LOST. */
+  /** Restarts `idleMs`, and checks against the disk that the lock is still held. Throws LOCK_LOST. */
   refresh(): Promise<void>;
-  /** LOCK_LOST. One look at the disk, which must show all that `requests` says. */
+  /** Checks against the disk that all `requests` are still held. Throws LOCK_LOST. */
   assertHeld(): Promise<void>;
   /**
-   * exact to tree, shared to exclusive, for all paths of this hold; its fence grows. Waits by
-   * trying again, because its request is never in the table twice. LOCK_TIMEOUT; DEADLOCK when two
-   * holds upgrade against each other, or when a request in the way waits for this hold.
+   * Changes exact to tree, or shared to exclusive, for all paths of this hold; its fence grows.
+   * Waits by retrying, because its request is never in the table twice.
+   *
+   * Throws LOCK_TIMEOUT, LOCK_LOST, and DEADLOCK if two holds upgrade against each other, or if a
+   * blocking request waits for this hold.
    */
   upgrade(to: LockChange, options?: Waiting): Promise<void>;
   /**
-   * Waits for no other process. What was committed is completed first: RESOURCE_BUSY, and nothing
-   * has changed, when that is impossible now. OUTCOME_UNKNOWN: the hold is narrower, and it may
-   * take a moment until others see that.
+   * Changes tree to exact, or exclusive to shared. Waits for no other process. Committed changes
+   * are completed first.
+   *
+   * Throws LOCK_LOST; RESOURCE_BUSY, without a change, if that is impossible now; and
+   * OUTCOME_UNKNOWN if the hold was narrowed but others may see it only a moment later.
    */
   downgrade(to: LockChange): Promise<void>;
   /**
-   * Offers the locks to the process that calls `locks.receive(token)`, here or on another machine.
-   * This hold ends, with all holds within it. Default `expiresMs`: the lease. TypeError for a hold
-   * within another, because it ends with that one.
+   * Offers the locks to the process that calls `receive` with the returned token, here or on
+   * another machine. This hold ends, with all holds within it. Default `expiresMs`: the lease.
+   * Throws LOCK_LOST, and a TypeError for a hold within another.
    */
   transfer(options?: { expiresMs?: number | undefined }): Promise<string>;
   /**
-   * Idempotent; releasing a lost hold is not an error. Waits for commits that are under way, and
-   * ends all holds within this one. RESOURCE_BUSY when something committed cannot be completed now:
-   * nothing more can be done under the hold, its paths stay locked, and the release is repeated in
-   * the background until it succeeds.
+   * Releases the lock. Calling it again, or after the lock was lost, does nothing. Waits for
+   * commits in progress, and ends all holds within this one.
+   *
+   * Throws RESOURCE_BUSY if a committed change cannot be completed now: the hold is of no more use,
+   * its paths stay locked, and the release is retried in the background until it succeeds.
    */
   release(): Promise<void>;
 }
 
 /**
- * Works under a hold and releases it in every case. An error of the work arrives unchanged. LOCK_LOST
- * when the hold was lost before the work ended: another process may have been inside, too.
+ * Runs `work` under a hold and always releases it. Passes errors of the work on unchanged. Throws LOCK_LOST if the
+ * hold was lost before the work ended, because another process may have entered.
  */
 export async function workUnder<H extends Hold, T>(hold: H, work: (hold: H) => Promise<T>): Promise<T> {
   let result: T;
   try {
     result = await work(hold);
   } catch (error) {
-    // The caller is told why the work failed. A lock that cannot be released now ends with this
-    // process.
+    // The caller gets the error of the work. If the release fails now, the lock ends with this process at the latest.
     await hold.release().catch(() => undefined);
     throw error;
   }

@@ -1,78 +1,90 @@
-// Path locks on a lock table: opening, listing, breaking and closing. What happens to a single hold
-// is in the files of its verbs.
+// Path locks on a lock table: opening, listing, breaking and closing. Each verb of a hold has its own file.
 import type { Cancel } from "../../common.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { checkTimeout } from "../../durable/wait/deadline.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { Interop } from "../interop/interop.ts";
 import { LockKeys, type Keys } from "../naming/lock-key.ts";
 import { decideNames } from "../naming/lock-names.ts";
-import { RedoDraft } from "../redo/draft.ts";
+import { RedoDraft, type DraftOptions } from "../redo/draft.ts";
 import { conflictsWith, holdingOf } from "../table/conflict.ts";
 import { describeHeld } from "../table/describe.ts";
 import { LockTable } from "../table/lock-table.ts";
 import type { TableRequest } from "../table/request.ts";
-import { acquire } from "./acquire.ts";
+import type { RequestTable } from "../table/request-table.ts";
+import { acquire, type AcquireVerbOptions } from "./acquire.ts";
 import { CallArguments } from "./arguments.ts";
-import { downgrade } from "./downgrade.ts";
 import type { Grant } from "./grant.ts";
+import { HoldHandle } from "./hold-handle.ts";
 import { LocalQueue } from "./local-queue.ts";
-import { PathHoldHandle, type HoldVerbs, type LocksContext } from "./hold-verbs.ts";
-import { check, HoldMonitor } from "./monitor.ts";
+import { HoldMonitor } from "./monitor.ts";
 import { workUnder, type PathHold } from "./path-hold.ts";
 import type { AcquireManyOptions, AcquireOptions, HeldLock, LockRequest, PathLocks } from "./path-locks.ts";
+import { receive } from "./receive.ts";
 import { release } from "./release.ts";
-import { receive, transfer } from "./transfer.ts";
-import { upgrade } from "./upgrade.ts";
 
-export interface TablePathLocksOptions {
-  /**
-   * Of the tree. Without one the locks are on names, which `keys` must give, and no draft can be
-   * made under them.
-   */
-  readonly root?: string | undefined;
-  readonly keys?: Keys | undefined;
+/** Options for path locks on a table that is already open. */
+export interface OnTableOptions {
+  readonly keys: Keys;
   readonly timeoutMs?: number | undefined;
-  readonly slotsPerEpoch?: number | undefined;
-  /** Closing the locks closes the ground. */
+  /** If true, closing the locks closes the ground. */
   readonly ownsGround?: boolean | undefined;
-  /** Only to `list`: no session is begun, and nothing is made or swept. */
-  readonly toLook?: boolean | undefined;
-  /** Lock files for foreign programs are written, and theirs respected. */
-  readonly interop?: boolean | undefined;
-  /** Known-wrong variants of the table and of the verbs, for tests. */
-  readonly TableClass?: typeof LockTable | undefined;
-  readonly verbs?: Partial<HoldVerbs> | undefined;
 }
 
-const openedWith = new WeakMap<LocksContext, TablePathLocks>();
+export interface TablePathLocksOptions extends Partial<OnTableOptions> {
+  /** The root of the tree. Without it the locks are on names, `keys` must provide them, and drafts are impossible. */
+  readonly root?: string | undefined;
+  readonly slotsPerEpoch?: number | undefined;
+  /** For `list` only: begins no session, and creates or sweeps nothing. */
+  readonly toLook?: boolean | undefined;
+  /** Writes lock files for foreign programs, and respects theirs. */
+  readonly interop?: boolean | undefined;
+  /** A faulty variant of the table, for tests. */
+  readonly TableClass?: typeof LockTable | undefined;
+}
 
-export class TablePathLocks implements PathLocks {
+/** A request whose path has no symbolic links, with its key. */
+export interface LocatedRequest extends LockRequest {
+  readonly key: string;
+}
+
+/** Path locks on any table. */
+export type AnyPathLocks = TablePathLocks<RequestTable>;
+
+/** Path locks on a table of requests, by default on that of a directory. */
+export class TablePathLocks<Table extends RequestTable = LockTable> implements PathLocks {
   readonly root: string;
-  readonly table: LockTable;
-  readonly #locks: LocksContext;
-  readonly #closed: AbortController;
+  readonly table: Table;
+  readonly keys: Keys;
+  /** The queue of all callers of this process that do not acquire within a hold. */
+  readonly queue: LocalQueue<Grant> = new LocalQueue();
+  readonly monitor: HoldMonitor;
+  /** The default timeout of every wait. */
+  readonly timeoutMs: number | undefined;
+  readonly #closed = new AbortController();
   readonly #ownsGround: boolean;
-  /** Calls that may still come to a hold. */
+  #interop: Interop | undefined;
+  /** Calls that have not resolved yet and may still return a hold. */
   readonly #acquiring = new Set<Promise<unknown>>();
 
-  private constructor(root: string, locks: LocksContext, closed: AbortController, ownsGround: boolean) {
+  private constructor(root: string, table: Table, { keys, timeoutMs, ownsGround = false }: OnTableOptions) {
     this.root = root;
-    this.table = locks.table;
-    this.#locks = locks;
-    this.#closed = closed;
+    this.table = table;
+    this.keys = keys;
+    this.timeoutMs = timeoutMs;
+    this.monitor = new HoldMonitor(table, this.closed);
     this.#ownsGround = ownsGround;
-    openedWith.set(locks, this);
   }
 
-  /** The locks that gave out `hold`. TypeError for what is no hold of path locks. */
+  /** Returns the locks of a directory that returned `hold`. Throws a TypeError for any other hold. */
   static of(hold: PathHold): TablePathLocks {
-    const context = PathHoldHandle.contextOf(hold);
-    const locks = context && openedWith.get(context);
-    if (locks === undefined) throw new TypeError("This is not a hold of path locks.");
-    return locks;
+    const locks = HoldHandle.findGrant(hold)?.locks;
+    if (locks?.table instanceof LockTable) return locks as TablePathLocks;
+    throw new TypeError("This is not a hold of path locks in a directory.");
   }
 
+  /** Opens the locks of the directory of `ground`. */
   static async open(ground: Ground, options: TablePathLocksOptions): Promise<TablePathLocks> {
     const { root, slotsPerEpoch, toLook, timeoutMs, TableClass = LockTable } = options;
     checkTimeout(timeoutMs ?? 0);
@@ -80,22 +92,45 @@ export class TablePathLocks implements PathLocks {
     const keys = await openKeys(ground, options);
     const table = await TableClass.open(ground, { root, slotsPerEpoch, toLook });
     if (!toLook) {
-      // Before the caller looks at the tree: what dead holders committed is completed.
+      // Complete what dead holders committed, before the caller reads the tree.
       await table.sweep();
       await table.collect();
     }
-    const closed = new AbortController();
-    const verbs = { acquire, receive, check, upgrade, downgrade, transfer, release, ...options.verbs };
-    const monitor = new HoldMonitor({
-      table,
-      closed: closed.signal,
-      release: (grant) => verbs.release(locks, grant),
-    });
-    const interop =
-      options.interop && root !== undefined ? await openInterop(ground, root, closed, monitor) : undefined;
-    const queue = new LocalQueue<Grant>();
-    const locks: LocksContext = { table, keys, queue, monitor, interop, closed: closed.signal, timeoutMs, verbs };
-    return new TablePathLocks(root ?? ground.layout.directory, locks, closed, options.ownsGround ?? false);
+    const locks = new TablePathLocks(root ?? ground.layout.directory, table, { ...options, keys });
+    if (options.interop && root !== undefined) {
+      const { closed, monitor } = locks;
+      const onTaken = (grant: Grant, file: string): void =>
+        void monitor.evict(grant, `a foreign program has put its own lock file at ${file}`).catch(() => undefined);
+      locks.#interop = await Interop.open(ground, { root, closed, onTaken });
+    }
+    return locks;
+  }
+
+  /** Opens locks on `table`, which must be open and swept. Messages call it `root`. */
+  static async on<T extends RequestTable>(root: string, table: T, options: OnTableOptions): Promise<TablePathLocks<T>> {
+    checkTimeout(options.timeoutMs ?? 0);
+    return new TablePathLocks(root, table, options);
+  }
+
+  /** Lock files for foreign programs, if the option `interop` is set. */
+  get interop(): Interop | undefined {
+    return this.#interop;
+  }
+
+  /** Aborts when the locks are closed. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  get clock(): Clock {
+    return this.table.ground.ports.clock;
+  }
+
+  /** Returns the grant of a hold that these locks returned. Throws a TypeError for any other hold. */
+  grantOf(hold: PathHold): Grant {
+    const grant = HoldHandle.findGrant(hold);
+    if (grant?.locks !== this) throw new TypeError("This hold was not given out by these locks.");
+    return grant;
   }
 
   async tryAcquire(path: string, options: Omit<AcquireOptions, "timeoutMs"> = {}): Promise<PathHold | undefined> {
@@ -117,6 +152,14 @@ export class TablePathLocks implements PathLocks {
     return await this.#acquire(call.list("requests", requests), call.options(options));
   }
 
+  /**
+   * For a caller that has located the paths itself: no symbolic link is on the way to them, and `key` is their key.
+   * It must locate them again under the hold, because another process may have created a link before that.
+   */
+  async acquireLocated(requests: readonly LocatedRequest[], options: AcquireManyOptions): Promise<PathHold> {
+    return await this.#acquire(requests, { ...options, keys: requests.map(({ key }) => key) });
+  }
+
   async acquireMove(from: string, to: string, options: AcquireManyOptions = {}): Promise<PathHold> {
     const call = new CallArguments("acquireMove");
     const ends = [call.path("from", from, { mode: "tree" }), call.path("to", to, { mode: "tree" })];
@@ -136,7 +179,7 @@ export class TablePathLocks implements PathLocks {
 
   async receive(token: string, options: Cancel = {}): Promise<PathHold> {
     new CallArguments("receive").text("token", token);
-    return await this.#untilClosed(this.#locks.verbs.receive(this.#locks, token, options));
+    return await this.#untilClosed(receive(this, token, options));
   }
 
   async list({ under = "" }: { under?: string | undefined } = {}): Promise<HeldLock[]> {
@@ -153,31 +196,30 @@ export class TablePathLocks implements PathLocks {
     const holding = holdingOf(requests).filter(({ claims }) => conflictsWith(claims, wanted));
     const evicted = new Set(holding.map(({ id }) => id));
     const shown = await describeHeld(this.table.ground, requests);
-    // Again while one of them stands: if it was transferred meanwhile, the judgement was about an
-    // older state of it. Requests that come to hold after them stay.
+    // Repeat while one of them exists: if it was transferred meanwhile, the verdict was about an older state of it.
+    // Requests that acquire the lock after them stay.
     const isEvicted = ({ id }: TableRequest): boolean => evicted.has(id);
     for (let left = requests.filter(isEvicted); left.length > 0; left = (await this.#standing()).filter(isEvicted))
       await this.table.drop(left);
-    for (const grant of this.#locks.monitor.grants) if (evicted.has(grant.id)) grant.lose("it was broken");
+    for (const grant of this.monitor.grants) if (evicted.has(grant.id)) grant.lose("it was broken");
     return shown.filter(({ holdId }) => evicted.has(holdId));
   }
 
-  /** A change of the tree under `hold`: prepared unseen, committed in one step. */
-  async draft(hold: PathHold): Promise<RedoDraft> {
-    return await RedoDraft.begin(this.table, this.#locks.keys, PathHoldHandle.grantOf(hold, this.#locks));
+  /** Prepares a change of the tree under `hold`: invisible until it is committed in one step. */
+  async draft(this: TablePathLocks, hold: PathHold, options?: DraftOptions): Promise<RedoDraft> {
+    return await RedoDraft.begin(this.table, this.keys, this.grantOf(hold), options);
   }
 
   async close(): Promise<void> {
-    const { monitor, interop, verbs } = this.#locks;
+    const { monitor } = this;
     if (!this.#closed.signal.aborted)
       this.#closed.abort(holdfastError("CLOSED", `The locks of ${this.root} were closed.`, {}));
-    // Before any of them is released: the next holder must not come in beside work that goes on.
+    // Warn all holds before any is released: the next holder must not enter while work continues.
     for (const grant of monitor.grants) grant.warn("its locks were closed");
-    // Waiting callers leave now. A request on its way to the disk needs the ground until its
-    // outcome is known.
+    // Waiting callers end now. A request that is being written needs the ground until its outcome is known.
     await Promise.allSettled(this.#acquiring);
-    const ends = await Promise.allSettled([...monitor.unreleased].map((grant) => verbs.release(this.#locks, grant)));
-    await interop?.settle();
+    const ends = await Promise.allSettled([...monitor.unreleased].map((grant) => release(grant)));
+    await this.interop?.settle();
     if (this.#ownsGround) await this.table.ground.close();
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
@@ -186,11 +228,11 @@ export class TablePathLocks implements PathLocks {
     await this.close();
   }
 
-  async #acquire(requests: readonly LockRequest[], options: AcquireManyOptions): Promise<PathHold> {
-    return await this.#untilClosed(this.#locks.verbs.acquire(this.#locks, requests, options));
+  async #acquire(requests: readonly LockRequest[], options: AcquireVerbOptions): Promise<PathHold> {
+    return await this.#untilClosed(acquire(this, requests, options));
   }
 
-  /** `close` waits for it. */
+  /** Registers a call, so that `close` waits for it. */
   async #untilClosed(acquiring: Promise<PathHold>): Promise<PathHold> {
     this.#acquiring.add(acquiring);
     try {
@@ -201,8 +243,7 @@ export class TablePathLocks implements PathLocks {
   }
 
   async #keyOf(path: string): Promise<string> {
-    const { keys } = this.#locks;
-    return await keys.keyOf(keys.clean(path));
+    return await this.keys.keyOf(this.keys.clean(path));
   }
 
   async #standing(): Promise<TableRequest[]> {
@@ -211,7 +252,7 @@ export class TablePathLocks implements PathLocks {
   }
 }
 
-/** WRONG_STORE, before anything of another tree is touched. */
+/** Throws WRONG_STORE before anything in another tree is touched. */
 async function openKeys(ground: Ground, { root, keys }: TablePathLocksOptions): Promise<Keys> {
   if (root !== undefined) {
     const names = await decideNames(ground.staging, ground.layout.directory, root);
@@ -219,15 +260,4 @@ async function openKeys(ground: Ground, { root, keys }: TablePathLocksOptions): 
   }
   if (keys === undefined) throw new TypeError("Locks are on the paths of a tree, or on the names that `keys` gives.");
   return keys;
-}
-
-async function openInterop(
-  ground: Ground,
-  root: string,
-  { signal: closed }: AbortController,
-  monitor: HoldMonitor,
-): Promise<Interop> {
-  const onTaken = (grant: Grant, file: string): void =>
-    void monitor.evict(grant, `a foreign program has put its own lock file at ${file}`).catch(() => undefined);
-  return await Interop.open(ground, { root, closed, onTaken });
 }

@@ -1,6 +1,6 @@
-// Applies a committed redo. Every step is a rename into or out of the step's own directory, and
-// that directory is removed before the next step begins. A process that comes late, twice or after
-// a pause finds nothing to rename, so no identities need to be compared.
+// Applies a committed redo. Every step is a rename into or out of the step's own directory, which
+// is removed before the next step begins. A process that arrives late or resumes after a pause
+// finds nothing to rename, so identities need not be compared.
 import { retryOutage } from "../../durable/publish/retry-outage.ts";
 import { parentOf, removeTree, syncNames } from "../../durable/publish/directory.ts";
 import { renameOnce } from "../../durable/publish/publish.ts";
@@ -11,20 +11,20 @@ import { doneDirectory, redoDirectory, targetOf, trashDirectory, type RedoFiles 
 import type { Redo, RedoStep } from "./record.ts";
 
 /**
- * A file that is open elsewhere (SMB, Windows) cannot be renamed now. Tries, each after twice the
- * pause.
+ * A file that is open elsewhere (SMB, Windows) cannot be renamed now. The pause doubles after each
+ * try.
  */
 const busyTriesMax = 6;
 const busyPauseMs = 20;
 /**
- * Each round does all that is left of a step. More are needed only while other processes do the
- * same step.
+ * Each round does all that is left of a step. More rounds are needed only while other processes do
+ * the same step.
  */
 const roundsMax = 100;
 
 /**
- * Deletes removed files: called by the process that removed them, and after a crash by the next
- * that opens the locks. Never fails: the trash is in no process's way.
+ * Deletes removed files. The process that removed them calls it, and after a crash the next one
+ * that opens the locks. Never fails: the trash blocks no process.
  */
 export async function emptyTrash(files: RedoFiles): Promise<void> {
   const { disk } = files.ports;
@@ -37,8 +37,8 @@ export async function emptyTrash(files: RedoFiles): Promise<void> {
 }
 
 /**
- * Does what is left of the redo, whichever process began it. RESOURCE_BUSY when it cannot be
- * completed now, for any disk error: it is committed, and no process may pass it.
+ * Applies what is left of the redo, whichever process began it. Throws RESOURCE_BUSY if a disk
+ * error prevents that now: the redo is committed, and no process may pass it.
  */
 export async function applyRedo(files: RedoFiles, redo: Redo): Promise<void> {
   try {
@@ -51,29 +51,42 @@ export async function applyRedo(files: RedoFiles, redo: Redo): Promise<void> {
 
 async function applySteps(files: RedoFiles, redo: Redo): Promise<void> {
   const directory = redoDirectory(files, redo.id);
+  const [only] = redo.steps;
+  if (redo.flat && only !== undefined) return await applyFlat(files, only, directory);
   for (const [index, step] of redo.steps.entries()) {
-    // The end of the previous step must be durable before this one begins: otherwise, after a power
-    // cut, it would be done again to what this step made.
+    // The end of the previous step must be durable before this one begins. Otherwise, after a power
+    // cut, that step would be repeated on the result of this one.
     if (index > 0) await syncIfThere(files, directory);
     await applyStep(files, step, `${directory}/${index}`);
   }
-  // By this mark a committer that was paused learns that its commit counted.
+  // The mark shows a paused committer that its commit counted.
   await renameIfThere(files, directory, doneDirectory(files, redo.id));
 }
 
-/** A step is done when its directory is gone. Only then may the next one begin. */
+/**
+ * The name `redo/<id>` is never reused, so a process that arrives late finds nothing to rename, or
+ * no directory to rename into.
+ */
+async function applyFlat(files: RedoFiles, step: RedoStep, path: string): Promise<void> {
+  if (step.kind !== "in") return await applyStep(files, step, path);
+  await moveOut(files, path, targetOf(files, step.target));
+  // Also if another process made the rename: it may not have synced it yet.
+  for (const parent of parentsOf(files, step)) await syncIfThere(files, parent);
+}
+
+/** Does one step. It is done when its directory is gone; only then may the next one begin. */
 async function applyStep(files: RedoFiles, step: RedoStep, directory: string): Promise<void> {
   const { disk } = files.ports;
   for (let round = 0; round < roundsMax; round++) {
     await moveAlong(files, step, directory);
-    // Durable before the step counts as done: a power cut must not take it back.
+    // Durable before the step counts as done: a power cut must not undo it.
     for (const parent of parentsOf(files, step)) await syncIfThere(files, parent);
     try {
       await retryOutage(disk, parentOf(directory), () => disk.rmdir(directory));
       return;
     } catch (error) {
-      // The directory's name is never reused and existed when the redo was read: its absence is not
-      // an old answer.
+      // The directory's name is never reused, and it existed when the redo was read. So this
+      // absence is not a stale answer.
       if (hasErrno(error, "ENOENT")) return;
       if (!hasErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
     }
@@ -81,7 +94,7 @@ async function applyStep(files: RedoFiles, step: RedoStep, directory: string): P
   throw stuck(targetOf(files, step.target), "something keeps coming into the directory of its redo");
 }
 
-/** A missing directory means that another process has done this step, and made it durable. */
+/** Syncs a directory. If it is missing, another process has done this step and made it durable. */
 async function syncIfThere({ ports }: RedoFiles, directory: string): Promise<void> {
   try {
     await syncNames(ports.disk, directory);
@@ -97,8 +110,8 @@ async function moveAlong(files: RedoFiles, step: RedoStep, directory: string): P
       return await moveOut(files, `${directory}/new`, target);
     case "out":
       await moveIn(files, target, `${directory}/out`);
-      // Renamed and not removed: on a share an open file would stay under another name, and keep
-      // the directory.
+      // Renamed, not removed: on a share an open file would stay under another name, and keep the
+      // directory.
       return await moveOut(files, `${directory}/out`, newTrash(files));
     case "move":
       await moveIn(files, targetOf(files, step.source), `${directory}/moved`);
@@ -106,7 +119,7 @@ async function moveAlong(files: RedoFiles, step: RedoStep, directory: string): P
   }
 }
 
-/** Into the step's directory, which is gone if another process has done the step. */
+/** Renames into the step's directory, which is gone if another process has done the step. */
 async function moveIn(files: RedoFiles, from: string, to: string): Promise<void> {
   try {
     await renameIfThere(files, from, to);
@@ -119,15 +132,15 @@ async function moveOut(files: RedoFiles, from: string, to: string): Promise<void
   try {
     await renameIfThere(files, from, to);
   } catch (error) {
-    // A foreign program removed the target's directory. Report it: the step would be tried for
-    // ever.
+    // A foreign program removed the target's directory. Report it, because retrying would never
+    // succeed.
     throw hasErrno(error, "ENOENT") ? stuck(to, "its directory is missing; make it again", error) : error;
   }
 }
 
 /**
- * Nothing to rename is fine: another process has done it. A rename cannot happen twice, because
- * each goes into or out of the step's own directory.
+ * Renames `from` if it exists; otherwise another process has done it. A rename cannot happen twice,
+ * because each goes into or out of the step's own directory.
  */
 async function renameIfThere({ ports }: RedoFiles, from: string, to: string): Promise<void> {
   for (let tries = 1; ; tries++) {
@@ -151,7 +164,10 @@ function parentsOf(files: RedoFiles, step: RedoStep): string[] {
   return [...new Set(targets.map((target) => parentOf(targetOf(files, target))))];
 }
 
-/** What the committer itself is told: its own change counts, and is not done yet. */
+/**
+ * Marks an error as that of a committed change, for the committer: the change counts, and is not
+ * applied yet.
+ */
 export function asCommitted(error: unknown): unknown {
   if (!isHoldfastError(error, "RESOURCE_BUSY")) return error;
   const { message, path, blockedBy, worthWaiting } = error;

@@ -1,14 +1,13 @@
-// The paths of a redo: where its steps are staged, where its mark and the trash lie, and what it
-// changes in the tree.
+// The paths of a redo: its staged steps, its mark, the trash, and its targets in the tree.
 import { isWithin } from "../../format/path-key.ts";
 import type { Ports } from "../../ports/ports.ts";
 
-/** Where the redos of one lock table lie. */
+/** Where the redos of one lock table are. */
 export interface RedoFiles {
   readonly ports: Pick<Ports, "disk" | "clock" | "random">;
   /** Root of the tree that the steps change; undefined for locks without a tree. */
   readonly root: string | undefined;
-  /** Directory of the ground. */
+  /** The directory of the ground. */
   readonly directory: string;
 }
 
@@ -24,10 +23,7 @@ export function trashDirectory({ directory }: RedoFiles): string {
   return `${directory}/trash`;
 }
 
-/**
- * Whether a change of `path` would change the ground. Compared without case: on some disks that is
- * one name.
- */
+/** True if changing `path` would change the ground. Ignores case, because some disks do. */
 export function isInGround(files: RedoFiles, path: string): boolean {
   const [ground, target] = [fold(files.directory), fold(targetOf(files, path))];
   return isWithin(target, ground) || isWithin(ground, target);
@@ -37,7 +33,7 @@ function fold(path: string): string {
   return path.normalize("NFC").toLowerCase();
 }
 
-/** TypeError for locks without a tree. */
+/** Returns the absolute path of a target. Throws TypeError for locks without a tree. */
 export function targetOf({ root, directory }: RedoFiles, path: string): string {
   if (root === undefined) throw new TypeError(`The locks in ${directory} were opened without a tree, and change none.`);
   return `${root}/${path}`;

@@ -1,5 +1,5 @@
-// Preflight of a redo: whether its steps can be done, one after the other. Checked before the
-// commit, because a committed step that can never be done blocks its paths for ever.
+// Preflight of a redo: checks that its steps can be done, one after the other. It runs before the
+// commit, because a committed step that can never be done blocks its paths forever.
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
@@ -8,29 +8,42 @@ import type { Disk, FileStat } from "../../ports/disk.ts";
 import { isInGround, redoDirectory, targetOf, type RedoFiles } from "./paths.ts";
 import type { Redo } from "./record.ts";
 
-export type Kind = FileStat["kind"];
+export type EntryKind = FileStat["kind"];
+
+/** The device of each ground. It is read again if a target is on another one. */
+const groundDevices = new WeakMap<RedoFiles, string>();
+
+async function isOfGround(files: RedoFiles, device: string): Promise<boolean> {
+  if (groundDevices.get(files) === device) return true;
+  const ground = await files.ports.disk.stat(files.directory);
+  groundDevices.set(files, ground.device);
+  return ground.device === device;
+}
 
 /**
- * Checked when a step is staged, whose files lie in `staged`. NO_SUCH_FILE for a missing
- * directory, CROSS_DEVICE for another file system, NO_PERMISSION where this user may rename nothing.
+ * Checks a target when its step is staged. Throws NO_SUCH_FILE for a missing directory,
+ * CROSS_DEVICE for another file system, and NO_PERMISSION where this user cannot rename.
  */
-export async function checkTarget(files: RedoFiles, staged: string, path: string): Promise<void> {
+export async function checkTarget(files: RedoFiles, path: string): Promise<void> {
   const { disk } = files.ports;
   const parent = parentOf(targetOf(files, path));
-  const [here, there] = [await disk.stat(staged), await findStat(disk, parent)];
+  const there = await findStat(disk, parent);
   if (there?.kind !== "directory") {
     const message = `${parent} is not a directory. Make it first, under a lock on it.`;
     throw holdfastError("NO_SUCH_FILE", message, { path: parent });
   }
-  if (here.device !== there.device) {
-    const message = `${parent} is on another file system than ${staged}: a file cannot be renamed from one to the other.`;
+  if (!(await isOfGround(files, there.device))) {
+    const message = `${parent} is on another file system than ${files.directory}: a file cannot be renamed from one to the other.`;
     throw holdfastError("CROSS_DEVICE", message, { path: parent });
   }
   const target = targetOf(files, path);
   if ((await disk.mayRename?.(target)) === false) throw diskError("EACCES", "rename", target);
 }
 
-/** `located`: where `path` leads. INVALID_PATH for the root, and for the directory of the locks. */
+/**
+ * Throws INVALID_PATH for the root, and for the directory of the locks. `located` is the resolved
+ * `path`.
+ */
 export function mustBeChangeable(files: RedoFiles, path: string, located: string): void {
   if (located === "") throw holdfastError("INVALID_PATH", "The root itself cannot be changed.", { path });
   if (!isInGround(files, located)) return;
@@ -38,25 +51,31 @@ export function mustBeChangeable(files: RedoFiles, path: string, located: string
 }
 
 /**
- * FILE_EXISTS when something is at a target, NO_SUCH_FILE when an earlier step removes the
- * directory of a later target. `staged`: for each step the kind of what it brings, if it brings
- * anything.
+ * Throws FILE_EXISTS if a target exists, and NO_SUCH_FILE if an earlier step removes the directory
+ * of a later target. `staged` has the kind of the entry that each step brings, if any.
  */
-export async function checkSteps(files: RedoFiles, redo: Redo, staged: readonly (Kind | undefined)[]): Promise<void> {
+export async function checkSteps(
+  files: RedoFiles,
+  redo: Redo,
+  staged: readonly (EntryKind | undefined)[],
+): Promise<void> {
   const { disk } = files.ports;
   for (const [index, step] of redo.steps.entries()) {
     if (step.kind === "out") continue;
-    const find = (path: string): Promise<Kind | undefined> => findKind(disk, whereIs(files, redo, path, index));
+    const find = (path: string): Promise<EntryKind | undefined> => findKind(disk, whereIs(files, redo, path, index));
     await mustHaveParent(files, redo, step.target, index);
     const coming = step.kind === "in" ? staged[index] : await find(step.source);
-    // Nothing to move, or moved to where it is.
+    // Nothing to move, or source and target are the same.
     if (coming === undefined || (step.kind === "move" && step.source === step.target)) continue;
     const there = await find(step.target);
     if (there === "directory" || (there !== undefined && coming === "directory")) throw inTheWay(files, step.target);
   }
 }
 
-/** A directory that no earlier step touches was checked when the step was staged. */
+/**
+ * Throws NO_SUCH_FILE if an earlier step removes the directory of `target`. A directory that no
+ * earlier step touches was checked when the step was staged.
+ */
 async function mustHaveParent(files: RedoFiles, redo: Redo, target: string, index: number): Promise<void> {
   if (!target.includes("/")) return;
   const parent = parentOf(target);
@@ -68,8 +87,8 @@ async function mustHaveParent(files: RedoFiles, redo: Redo, target: string, inde
 }
 
 /**
- * Where the content lies now that will be at `path` after the first `count` steps; undefined for
- * none.
+ * Returns the current path of the content that will be at `path` after the first `count` steps;
+ * undefined if there will be none.
  */
 function whereIs(files: RedoFiles, redo: Redo, path: string, count: number): string | undefined {
   for (let index = count - 1; index >= 0; index--) {
@@ -85,13 +104,13 @@ function whereIs(files: RedoFiles, redo: Redo, path: string, count: number): str
   return targetOf(files, path);
 }
 
-async function findKind(disk: Disk, path: string | undefined): Promise<Kind | undefined> {
+async function findKind(disk: Disk, path: string | undefined): Promise<EntryKind | undefined> {
   return path === undefined ? undefined : (await findStat(disk, path))?.kind;
 }
 
 /**
- * As the server knows it. On a share `stat` may describe what was there before another machine
- * changed it under its own lock.
+ * Stats a path as the server knows it. On a share, `stat` may describe an earlier state than what
+ * another machine wrote under its own lock.
  */
 export async function findStat(disk: Disk, path: string): Promise<FileStat | undefined> {
   try {

@@ -1,6 +1,6 @@
-// A committed redo as the lock table records it: what to do to the tree, in order, whichever
-// process does it.
-import { listOf, objectOf, textOf } from "../../format/decoding.ts";
+// A committed redo as the lock table records it: the changes of the tree, in order, for whichever
+// process applies them.
+import { flagOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { isId } from "../../format/id.ts";
 import { claimOf, type Claim } from "../table/claim.ts";
 
@@ -15,18 +15,29 @@ export type RedoStep =
   | { readonly kind: "move"; readonly source: string; readonly target: string };
 
 export interface Redo {
-  /** Also the id of the append that committed it, and the name of its directory. */
+  /** Id of the redo, of the append that committed it, and of its directory. */
   readonly id: string;
   /** The request under which it was committed. */
   readonly request: string;
-  /** What that request held. A process that needs any of it completes the redo first. */
+  /**
+   * The claims of that request. A process that needs any of these paths completes the redo first.
+   */
   readonly claims: readonly Claim[];
   readonly steps: readonly RedoStep[];
+  /**
+   * The redo has one step, and `redo/<id>` itself is the content of an `in`, or the directory of an
+   * `out` or a `move`. When `redo/<id>` is gone, the redo is done.
+   */
+  readonly flat?: boolean;
 }
 
 export function redoOf(value: unknown): Redo {
-  const { id, request, claims, steps } = objectOf(value);
-  return { id: nameOf(id), request: nameOf(request), claims: listOf(claims, claimOf), steps: listOf(steps, stepOf) };
+  const { id, request, claims, steps, flat } = objectOf(value);
+  const names = { id: nameOf(id), request: nameOf(request) };
+  const redo = { ...names, claims: listOf(claims, claimOf), steps: listOf(steps, stepOf) };
+  if (flat === undefined) return redo;
+  if (redo.steps.length !== 1) throw new TypeError("a flat redo has one step");
+  return { ...redo, flat: flagOf(flat) };
 }
 
 function stepOf(value: unknown): RedoStep {
@@ -42,7 +53,7 @@ function stepOf(value: unknown): RedoStep {
   }
 }
 
-/** A record that was edited by hand must not lead out of the tree. */
+/** Checks the path: a record that was edited by hand must not lead out of the tree. */
 function pathOf(value: unknown): string {
   const path = textOf(value);
   if (
@@ -55,8 +66,8 @@ function pathOf(value: unknown): string {
 }
 
 /**
- * Name of a request or redo: its holder's id and a random part. It becomes a path, and a record
- * that was edited by hand must not lead out of the ground.
+ * Checks the name of a request or redo: its holder's id and a random part. It becomes a path, and a
+ * record that was edited by hand must not lead out of the ground.
  */
 export function nameOf(value: unknown): string {
   const name = textOf(value);

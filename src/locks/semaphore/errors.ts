@@ -36,10 +36,8 @@ function describeHolder({ pid, host, timestamp, tag }: LockRecord): string {
   return `process ${pid}${where} since ${sinceOf(timestamp).toISOString()}${what}`;
 }
 
-/**
- * A lock file has one time, which stands for all of them. Fields that it does not have are empty.
- */
-function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingLock {
+/** A lock file records one time, which is used for all times. Fields that it does not record are empty. */
+export function blockingLock(ports: Ports, path: string, record: LockRecord): BlockingLock {
   const since = sinceOf(record.timestamp);
   const { token: id = "", host = "", pid } = record;
   const holder = holderInfo(since, { id, host, pid, state: findFate(ports, record) ?? "alive" });

@@ -1,5 +1,5 @@
-// What is done to the files of a lock, in both forms (file and directory): make, remove, take away,
-// put back. Each `make` is one atomic call, so one of many callers wins.
+// Operations on the files of a lock, in both forms (file and directory): create, remove, move away, put back. Each
+// `make` is one atomic call, so of many callers one wins.
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { linkOnce } from "../../durable/publish/publish.ts";
@@ -8,9 +8,17 @@ import { hasErrno, isOutage, isOutcomeUnknown } from "../../ports/disk-error.ts"
 import type { Disk } from "../../ports/disk.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { notALock, tempPathOf } from "./path.ts";
-import { isSame, observe, recordPathOf, takenBy, type LockForm, type Observation, type Taken } from "./observe.ts";
+import {
+  isSame,
+  observe,
+  recordPathOf,
+  observationOf,
+  type LockForm,
+  type Observation,
+  type TakenLock,
+} from "./observe.ts";
 
-/** Tries to remove a lock during an outage of the server. */
+/** The largest number of tries to remove a lock during an outage of the server. */
 const triesMax = 3;
 
 export interface FileOptions {
@@ -19,9 +27,9 @@ export interface FileOptions {
 }
 
 /**
- * Writes the lock file under a temporary name and syncs it. `link` then makes it the lock if the
- * name is free: one of many callers gets true. A file that is created first and filled later would
- * be seen empty. UNSUPPORTED_DISK where there are no hard links.
+ * Writes the lock file under a temporary name and syncs it. `link` then makes it the lock if the name is free; of
+ * many callers, one gets true. A file that is created first and filled later would be seen empty. Throws
+ * UNSUPPORTED_DISK if there are no hard links.
  */
 export async function withStaged<T>(
   ports: Ports,
@@ -32,8 +40,8 @@ export async function withStaged<T>(
 ): Promise<T> {
   const temp = await stage(ports, path, bytes, options);
   try {
-    // May repeat: the caller holds the lock only once it is told so. If a forced release removed
-    // the first link meanwhile, no caller lost a hold.
+    // The link may be repeated: the caller holds the lock only once this returns. If a forced release removed the
+    // first link meanwhile, no caller lost a hold.
     return await action(() => linkOnce(ports.disk, temp, path, bytes, { mayRepeat: true }));
   } finally {
     await discard(ports.disk, temp);
@@ -41,8 +49,8 @@ export async function withStaged<T>(
 }
 
 /**
- * For file systems without hard links, as protocol 1.0 describes it: readers see the file empty for
- * a moment.
+ * Creates the lock in place, as protocol 1.0 describes it for file systems without hard links. Readers see the file
+ * empty for a moment.
  */
 export async function createLockFile(
   disk: Disk,
@@ -54,14 +62,17 @@ export async function createLockFile(
     await disk.createFile(path, bytes, { sync: options.fsync, mode: options.mode });
     return true;
   } catch (error) {
-    // Another process has the lock. Or the reply was lost and the file is our own: then it is
-    // empty, and is removed like any lock file that was never filled.
+    // Another process has the lock. Or the reply was lost and the file is ours: then it is empty, and is removed like
+    // any lock file that was never filled.
     if (hasErrno(error, "EEXIST")) return false;
     throw error;
   }
 }
 
-/** The directory form: `mkdir` decides, also on NFSv3. The record is moved in whole. */
+/**
+ * Creates a lock of the directory form. `mkdir` decides who wins, also on NFSv3. The complete record is then moved
+ * into it.
+ */
 export async function makeLockDirectory(
   ports: Ports,
   path: string,
@@ -69,7 +80,7 @@ export async function makeLockDirectory(
   options: FileOptions,
 ): Promise<boolean> {
   const { disk } = ports;
-  // Staged first, so that a full disk fails before the name is taken.
+  // Stage the record first, so that a full disk fails before the name is taken.
   const temp = await stage(ports, path, bytes, options);
   try {
     await disk.mkdir(path);
@@ -83,7 +94,7 @@ export async function makeLockDirectory(
   } catch (error) {
     if (await carries(disk, path, "directory", bytes)) return true;
     await discard(disk, temp);
-    // The directory is our own and empty. If it no longer is, `rmdir` fails and it stays.
+    // The directory is ours and empty. If it is not empty any more, `rmdir` fails and it stays.
     await disk.rmdir(path).catch(() => undefined);
     throw error;
   }
@@ -91,32 +102,32 @@ export async function makeLockDirectory(
 }
 
 /**
- * Removes the lock that was just observed; no error if it is gone. Allowed only for a young lock of
- * our own, and where nothing is taken over.
+ * Removes the lock that was just observed, if it still exists. Allowed only for a young lock of our own, and where no
+ * lock is ever taken over.
  */
-export async function removeLock(ports: Ports, path: string, observation: Taken): Promise<void> {
+export async function removeLock(ports: Ports, path: string, observation: TakenLock): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       return await removeOnce(ports, path, observation);
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error;
-      // The reply was lost, so the removal may be done. Observe before repeating it: another
-      // process may have taken the name since.
+      // The reply was lost, so the lock may be removed already. Observe before retrying: another process may have
+      // taken the name since.
       if (!isSame(observation, await observe(ports.disk, path))) return;
       if (tries >= triesMax || !isOutage(error)) throw error;
     }
   }
 }
 
-async function removeOnce(ports: Ports, path: string, { form, isBare }: Taken): Promise<void> {
+async function removeOnce(ports: Ports, path: string, { form, isBare }: TakenLock): Promise<void> {
   const { disk } = ports;
   try {
     if (form === "file") return await disk.unlink(path);
-    // Without a record the contents of the directory are unknown: `rmdir` keeps them.
+    // Without a record the contents of the directory are unknown. `rmdir` removes only an empty one.
     if (isBare) return await disk.rmdir(path);
     const away = tempPathOf(path, ports.random);
-    // One rename moves the directory with its record. Emptying it first would leave a bare
-    // directory after a crash, and a bare directory counts as held.
+    // One rename moves the directory with its record. If it were emptied first, a crash would leave a bare directory,
+    // which counts as held.
     await disk.rename(path, away);
     // If this fails, the next sweep removes it.
     await removeLockDirectory(disk, away);
@@ -127,20 +138,21 @@ async function removeOnce(ports: Ports, path: string, { form, isBare }: Taken): 
 }
 
 /**
- * Tries to put back a lock that was moved by mistake, while other processes take and free its name.
+ * The largest number of tries to put back a lock that was moved by mistake, while other processes take and free its
+ * name.
  */
 const putBackTriesMax = 5;
 
 /**
- * Moves the lock that was just observed to a temporary name, observes it there, and calls `then`
- * with the name free (unless another process was faster). If the moved file is not the one that was
- * observed, it is put back. Undefined in that case, and when nothing was there. Call only under the
- * guard: programs without a guard may replace the lock at any moment, other takers may not.
+ * Moves the lock that was just observed to a temporary name and checks there that it is the same. If it is, calls
+ * `then`; the name is free unless another process took it. If it is not, puts it back. Returns undefined in that
+ * case, and if nothing was there. Call it only under the guard: programs without a guard may replace the lock at any
+ * moment, other takers may not.
  */
 export async function takeAway<T>(
   ports: Ports,
   path: string,
-  observation: Taken,
+  observation: TakenLock,
   then: () => Promise<T>,
 ): Promise<T | undefined> {
   const { disk } = ports;
@@ -158,21 +170,21 @@ export async function takeAway<T>(
   }
 }
 
-/** Returns what was moved. */
+/** Returns the observation of the file that was moved. */
 async function move(disk: Disk, path: string, away: string): Promise<Observation> {
   let failure: unknown;
   try {
     await disk.rename(path, away);
   } catch (error) {
     if (!hasErrno(error, "ENOENT") && !isOutcomeUnknown(error)) throw error;
-    // A repeated request fails although the first one succeeded. The observation below tells.
+    // A repeated rename fails although the first one succeeded. The observation below decides.
     failure = error;
   }
   let moved: Observation;
   try {
     moved = await observe(disk, away);
   } catch (error) {
-    // What was moved is unknown, so it must go back. The first error says more than a second one.
+    // It is unknown what was moved, so put it back. The first error is more informative than a second one.
     await putBack(disk, away, path).catch(() => undefined);
     throw error;
   }
@@ -181,12 +193,12 @@ async function move(disk: Disk, path: string, away: string): Promise<Observation
 }
 
 /**
- * Puts it back by a link, which overwrites nothing. A lock of Holdfast that was made on the free
- * name meanwhile does not count yet, and is removed: its maker confirms it under the guard, which
- * this process holds. A lock of another program stays; then two programs without a guard hold the
- * lock (docs/format/semaphore.md).
+ * Puts a lock back by a link, which overwrites nothing. If another process has made a lock of Holdfast on the free
+ * name meanwhile, that one does not count yet and is removed: its maker confirms it only under the guard, which this
+ * process holds. A lock of a program without a guard stays; then two such programs hold the lock
+ * (docs/format/semaphore.md).
  */
-async function putBack(disk: Disk, away: string, path: string, moved?: Taken): Promise<void> {
+async function putBack(disk: Disk, away: string, path: string, moved?: TakenLock): Promise<void> {
   for (let tries = 1; ; tries++) {
     let failure: unknown;
     try {
@@ -198,8 +210,8 @@ async function putBack(disk: Disk, away: string, path: string, moved?: Taken): P
     }
     const now = await observe(disk, path);
     if (now.kind === "free") {
-      // No hard links here, not for this user, or not of a directory. A rename may overwrite a lock
-      // that was made within this moment.
+      // Hard links are impossible here, for this user, or for a directory. A rename may overwrite a lock that was
+      // made within this moment.
       if (hasErrno(failure, "EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS")) return await disk.rename(away, path);
     } else if (moved !== undefined && isSame(moved, now)) break;
     else if (now.record?.token !== undefined) await disk.unlink(path).catch(() => undefined);
@@ -210,14 +222,14 @@ async function putBack(disk: Disk, away: string, path: string, moved?: Taken): P
 }
 
 /** If this fails, the next sweep removes it. */
-async function removeMoved(disk: Disk, away: string, moved: Taken | undefined): Promise<void> {
+async function removeMoved(disk: Disk, away: string, moved: TakenLock | undefined): Promise<void> {
   if (moved?.form === "directory") await removeLockDirectory(disk, away);
   else await disk.unlink(away).catch(() => undefined);
 }
 
 /**
- * Removes a lock directory that was moved away, with its record and nothing else. If a program has
- * put other files into it, the files and the directory stay. True when it is gone.
+ * Removes a lock directory that was moved away, with its record and nothing else. If a program has put other files
+ * into it, they stay, and so does the directory. Returns true if it is gone.
  */
 export async function removeLockDirectory(disk: Disk, path: string): Promise<boolean> {
   try {
@@ -242,5 +254,5 @@ async function discard(disk: Disk, temp: string): Promise<void> {
 }
 
 async function carries(disk: Disk, path: string, form: LockForm, bytes: Uint8Array): Promise<boolean> {
-  return isSame(takenBy(form, bytes), await observe(disk, path));
+  return isSame(observationOf(form, bytes), await observe(disk, path));
 }

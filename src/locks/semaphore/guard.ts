@@ -1,5 +1,5 @@
-// The guard of a lock: an OS lock on a file beside it, held while a process removes or replaces the
-// lock. No process can steal it, and it ends with the process that holds it.
+// The guard of a lock: an OS lock on a file beside it. A process holds it while it removes or replaces the lock. No
+// process can steal it, and it ends with the process that holds it.
 import { Deadline } from "../../durable/wait/deadline.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
 import { holdfastError, isHoldfastError } from "../../errors.ts";
@@ -9,7 +9,7 @@ import type { OsLockFile } from "../../ports/os-lock.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { tempPathOf } from "./path.ts";
 
-/** For callers that must get the guard: many times what a healthy process needs. */
+/** How long callers that need the guard wait for it: many times longer than a healthy process holds it. */
 const waitMsMax = 10_000;
 
 export interface Guarded<T> {
@@ -24,45 +24,41 @@ export class Guard {
   constructor(ports: Ports, lockPath: string) {
     this.#ports = ports;
     this.#lockPath = lockPath;
-    // Never deleted: processes that lock two files of one name do not exclude each other.
+    // The guard file is never deleted: processes that lock two successive files of one name do not exclude each
+    // other.
     this.#path = `${lockPath}.guard`;
   }
 
   /**
-   * Whether the OS lock excludes every process that can reach this lock. On a share it does not:
-   * some mounts keep locks to themselves, and any mount can lose one silently while its holder
-   * still runs.
+   * True if the OS lock excludes every process that can reach this lock. False on a share: some mounts keep locks
+   * local, and any mount can silently lose one while its holder runs.
    */
   get isTrusted(): boolean {
     return this.#ports.disk.volume.kind === "local";
   }
 
-  /** Undefined when another process has the guard. UNSUPPORTED_DISK where there are no OS locks. */
+  /** Returns undefined if another process has the guard. Throws UNSUPPORTED_DISK if there are no OS locks. */
   async tryRun<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return await this.#tryWith(await this.#openFile(), action);
   }
 
   /**
-   * As `tryRun`, but without a guard where there is none. Nothing is taken over there, so no taker
-   * has to be kept out.
+   * Like `tryRun`, but runs without a guard if there are no OS locks. Nothing is taken over there, so no taker must
+   * be excluded.
    */
   async tryRunIfAny<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     const file = await this.#openIfAny();
     return file === undefined ? { result: await action() } : await this.#tryWith(file, action);
   }
 
-  /**
-   * Waits for the guard, but not for ever: LOCK_TIMEOUT. UNSUPPORTED_DISK where there are no OS
-   * locks.
-   */
+  /** Waits for the guard; throws LOCK_TIMEOUT after a while. Throws UNSUPPORTED_DISK if there are no OS locks. */
   async run<T>(action: () => Promise<T>): Promise<T> {
     return await this.#runWith(await this.#openFile(), action);
   }
 
   /**
-   * As `run`, but without a guard where there is none; `action` is told. Also without one on a full
-   * disk where no guard was made yet: no other process can make one either, and releasing a lock
-   * makes room.
+   * Like `run`, but runs `action(false)` without a guard if there are no OS locks. Also does so if the disk is full
+   * and the guard file does not exist: no other process can create it either, and releasing a lock frees space.
    */
   async runIfAny<T>(action: (isGuarded: boolean) => Promise<T>): Promise<T> {
     const file = await this.#openIfAny().catch((error: unknown) => {
@@ -73,8 +69,8 @@ export class Guard {
   }
 
   /**
-   * Opens the guard before the lock is taken, so that a guard that this user may not open fails
-   * first. Undefined when there is no guard.
+   * Opens the guard before the lock is acquired, so that a guard file without permission fails first. Returns
+   * undefined if there is no guard.
    */
   async open({ isNeeded }: { readonly isNeeded: boolean }): Promise<OsLockFile | undefined> {
     if (!this.isTrusted) return undefined;
@@ -82,8 +78,8 @@ export class Guard {
   }
 
   /**
-   * What `look` finds under the guard: under `opened`, or under a guard that was made since. True
-   * when there is none: a process that makes one later observes the name later.
+   * Returns the result of `look` under the guard: `opened`, or one that was created since. Returns true if there is
+   * none: a process that creates one later also observes the lock later.
    */
   async confirm(opened: OsLockFile | undefined, look: () => Promise<boolean>): Promise<boolean> {
     const file = opened ?? (await this.open({ isNeeded: false }));
@@ -95,13 +91,13 @@ export class Guard {
       return await this.#ports.osLock.open(this.#path, { make: () => this.#make() });
     } catch (error) {
       if (hasErrno(error, "ELOOP", "EMLINK")) throw this.#isLink(error);
-      // Otherwise this user may not write in the directory.
+      // Otherwise this user has no permission to write in the directory.
       const isGuard = isHoldfastError(error, "NO_PERMISSION") && error.path === this.#path;
       throw isGuard && hasErrno(error, "EACCES", "EPERM") ? this.#isClosed(error) : error;
     }
   }
 
-  /** Appears whole, with its final mode: another user that met it half made would be refused. */
+  /** Creates the guard file complete, with its final mode: another user that opened it half made would be refused. */
   async #make(): Promise<void> {
     const { disk, random } = this.#ports;
     const options = { sync: false, isForDirectory: true };

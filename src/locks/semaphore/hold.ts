@@ -1,4 +1,4 @@
-// One hold of a semaphore: watches that its lock file stands, and ends by release or loss.
+// One hold of a semaphore: watches that its lock file still exists, and ends by release or loss.
 import type { Hold } from "../../common.ts";
 import { holdfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -6,10 +6,12 @@ import type { SemaphoreClaim } from "./owner.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
 import type { SemaphoreProtocol } from "./protocol.ts";
 
-/** The pause before a failed release is tried again: the first, and the longest. */
+/** The pauses between tries of a failed release: the first one, and the longest. */
 const againMs = { first: 100, max: 5000 };
 
+/** A held semaphore. */
 export interface SemaphoreHold extends Hold {
+  /** The record in the lock file. */
   readonly info: Readonly<LockFileInfo>;
 }
 
@@ -17,7 +19,7 @@ export interface ClaimHoldOptions {
   readonly clock: Clock;
   readonly protocol: SemaphoreProtocol;
   readonly claim: SemaphoreClaim;
-  /** Pause between two checks that the lock still stands. Infinity: no checks. */
+  /** Pause between two checks that the lock still exists. Infinity: no checks. */
   readonly watchMs: number;
   /** Called once, when the hold is over. */
   readonly onEnd: () => void;
@@ -43,8 +45,8 @@ export class ClaimHold implements SemaphoreHold {
   }
 
   /**
-   * Aborts when the lock file is gone or another's: it was removed by hand or by force, or another
-   * program took it for stale.
+   * Aborts if the lock file is gone or belongs to another process: it was removed by hand or by force, or another
+   * program considered it stale.
    */
   get signal(): AbortSignal {
     return this.#lost.signal;
@@ -59,8 +61,8 @@ export class ClaimHold implements SemaphoreHold {
   }
 
   /**
-   * False when the lock was lost before. Idempotent. After a failure the caller may try again; the
-   * hold itself does so in the background.
+   * Releases the lock. Returns false if it was lost before. Idempotent. If it fails, the caller may try again; the
+   * hold itself retries in the background.
    */
   async end(): Promise<boolean> {
     if (this.#lost.signal.aborted) return false;
@@ -75,8 +77,8 @@ export class ClaimHold implements SemaphoreHold {
   }
 
   /**
-   * Retries in the background until the lock is gone. While this process lives no other process may
-   * take the lock, and on a share not even afterwards.
+   * Retries in the background until the lock is gone. As long as this process lives, no other may take the lock over;
+   * on a share, not even afterwards.
    */
   async #endLater(): Promise<void> {
     if (this.#isLate) return;
@@ -87,7 +89,7 @@ export class ClaimHold implements SemaphoreHold {
         await clock.sleep(pauseMs, { signal: this.#over.signal, background: true });
         await this.end();
       } catch {
-        // Either the hold is over, or the release failed again.
+        // The hold is over, or the release failed again.
       }
   }
 
@@ -99,17 +101,17 @@ export class ClaimHold implements SemaphoreHold {
     return wasOurs;
   }
 
-  /** Runs in the background and keeps no process alive. A check that fails is repeated. */
+  /** Watches in the background, without keeping the process alive. A failed check is repeated. */
   async #watch(): Promise<void> {
     const { clock, protocol, claim, watchMs } = this.#options;
     while (!this.#over.signal.aborted) {
       try {
         await clock.sleep(watchMs, { signal: this.#over.signal, background: true });
-        // A release that is under way removes the lock file itself: its absence is then no loss.
+        // A release in progress removes the lock file itself. Then its absence is no loss.
         if (this.#releasing === undefined && !(await protocol.isStanding(claim)) && this.#releasing === undefined)
           this.#lose();
       } catch {
-        // Either the hold is over, or the disk did not answer, which proves nothing about the lock.
+        // The hold is over, or the disk did not answer, which proves nothing about the lock.
       }
     }
   }

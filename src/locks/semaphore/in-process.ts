@@ -1,29 +1,28 @@
-// The locks of one process: which caller is next at a path, and which hold of this process is
-// there.
+// The semaphores of one process: which caller is next at each path, and which hold of this process exists there.
 import { Fifo } from "../../durable/wait/fifo.ts";
 
-/** A hold of this process, as other callers in the process may end it. */
+/** A hold of this process, with what other callers need to end it. */
 export interface OwnHold {
   readonly token: string;
-  /** The pid that the lock was taken for, if not this process's own. */
+  /** The pid of the owner, if that is another process. */
   readonly ownerPid: number | undefined;
-  /** False when the lock was lost before. */
+  /** Releases it. Returns false if the lock was lost before. */
   readonly end: () => Promise<boolean>;
 }
 
-/** The lock at one path, among the callers of this process. */
+/** The lock at one path, shared by the callers of this process. */
 export interface LocalLock {
   readonly turn: Fifo;
   hold: OwnHold | undefined;
 }
 
-/** One for a whole process, so that two semaphores on one path share an entry. */
+/** One for the whole process, so that two semaphores on one path share an entry. */
 export class InProcessLocks {
   readonly #locks = new Map<string, LocalLock>();
 
   /**
-   * Take its turn at once or drop it: an entry is forgotten when its turn is given up and no caller
-   * waits.
+   * Returns the entry of a path. Take its turn at once or drop it: an entry is forgotten when its turn is given up
+   * and no caller waits.
    */
   at(path: string): LocalLock {
     const lock = this.#locks.get(path) ?? { turn: new Fifo(), hold: undefined };
@@ -35,12 +34,12 @@ export class InProcessLocks {
     return this.#locks.get(path);
   }
 
-  /** Gives the turn to the next caller. */
+  /** Passes the turn to the next caller. */
   leave(path: string, lock: LocalLock): void {
     lock.turn.give();
     if (!lock.turn.tryTake()) return;
-    // No caller waited. The next one makes a new entry; this one stays taken, so that a caller that
-    // still refers to it cannot use it.
+    // No caller waits, so forget the entry. Its turn stays taken, so that a caller that still refers to it cannot use
+    // it; the next caller gets a new entry.
     if (this.#locks.get(path) === lock) this.#locks.delete(path);
   }
 }

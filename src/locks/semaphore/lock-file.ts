@@ -1,51 +1,53 @@
-// The text of a lock file, protocol 1.0: how Holdfast writes it, reads it from any program, and
-// what a file without a readable record may be. Pure.
+// The content of a lock file, protocol 1.0: how Holdfast writes it, how it reads it from any program, and how it
+// classifies a file without a readable record. Pure.
 
-/** What protocol 1.0 records of a holder. */
+/** The record of a lock file in protocol 1.0. */
 export interface LockFileInfo {
+  /** Process id of the holder. */
   pid: number;
-  /** Unix seconds, as the protocol has it. */
+  /** When the lock was acquired, in Unix seconds. */
   timestamp: number;
+  /** A text for people. */
   tag?: string;
 }
 
-/** What Holdfast adds, in keys that other programs ignore. */
+/** The keys that Holdfast adds. Other programs ignore them. */
 export interface LockRecord extends LockFileInfo {
-  /** Names one acquisition and is never used again: the proof of ownership. */
+  /** Identifies one acquisition and is never reused: the proof of ownership. */
   readonly token?: string;
-  /** For people. */
+  /** Host name, for people. */
   readonly host?: string;
   readonly boot?: string;
-  /** Which process table of that kernel the pid belongs to. */
+  /** Identifies the process table of that kernel to which the pid belongs. */
   readonly space?: string;
   readonly start?: string;
-  /** `local` when the writer's machine had the lock on a disk of its own. */
+  /** `local` if the lock was on a local disk of the writer's machine. */
   readonly volume?: string;
 }
 
-/** More than any other program writes. A larger file is not a lock file. */
+/** No program writes more, so a larger file is not a lock file. */
 export const lockFileBytesMax = 65_536;
 
 const tagLengthMax = 1_000;
 const extraLengthMax = 200;
 // Windows pids have 32 bits. 0 is not a process.
 const pidMax = 2 ** 32 - 1;
-// The end of the year 9999.
+// The last second of the year 9999.
 const timestampMax = 253_402_300_799;
 const extraKeys = ["token", "host", "boot", "space", "start", "volume"] as const;
-/** Every key that Holdfast knows. */
+/** All keys that Holdfast knows. */
 const recordKeys: readonly string[] = ["pid", "timestamp", "tag", ...extraKeys];
 
 /**
- * Undefined when a required field is missing or malformed. Lines end with LF or CRLF. Blank lines
- * and unknown keys are ignored. The first of two equal keys counts.
+ * Parses a lock file. Returns undefined if a required field is missing or malformed. Lines end with
+ * LF or CRLF; blank lines and unknown keys are ignored; the first of two equal keys counts.
  */
 export function parseLockFile(text: string): LockFileInfo | undefined {
   const record = parseLockRecord(text);
   return record && infoOf(record);
 }
 
-/** RangeError for numbers that a lock file cannot have. */
+/** Formats a lock file. Throws a RangeError for a pid or timestamp out of range. */
 export function formatLockFile(info: LockFileInfo): string {
   return formatLockRecord({ ...infoOf(info) });
 }
@@ -76,8 +78,8 @@ export function formatLockRecord(record: LockRecord): string {
   if (!isWholeNumber(timestamp, 0, timestampMax))
     throw new RangeError(`timestamp must be a whole number of seconds from 0 to ${timestampMax}.`);
   const lines = [`pid=${pid}`, `timestamp=${timestamp}`];
-  // The keys of the protocol come first: the first of two equal keys counts, and a program that
-  // reads line by line finds these soonest.
+  // The keys of the protocol come first: of two equal keys the first counts, and a program that reads line by line
+  // finds these soonest.
   const tag = cleanText(record.tag, tagLengthMax);
   if (tag !== undefined) lines.push(`tag=${tag}`);
   for (const key of extraKeys) {
@@ -88,8 +90,8 @@ export function formatLockRecord(record: LockRecord): string {
 }
 
 /**
- * The lines, trimmed, without a byte order mark at the start and without zeros at the end (a fixed
- * buffer, or a crash, leaves zeros).
+ * Returns the trimmed lines, without a byte order mark at the start and without zero bytes at the end. A fixed buffer
+ * or a crash leaves zeros.
  */
 function linesOf(text: string): string[] {
   let end = text.length;
@@ -123,13 +125,12 @@ function isWholeNumber(value: number, min: number, max: number): boolean {
 }
 
 /**
- * One line without control characters, of at most `lengthMax` characters: a line break in a tag
- * would start another field, and control characters would reach the terminal that prints it.
- * Undefined when nothing is left.
+ * Returns the text as one line of at most `lengthMax` characters, or undefined if nothing is left. Removes control
+ * characters: a line break in a tag would start another field, and others would reach the terminal that prints it.
  */
 function cleanText(text: string | undefined, lengthMax: number): string | undefined {
   if (text === undefined) return undefined;
-  // Cut generously first, so that a tag of megabytes costs nothing; then by whole characters.
+  // Cut roughly first, so that a tag of megabytes costs nothing, then exactly, by whole characters.
   const line = text
     .slice(0, 2 * lengthMax)
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ")
@@ -139,24 +140,24 @@ function cleanText(text: string | undefined, lengthMax: number): string | undefi
 }
 
 /**
- * What a text without a readable record may be.
- * - `torn`: nothing, or the beginning of a record and nothing else. Its writer came no further.
- * - `malformed`: both required keys, with unreadable values (a time in milliseconds, a name as
- *   pid). Its writer has finished, and may still hold the lock.
- * - `unfinished`: fields with other keys. It may be the beginning of another program's record, or a
- *   settings file. Only its writer can settle that, by completing it soon.
+ * Classes of text without a readable record:
+ * - `torn`: empty, or a cut-off record. Its writer stopped there.
+ * - `malformed`: both required keys, with unreadable values (a time in milliseconds, a name as pid). Its writer has
+ *   finished, and may still hold the lock.
+ * - `unfinished`: fields with other keys. It may be the beginning of another program's record, or a settings file. It
+ *   is one only if its writer completes it soon.
  * - `data`: no record begins like this.
  */
-export type Contents = "torn" | "malformed" | "unfinished" | "data";
+export type UnreadableContents = "torn" | "malformed" | "unfinished" | "data";
 
 const fieldKey = /^[A-Za-z_][\w.-]{0,63}$/;
-/** A program that follows the protocol writes one of these first. */
+/** A program that follows the protocol writes one of these keys first. */
 const requiredKeys = ["pid", "timestamp"];
 
-/** For a text without a readable record. */
-export function contentsOf(text: string): Contents {
+/** Classifies a text without a readable record. */
+export function contentsOf(text: string): UnreadableContents {
   const lines = linesOf(text);
-  // Only the last line can be cut off: the others have their line ends.
+  // Only the last line can be cut off: the others have their line breaks.
   const cut = lines.pop() ?? "";
   const whole = lines.filter((line) => line !== "");
   if (![...whole, cut.includes("=") ? cut : `${cut || "_"}=`].every(isField)) return "data";
@@ -171,7 +172,7 @@ export function contentsOf(text: string): Contents {
   return mayBegin(first, requiredKeys) && others.every((line) => mayBegin(line, recordKeys)) ? "torn" : "unfinished";
 }
 
-/** Key and value on one line, without control characters other than tabs. */
+/** True for a key and a value on one line, without control characters other than tabs. */
 function isField(line: string): boolean {
   const at = line.indexOf("=");
   return at > 0 && fieldKey.test(line.slice(0, at)) && !/\p{Cc}/u.test(line.slice(at).replaceAll("\t", " "));

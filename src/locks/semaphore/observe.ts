@@ -1,54 +1,59 @@
-// Observation: what lies under the name of a lock at one moment, and how to recognise it again.
+// Observation: the state of a lock's name at one moment, and how to recognize it again.
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Disk, FileStat } from "../../ports/disk.ts";
-import { contentsOf, lockFileBytesMax, parseLockRecord, type Contents, type LockRecord } from "./lock-file.ts";
+import {
+  contentsOf,
+  lockFileBytesMax,
+  parseLockRecord,
+  type UnreadableContents,
+  type LockRecord,
+} from "./lock-file.ts";
 
 export type LockForm = "file" | "directory";
 
-export interface Taken {
+export interface TakenLock {
   readonly kind: "taken";
   readonly form: LockForm;
   /**
-   * Equal for two observations if and only if nothing has changed in between. The bytes suffice
-   * where they hold a token. Elsewhere two locks may have equal bytes (two empty files), so the
-   * signature includes the stamps of the file.
+   * Equal for two observations if and only if nothing has changed in between. Bytes with a token suffice. Without a
+   * token, two locks may have equal bytes (two empty files), so the signature includes the stamps of the file.
    */
   readonly signature: string;
-  /** Absent when no record can be read. */
+  /** Absent if no record can be read. */
   readonly record?: LockRecord;
-  /** What the file may be if it has no record, as far as that is known. */
-  readonly contents?: Contents;
-  /** This user may not read it, so nothing is known about it. */
+  /** The class of a file without a record, if known. */
+  readonly contents?: UnreadableContents;
+  /** True if this user may not read it. Nothing is known about it then. */
   readonly isHidden?: boolean;
-  /** A directory without a record: the lock of another program, or not a lock. */
+  /** True for a directory without a record: the lock of another program, or not a lock. */
   readonly isBare?: boolean;
   /**
-   * The file was replaced during each attempt to read it: it changes hands on other machines.
-   * Nothing is known of it, except that it belongs to another process.
+   * True if the file was replaced during each attempt to read it, because other machines take and release the lock.
+   * It is only known that another process has it.
    */
   readonly changedWhileReading?: boolean;
 }
 
-export type Observation = { readonly kind: "free" } | Taken;
+export type Observation = { readonly kind: "free" } | TakenLock;
 
 const free: Observation = { kind: "free" };
 const triesMax = 3;
 
-/** The record inside a lock of the directory form. */
+/** The path of the record inside a lock of the directory form. */
 export function recordPathOf(lockPath: string, form: LockForm): string {
   return form === "file" ? lockPath : `${lockPath}/owner`;
 }
 
 /**
- * What is there now. Reads the file instead of calling `stat`, whose answer may be old on a share.
- * Never reads more than a lock file can have.
+ * Observes the lock now. Reads the file instead of calling `stat`, whose answer may be stale on a share. Never reads
+ * more than a lock file can have.
  */
 export async function observe(disk: Disk, path: string): Promise<Observation> {
   for (let tries = 1; ; tries++) {
     try {
       return await lookOnce(disk, path);
     } catch (error) {
-      // The file that was opened is gone. That does not prove that the name is free, so look again.
+      // The file that was opened is gone. That does not prove that the name is free, so observe again.
       if (!hasErrno(error, "ESTALE")) throw error;
       if (tries >= triesMax) return { kind: "taken", form: "file", signature: "changing", changedWhileReading: true };
     }
@@ -65,25 +70,25 @@ async function lookOnce(disk: Disk, path: string): Promise<Observation> {
   }
 }
 
-async function lookAtRecord(disk: Disk, path: string, form: LockForm): Promise<Taken> {
+async function lookAtRecord(disk: Disk, path: string, form: LockForm): Promise<TakenLock> {
   const recordPath = recordPathOf(path, form);
-  const taken = takenBy(form, await disk.readFile(recordPath, lockFileBytesMax));
+  const taken = observationOf(form, await disk.readFile(recordPath, lockFileBytesMax));
   if (taken.record?.token !== undefined || taken.contents === "data") return taken;
   return { ...taken, signature: `${taken.signature}@${stampOf(await disk.stat(recordPath))}` };
 }
 
-/** The observation of a lock that has exactly these bytes. */
-export function takenBy(form: LockForm, bytes: Uint8Array): Taken {
+/** Returns the observation that a lock with exactly these bytes will have. */
+export function observationOf(form: LockForm, bytes: Uint8Array): TakenLock {
   const text = Buffer.from(bytes).toString("utf8");
   const record = parseLockRecord(text);
-  // The bytes and not the text: different invalid bytes decode to one text.
+  // Use the bytes, not the text: different invalid bytes decode to the same text.
   const signature = `${form}:${Buffer.from(bytes).toString("latin1")}`;
   const taken = { kind: "taken", form, signature } as const;
   return record === undefined ? { ...taken, contents: contentsOf(text) } : { ...taken, record };
 }
 
-/** True when nothing has changed between the two observations. */
-export function isSame(before: Taken, now: Observation): boolean {
+/** True if nothing has changed between the two observations. */
+export function isSame(before: TakenLock, now: Observation): boolean {
   return now.kind === "taken" && now.signature === before.signature && !now.changedWhileReading;
 }
 
@@ -105,12 +110,12 @@ async function lookAtRecordInside(disk: Disk, path: string): Promise<Observation
   }
 }
 
-/** A lock of the directory form contains its record and nothing else, at every moment. */
+/** True if a lock of the directory form contains anything but its record. Such a directory is not a lock. */
 async function hasOthersInside(disk: Disk, path: string): Promise<boolean> {
   try {
     return (await disk.list(path)).some((name) => `${path}/${name}` !== recordPathOf(path, "directory"));
   } catch (error) {
-    // It changed meanwhile or cannot be listed: no evidence against a lock.
+    // It changed meanwhile or cannot be listed, so nothing shows that it is not a lock.
     if (hasErrno(error, "ENOENT", "ENOTDIR", "ESTALE", "EACCES", "EPERM")) return false;
     throw error;
   }
@@ -120,11 +125,11 @@ async function describeUnread(disk: Disk, path: string, form: LockForm, error: u
   if (!hasErrno(error, "EFBIG", "EACCES", "EPERM", "EISDIR")) throw error;
   const observation = await describeByStat(disk, path, form);
   if (observation.kind === "free") return observation;
-  // A file larger than any record, or a directory in place of the record, is not a lock of ours.
+  // A file that is larger than any record is not ours, nor is a directory where the record should be.
   return hasErrno(error, "EACCES", "EPERM") ? { ...observation, isHidden: true } : { ...observation, contents: "data" };
 }
 
-/** For a file or directory without content to compare. */
+/** Describes a file or directory that has no content to compare. */
 async function describeByStat(disk: Disk, path: string, form: LockForm): Promise<Observation> {
   const stat = await disk.findStat(path);
   return stat === undefined ? free : { kind: "taken", form, signature: `${form}?${stampOf(stat)}` };

@@ -1,30 +1,33 @@
-// The options of a semaphore: what a user may give, what is refused, and the defaults.
+// The options of a semaphore: their types, checks and defaults.
 import type { LockForm } from "./observe.ts";
 
+/** Options of `new Semaphore`. */
 export interface SemaphoreOptions {
-  /** Default 3_600_000; null: never stale by age. Must be the same for all users of one lock. */
+  /**
+   * A lock of this age is stale, unless its holder is known to be alive; null: never by age. All
+   * users of one lock must pass the same value. Default 3,600,000.
+   */
   staleMs?: number | null | undefined;
   /**
-   * Default 100. How often a waiter looks for a release by another program; releases by Holdfast
-   * wake waiters at once.
+   * How often a waiter checks for a release by another program. A release by Holdfast wakes waiters
+   * at once. Default 100.
    */
   retryMs?: number | undefined;
-  /** Default true, as the protocol asks. */
+  /** Syncs the lock file, as the protocol demands. Default true. */
   fsync?: boolean | undefined;
   /**
-   * Default 0o600; 0o644 when programs of other users must be able to judge staleness. The umask
-   * may remove bits.
+   * Mode of the lock file; the umask may remove bits. Use 0o644 if programs of other users must
+   * judge staleness. Default 0o600.
    */
   mode?: 0o600 | 0o644 | undefined;
   /**
-   * "directory": the protocol's form for NFSv3, `mkdir` of the path with the record inside. Default
-   * "file".
+   * `file`, or `directory`: the form of the protocol for NFSv3, which creates a directory at the
+   * path with the record inside. Default `file`.
    */
-  form?: LockForm | undefined;
+  form?: "file" | "directory" | undefined;
   /**
-   * The process that the lock belongs to. Default: this one. For a helper that takes a lock for the
-   * program that called it: the lock ends with that program, and another helper of the same program
-   * may release it.
+   * The process that owns the lock: the lock ends with it, and any helper process that names the
+   * same owner may release it. Default: this process.
    */
   owner?: { readonly pid: number } | undefined;
 }
@@ -38,7 +41,7 @@ export interface SemaphoreSettings {
   readonly ownerPid: number | undefined;
 }
 
-/** RangeError or TypeError for an option that makes no sense. */
+/** Throws a RangeError or TypeError for an invalid option. */
 export function settingsOf(options: SemaphoreOptions): SemaphoreSettings {
   const { staleMs = 3_600_000, retryMs = 100, fsync = true, mode = 0o600, form = "file", owner } = options;
   if (staleMs !== null && !(staleMs >= 0)) throw new RangeError("staleMs must be a number of milliseconds, or null.");
@@ -53,7 +56,7 @@ export function settingsOf(options: SemaphoreOptions): SemaphoreSettings {
   return { staleMs: staleMs === Infinity ? null : staleMs, retryMs, fsync, mode, form, ownerPid };
 }
 
-/** TypeError when it is not a string. */
+/** Throws a TypeError if it is not a string. */
 export function checkTag(tag: string | undefined): string | undefined {
   if (tag !== undefined && typeof tag !== "string") throw new TypeError("tag must be a string.");
   return tag;

@@ -1,5 +1,4 @@
-// The path of a lock: which ones are refused, what file a symbolic link leads to, and the names
-// beside it.
+// The path of a lock: which paths are refused, where symbolic links lead, and the file names beside it.
 import { posix } from "node:path";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { holdfastError } from "../../errors.ts";
@@ -10,13 +9,12 @@ import type { Random } from "../../ports/random.ts";
 import { followLinks } from "../naming/follow-path.ts";
 import type { LockForm } from "./observe.ts";
 
-// The names beside the lock are longer: `.guard`, or `.`, 26 digits and `.tmp`.
+// Leaves room for longer names beside the lock: `.guard`, or `.`, 26 digits and `.tmp`.
 const nameBytesMax = 255 - 32;
 
 /**
- * Refuses a path that is empty, holds a NUL or contains `..`, before anything is touched: a path
- * from a user or a configuration must not lead out of the directory that the program means.
- * INVALID_PATH.
+ * Refuses an empty path, one with a NUL, and one with `..`, before anything is touched: a path from a user or a
+ * configuration must not lead out of the intended directory. Throws INVALID_PATH.
  */
 export function checkLockPath(path: string): void {
   if (typeof path !== "string") throw new TypeError("The path of a semaphore must be a string.");
@@ -27,8 +25,8 @@ export function checkLockPath(path: string): void {
 }
 
 /**
- * The file that `path` leads to. A symbolic link may lead to nothing: that is a free lock behind a
- * link. Its directory must exist. INVALID_PATH.
+ * Returns the file to which `path` leads. A symbolic link may be dangling: then the lock is free. Its directory must
+ * exist. Throws INVALID_PATH.
  */
 export async function resolveLockPath(disk: Disk, path: string): Promise<string> {
   try {
@@ -42,15 +40,15 @@ export async function resolveLockPath(disk: Disk, path: string): Promise<string>
 }
 
 /**
- * 128 random bits: no process can guess the name, and two containers with one pid do not collide.
+ * Returns a name with 128 random bits: no process can guess it, and two containers with equal pids do not collide.
  */
 export function tempPathOf(lockPath: string, random: Random): string {
   return `${lockPath}.${randomName(random.bytes(16))}.tmp`;
 }
 
 /**
- * What a disk error about the name means to a user: the directory went away, or never existed.
- * Other errors are returned unchanged.
+ * Explains a disk error about the name: the directory was removed, or never existed. Other errors are returned
+ * unchanged.
  */
 export function explainPath(error: unknown, path: string): unknown {
   if (hasErrno(error, "ENOENT"))
@@ -61,7 +59,7 @@ export function explainPath(error: unknown, path: string): unknown {
 }
 
 function checkName(path: string, kind: FileStat["kind"] | undefined): string {
-  // Opening a pipe would wait for a writer.
+  // Never open it: opening a pipe would wait for a writer.
   if (kind === "other") throw invalid(path, "it is neither a file nor a directory");
   const name = posix.basename(path);
   if (name === "") throw invalid(path, "it has no name");
@@ -69,7 +67,7 @@ function checkName(path: string, kind: FileStat["kind"] | undefined): string {
   return path;
 }
 
-/** For contents that are neither a record nor the beginning of one. */
+/** Returns the error for contents that are neither a record nor the beginning of one. */
 export function notALock(path: string, form: LockForm, cause?: unknown): Error {
   const what =
     form === "file" ? "a lock file: its contents are not a record" : "a lock: it is a directory with files in it";

@@ -23,30 +23,30 @@ import { createLockFile, makeLockDirectory, removeLock, takeAway, withStaged, ty
 import { Guard, type Guarded } from "./guard.ts";
 import { notALock } from "./path.ts";
 import { isOwnedBy, isObservationOf, newClaim, type ClaimOptions, type Owner, type SemaphoreClaim } from "./owner.ts";
-import { isSame, observe, type Observation, type Taken } from "./observe.ts";
-import { Staleness, type Verdict } from "./staleness.ts";
+import { isSame, observe, type Observation, type TakenLock } from "./observe.ts";
+import { Staleness, type StalenessVerdict } from "./staleness.ts";
 
 export interface SemaphoreProtocolOptions extends FileOptions, ClaimOptions {
   readonly staleMs: number | null;
 }
 
-/** Why an attempt did not get the lock. */
+/** Why an attempt did not acquire the lock. */
 export interface Obstacle {
   readonly observation: Observation;
   readonly why: string;
 }
 
-/** `doubt`: the reply was lost. The lock may be ours, and the caller has to give it up. */
-export interface Won {
+/** `doubt`: the reply was lost. The lock may be ours, and the caller must give it up. */
+export interface WonLock {
   readonly claim: SemaphoreClaim;
   readonly doubt?: unknown;
 }
 
-export type Attempt = Won | { readonly obstacle: Obstacle };
+export type Attempt = WonLock | { readonly obstacle: Obstacle };
 
-/** Rounds of one attempt: each round another process may win a name that looked free. */
+/** Rounds of one attempt: in each round another process may win a name that looked free. */
 const roundsMax = 3;
-/** With `staleMs: null` here, other programs still judge by the protocol's own limit. */
+/** Even with `staleMs: null`, other programs apply the protocol's own limit. */
 const defaultStaleMs = 3_600_000;
 
 export class SemaphoreProtocol {
@@ -71,11 +71,11 @@ export class SemaphoreProtocol {
     return observation;
   }
 
-  judge(observation: Taken): Promise<Verdict> {
+  judge(observation: TakenLock): Promise<StalenessVerdict> {
     return this.staleness.judge(observation);
   }
 
-  /** One attempt: takes the name if it is free or stale. Never waits. */
+  /** Makes one attempt: takes the name if it is free or stale. Never waits. */
   async attempt(tag: string | undefined): Promise<Attempt> {
     let observation: Observation = { kind: "free" };
     for (let round = 0; round < roundsMax; round++) {
@@ -95,23 +95,22 @@ export class SemaphoreProtocol {
     return { obstacle: { observation, why: "others were faster" } };
   }
 
-  /** Whether the lock is still ours. Rejects when that cannot be told. */
+  /** True if the lock is still ours. Rejects if that is unknown. */
   async isStanding(claim: SemaphoreClaim): Promise<boolean> {
     const observation = await this.observe();
     this.#mustBeVisible(observation);
     return isObservationOf(claim, observation);
   }
 
-  /** False when the lock was lost before. */
+  /** Returns false if the lock was lost before. */
   async giveUp(claim: SemaphoreClaim): Promise<boolean> {
     if (!this.mustGuard(claim)) return await this.#removeOwn(claim, false);
     return await this.guarded((isGuarded) => this.#removeOwn(claim, isGuarded));
   }
 
-  /** Releases the lock of a process that this one acts for. False when that process has none. */
+  /** Releases the lock of a process for which this one acts. Returns false if that process has none. */
   async giveUpFor(owner: Owner): Promise<boolean> {
-    // Under the guard whatever its age: the owner may die meanwhile, and a dead owner's lock is
-    // taken over at once.
+    // Use the guard whatever its age: the owner may die meanwhile, and a dead owner's lock is taken over at once.
     return await this.guarded(async (isGuarded) => {
       const observation = await this.observe();
       if (observation.kind === "free" || observation.record === undefined || !isOwnedBy(observation.record, owner))
@@ -120,10 +119,7 @@ export class SemaphoreProtocol {
     });
   }
 
-  /**
-   * True when a stale lock was there and is gone. UNSUPPORTED_DISK where it cannot be removed
-   * safely.
-   */
+  /** Returns true if a stale lock existed and is gone. Throws UNSUPPORTED_DISK if it cannot be removed safely. */
   async removeStale(): Promise<boolean> {
     const observation = await this.observe();
     if (observation.kind === "free" || !(await this.judge(observation)).isStale) return false;
@@ -133,8 +129,8 @@ export class SemaphoreProtocol {
   }
 
   /**
-   * Removes any lock, because the caller insists. True when there was one. INVALID_PATH for a file
-   * that is not a lock.
+   * Removes any lock, because the caller insists. Returns true if there was one. Throws INVALID_PATH for a file that
+   * is not a lock.
    */
   async removeAnyway(): Promise<boolean> {
     return await this.guarded(async (isGuarded) => {
@@ -148,20 +144,18 @@ export class SemaphoreProtocol {
     });
   }
 
-  /**
-   * INVALID_PATH when the contents are no record and, as far as they go, not the beginning of one.
-   */
+  /** Throws INVALID_PATH if the contents are neither a record nor, as far as is known, the beginning of one. */
   mustBeLock(observation: Observation): void {
     if (observation.kind === "taken" && (observation.contents === "data" || observation.contents === "unfinished"))
       throw notALock(this.path, observation.form);
   }
 
   /**
-   * False while the lock is so young that no process can take it before it is removed: half of its
-   * time. The other half allows for a pause of this process.
+   * Returns false while the lock is so young that no process can take it over before it is removed: up to half of its
+   * time. The other half is a margin for a pause of this process.
    */
   protected mustGuard({ since, isForAnother, isUnsettled }: SemaphoreClaim): boolean {
-    // As in `giveUpFor`.
+    // For the same reason as in `giveUpFor`.
     if (isForAnother || isUnsettled) return true;
     const { clock } = this.ports;
     const ageMs = elapsedMs(since, { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() });
@@ -172,41 +166,42 @@ export class SemaphoreProtocol {
     return this.#guard.runIfAny(action);
   }
 
-  /** Undefined when another process has the guard. */
+  /** Returns undefined if another process has the guard. */
   protected tryGuarded<T>(action: () => Promise<T>): Promise<Guarded<T> | undefined> {
     return this.#guard.tryRun(action);
   }
 
   /**
-   * Call under the guard. Replaces the observed lock by the one that `make` makes in one call, if
-   * it is still there and stale; otherwise false.
+   * Replaces the observed lock by the one that `make` creates in one call, if it still exists and is stale. Otherwise
+   * returns false. Call it under the guard.
    */
-  protected async takeOver(observation: Taken, make: () => Promise<boolean>): Promise<boolean> {
+  protected async takeOver(observation: TakenLock, make: () => Promise<boolean>): Promise<boolean> {
     if (!(await this.isStillStale(observation))) return false;
     return (await takeAway(this.ports, this.path, observation, make)) ?? false;
   }
 
-  /** Observes last: a lock that may have changed is moved right after this. */
-  protected async isStillStale(observation: Taken): Promise<boolean> {
+  /** Compare last: a lock that may have changed is moved right after this. */
+  protected async isStillStale(observation: TakenLock): Promise<boolean> {
     return (await this.judge(observation)).isStale && isSame(observation, await this.observe());
   }
 
   /**
-   * Whether a lock that was won on a free name stands under the guard: no taker can have moved it,
-   * nor hold another lock that must go back to this name.
+   * True if a lock that was won on a free name exists when this process has the guard: then no taker can have moved
+   * it, nor hold another lock that must be put back under this name.
    */
   protected isSettled(claim: SemaphoreClaim, guard: OsLockFile | undefined): Promise<boolean> {
     return this.#guard.confirm(guard, () => this.isStanding(claim));
   }
 
-  /** Undefined: something changed, so observe again. A string: the obstacle. */
-  async #tryTakeOver(observation: Taken, tag: string | undefined): Promise<Attempt | string | undefined> {
+  /**
+   * Returns undefined if something changed, so that the caller observes again, and a string that names the obstacle.
+   */
+  async #tryTakeOver(observation: TakenLock, tag: string | undefined): Promise<Attempt | string | undefined> {
     if (!this.#guard.isTrusted) return "on this file system nothing can be taken over safely";
     const claim = newClaim(this.ports, this.options, tag);
     let isBusy = false;
     try {
-      // Staged and synced before the guard is taken, so that nothing slow comes between the last
-      // observation and the end.
+      // Stage and sync before acquiring the guard, so that nothing slow happens after the last observation.
       const attempt = await this.#claimOrDoubt(claim, async (make) => {
         const outcome = await this.tryGuarded(() => this.takeOver(observation, make));
         isBusy = outcome === undefined;
@@ -220,10 +215,10 @@ export class SemaphoreProtocol {
     }
   }
 
-  /** Undefined: another process was faster, so observe again. */
+  /** Returns undefined if another process was faster, so that the caller observes again. */
   async #tryWin(claim: SemaphoreClaim): Promise<Attempt | undefined> {
-    // These are made in two steps. In between they look like the remains of a crash, which other
-    // processes remove after a while.
+    // These are created in two steps. In between they look like remains of a crash, which other processes remove
+    // after a while.
     if (claim.form === "directory" || !this.#canLink)
       return await this.#claimOrDoubt(claim, async (make) => (await this.#guard.tryRunIfAny(make))?.result ?? false);
     const guard = await this.#guard.open({ isNeeded: claim.isForAnother });
@@ -235,7 +230,7 @@ export class SemaphoreProtocol {
     }
   }
 
-  async #settle(won: Won, guard: OsLockFile | undefined): Promise<Won | undefined> {
+  async #settle(won: WonLock, guard: OsLockFile | undefined): Promise<WonLock | undefined> {
     try {
       return (await this.isSettled(won.claim, guard)) ? won : undefined;
     } catch (error) {
@@ -243,11 +238,11 @@ export class SemaphoreProtocol {
     }
   }
 
-  /** `win` calls `make`, which makes the lock if the name is free. */
+  /** `win` calls `make`, which creates the lock if the name is free. */
   async #claimOrDoubt(
     claim: SemaphoreClaim,
     win: (make: () => Promise<boolean>) => Promise<boolean>,
-  ): Promise<Won | undefined> {
+  ): Promise<WonLock | undefined> {
     try {
       return (await this.#prepared(claim, win)) ? { claim } : undefined;
     } catch (error) {
@@ -267,16 +262,16 @@ export class SemaphoreProtocol {
     return await withStaged(ports, path, bytes, options, win);
   }
 
-  /** True when the attempt had no effect and another round may succeed. */
+  /** True if the attempt had no effect and another round may succeed. */
   async #isNothingDone(error: unknown): Promise<boolean> {
     if (isHoldfastError(error, "UNSUPPORTED_DISK") && error.missing.includes("hard links")) {
       this.#canLink = false;
       return true;
     }
-    // Another process had the lock, and released it before its record could be read.
+    // Another process had the lock and released it before its record was read.
     if (hasErrno(error, "ESTALE")) return true;
-    // A sweep removed our staged file before it was linked. The next round stages it again, unless
-    // the directory is gone.
+    // A sweep removed our staged file before it was linked. The next round stages another, unless the directory is
+    // gone.
     return hasErrno(error, "ENOENT") && (await this.ports.disk.canOpen(parentOf(this.path)));
   }
 
@@ -290,16 +285,15 @@ export class SemaphoreProtocol {
     );
   }
 
-  /** False when the lock had changed by then. */
-  async #remove(observation: Taken, isGuarded: boolean): Promise<boolean> {
+  /** Returns false if the lock had changed by then. */
+  async #remove(observation: TakenLock, isGuarded: boolean): Promise<boolean> {
     if (isGuarded) return (await takeAway(this.ports, this.path, observation, async () => true)) ?? false;
     await removeLock(this.ports, this.path, observation);
     return true;
   }
 
   /**
-   * A lock that this user may no longer read, or whose file handle has gone stale, is not lost for
-   * that.
+   * Throws if this user may no longer read the lock, or its file handle is stale. That does not mean that it is lost.
    */
   #mustBeVisible(observation: Observation): void {
     if (observation.kind === "free") return;

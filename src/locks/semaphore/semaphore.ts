@@ -1,45 +1,54 @@
-// Semaphore: a lock file at any path that every program can honour (protocol 1.0), taken over only
-// when that is safe.
-import type { Waiting } from "../../common.ts";
+// Semaphore: a lock file at any path that every program can honour (protocol 1.0). It is taken over only when that is
+// safe.
+import type { BlockingLock, Waiting } from "../../common.ts";
 import { checkTimeout, Deadline } from "../../durable/wait/deadline.ts";
 import { parentOf } from "../../durable/publish/directory.ts";
 import { checkMount } from "../../durable/mount/mount-check.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { diskError, errnoOf } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
-import { notHeld, timedOut } from "./errors.ts";
+import { blockingLock, notHeld, timedOut } from "./errors.ts";
 import { ClaimHold, type SemaphoreHold } from "./hold.ts";
 import { infoOf, type LockFileInfo } from "./lock-file.ts";
-import { SemaphoreProtocol, type Obstacle, type Won } from "./protocol.ts";
+import { SemaphoreProtocol, type Obstacle, type WonLock } from "./protocol.ts";
 import { checkLockPath, explainPath, resolveLockPath } from "./path.ts";
 import { checkTag, settingsOf, type SemaphoreOptions, type SemaphoreSettings } from "./options.ts";
 import { isOwnedBy, ownerOf, type SemaphoreClaim } from "./owner.ts";
-import { RetryPause } from "./patience.ts";
+import { RetryPause } from "./retry-pause.ts";
 import type { OwnHold, LocalLock, InProcessLocks } from "./in-process.ts";
-import type { Taken } from "./observe.ts";
+import type { TakenLock } from "./observe.ts";
 import { sweepTemps } from "./staleness.ts";
 import { workUnder } from "../path/path-hold.ts";
 
+/** The state of a semaphore. */
 export interface SemaphoreStatus {
-  /** True for any lock, stale or not. */
+  /** True if there is a lock, stale or not. */
   readonly locked: boolean;
+  /** The record of the lock file. Absent if it has none that can be read. */
   readonly info?: Readonly<LockFileInfo>;
+  /**
+   * True if the lock may be taken over: its holder is dead, or its holder is unknown and the lock
+   * is older than `staleMs`.
+   */
   readonly stale: boolean;
-  /** Held by this process: proven by its token, not by its pid. */
+  /** True if this process holds it. Its token proves that, not its pid. */
   readonly mine: boolean;
 }
 
+/** The process that a lock file names. Properties that the file does not record are empty. */
+export interface SemaphoreHolder extends BlockingLock {
+  /** Why it counts as held or stale, for people: "its holder, process 7, is alive". */
+  readonly why: string;
+}
+
 export interface SemaphoreWorld {
-  /**
-   * The ports for a directory. Called at the first use, and again if a symbolic link leads
-   * elsewhere.
-   */
+  /** Opens the ports for a directory. Called at first use, and again if a symbolic link leads elsewhere. */
   readonly openPorts: (directory: string) => Promise<Ports>;
   /** One for the whole process. */
   readonly inProcess: InProcessLocks;
-  /** Tests pass known-wrong protocols. */
+  /** A faulty protocol, for tests. */
   readonly Protocol?: typeof SemaphoreProtocol;
-  /** Pause between two checks of a hold that its lock still stands. Default 5_000. */
+  /** Pause between two checks that the lock of a hold still exists. Default 5,000. */
   readonly watchMs?: number;
 }
 
@@ -48,10 +57,14 @@ interface Site {
   readonly protocol: SemaphoreProtocol;
 }
 
-type Acquiring = Waiting & { tag?: string | undefined };
+/** Options of `Semaphore.acquire`. */
+export interface SemaphoreAcquireOptions extends Waiting {
+  /** A text for people, recorded in the lock file. Default: none. */
+  tag?: string | undefined;
+}
 
 export class PortsSemaphore {
-  /** As given, absolute. */
+  /** The absolute path of the lock file. */
   readonly path: string;
   readonly #world: SemaphoreWorld;
   readonly #settings: SemaphoreSettings;
@@ -64,7 +77,10 @@ export class PortsSemaphore {
     this.#settings = settingsOf(options);
   }
 
-  /** Undefined when another process has the lock. */
+  /**
+   * Acquires the lock if it is free or stale. Returns undefined if another caller holds it. Throws
+   * INVALID_PATH.
+   */
   async tryAcquire({ tag }: { tag?: string | undefined } = {}): Promise<SemaphoreHold | undefined> {
     checkTag(tag);
     const outcome = await this.#explained((site) => this.#tryOnce(site, tag));
@@ -72,10 +88,11 @@ export class PortsSemaphore {
   }
 
   /**
-   * LOCK_TIMEOUT names the holder. Default `timeoutMs`: Infinity; 0 tries once. Callers of one
-   * process take turns, first come, first served.
+   * Acquires the lock, and waits for at most `timeoutMs` (default `Infinity`). Callers of one
+   * process queue first come, first served. Throws LOCK_TIMEOUT, with the holder if it is known,
+   * and INVALID_PATH.
    */
-  async acquire({ timeoutMs = Infinity, signal, tag }: Acquiring = {}): Promise<SemaphoreHold> {
+  async acquire({ timeoutMs = Infinity, signal, tag }: SemaphoreAcquireOptions = {}): Promise<SemaphoreHold> {
     checkTimeout(timeoutMs);
     checkTag(tag);
     signal?.throwIfAborted();
@@ -89,13 +106,15 @@ export class PortsSemaphore {
   }
 
   /**
-   * Releases in every case; an error of `work` is thrown unchanged. Long work should watch
-   * `hold.signal`.
+   * Runs `work` under the lock and always releases it. Passes errors of `work` on unchanged. Throws
+   * as `acquire` does, and LOCK_LOST if the lock was lost before `work` ended. Long work should
+   * watch `hold.signal`.
    */
-  async withLock<T>(work: (hold: SemaphoreHold) => Promise<T>, options: Acquiring = {}): Promise<T> {
+  async withLock<T>(work: (hold: SemaphoreHold) => Promise<T>, options: SemaphoreAcquireOptions = {}): Promise<T> {
     return await workUnder(await this.acquire(options), work);
   }
 
+  /** Returns the state of the lock. Throws INVALID_PATH if the file is not a lock. */
   async status(): Promise<SemaphoreStatus> {
     return await this.#explained(async (site) => {
       const observation = await site.protocol.observe();
@@ -107,15 +126,28 @@ export class PortsSemaphore {
   }
 
   /**
-   * Ends the hold of this process, through whichever semaphore on this path it was taken. NOT_HELD
-   * if there is none, unless `force`.
+   * Returns the current holder. Returns undefined if the lock is free, or if its file has no
+   * readable record. Throws INVALID_PATH if the file is not a lock.
+   */
+  async findHolder(): Promise<SemaphoreHolder | undefined> {
+    return await this.#explained(async ({ ports, protocol }) => {
+      const observation = await protocol.observe();
+      if (observation.kind === "free" || observation.record === undefined) return undefined;
+      const { why } = await protocol.judge(observation);
+      return { ...blockingLock(ports, this.path, observation.record), why };
+    });
+  }
+
+  /**
+   * Ends the hold of this process, whichever semaphore on this path acquired it. `force` (default
+   * false) removes the lock of another process as well. Throws NOT_HELD without `force`.
    */
   async release({ force = false }: { force?: boolean | undefined } = {}): Promise<void> {
     await this.#explained(async ({ ports, protocol }) => {
       const { ownerPid } = this.#settings;
       const own = this.#findOwnHold(protocol);
       if (own !== undefined && (await own.end())) return;
-      // Before the guard is opened: no guard file may appear beside a file that is not a lock.
+      // Check before the guard is opened: no guard file may appear beside a file that is not a lock.
       protocol.mustBeLock(await protocol.observe());
       if (ownerPid !== undefined && (await protocol.giveUpFor(ownerOf(ports.host, ownerPid)))) return;
       const who = ownerPid === undefined ? "this process" : `process ${ownerPid}`;
@@ -125,8 +157,9 @@ export class PortsSemaphore {
   }
 
   /**
-   * Removes a stale lock and orphaned temporary files; true if it did. INVALID_PATH when the file
-   * is not a lock, UNSUPPORTED_DISK where a stale one cannot be removed safely.
+   * Removes a stale lock and orphaned temp files; returns true if it removed any. Throws
+   * INVALID_PATH if the file is not a lock, and UNSUPPORTED_DISK if a stale lock cannot be removed
+   * safely.
    */
   async clean(): Promise<boolean> {
     return await this.#explained(async ({ ports, protocol }) => {
@@ -136,8 +169,8 @@ export class PortsSemaphore {
   }
 
   /**
-   * What is unsafe about the directory of the lock, as a sentence for people; undefined when
-   * nothing is.
+   * Describes what is unsafe about the directory of the lock, in a sentence for people. Returns
+   * undefined if it is safe.
    */
   async findLocationRisk(): Promise<string | undefined> {
     return await this.#explained(async ({ ports, protocol }) => {
@@ -150,7 +183,7 @@ export class PortsSemaphore {
     });
   }
 
-  /** Undefined when another caller of this process has its turn. */
+  /** Returns undefined if another caller of this process has its turn. */
   async #tryOnce(site: Site, tag: string | undefined): Promise<ClaimHold | Obstacle | undefined> {
     const { inProcess } = this.#world;
     const local = inProcess.at(site.protocol.path);
@@ -165,7 +198,7 @@ export class PortsSemaphore {
     return attempt.obstacle;
   }
 
-  async #wait(site: Site, { timeoutMs, signal, tag }: Acquiring): Promise<ClaimHold> {
+  async #wait(site: Site, { timeoutMs, signal, tag }: SemaphoreAcquireOptions): Promise<ClaimHold> {
     const { inProcess } = this.#world;
     const { clock } = site.ports;
     const beganMs = clock.monotonicMs();
@@ -180,7 +213,7 @@ export class PortsSemaphore {
           this.#attempts(site, tag, deadline.signal, (last) => (obstacle = last)),
         );
         if (!isGuardBusy(won)) return await this.#holdOf(site, local, won, signal);
-        // Giving up takes until the stopped process goes on. Then the next caller has its turn.
+        // Giving up waits for the stopped process to continue. Until then the turn stays taken.
         this.#giveUp(site, local, won.claim);
       }
     } catch (error) {
@@ -196,7 +229,7 @@ export class PortsSemaphore {
     tag: string | undefined,
     until: AbortSignal,
     onObstacle: (obstacle: Obstacle) => void,
-  ): Promise<Won> {
+  ): Promise<WonLock> {
     let patience: RetryPause | undefined;
     try {
       for (;;) {
@@ -206,8 +239,8 @@ export class PortsSemaphore {
         onObstacle(attempt.obstacle);
         until.throwIfAborted();
         if (patience === undefined) {
-          // Watch first, then observe again, then pause: a release between the first observation
-          // and the watch would otherwise go unnoticed.
+          // Start the watch, then observe again, then pause: otherwise a release between the first observation and
+          // the watch would be missed.
           patience = new RetryPause(ports, parentOf(protocol.path), this.#settings.retryMs);
           continue;
         }
@@ -218,7 +251,7 @@ export class PortsSemaphore {
     }
   }
 
-  /** A failure before there is a hold gives up the turn. A hold gives it up when it ends. */
+  /** If an attempt fails before there is a hold, the turn is given up. A hold gives it up when it ends. */
   async #orLeave<T>({ protocol }: Site, local: LocalLock, action: () => Promise<T>): Promise<T> {
     try {
       return await action();
@@ -228,11 +261,11 @@ export class PortsSemaphore {
     }
   }
 
-  async #holdOf(site: Site, local: LocalLock, { claim, doubt }: Won, signal?: AbortSignal): Promise<ClaimHold> {
+  async #holdOf(site: Site, local: LocalLock, { claim, doubt }: WonLock, signal?: AbortSignal): Promise<ClaimHold> {
     const hold = this.#newHold(site, local, claim);
     if (doubt === undefined && !signal?.aborted) return hold;
-    // The caller has aborted, or cannot be told for sure that it holds the lock. If giving up fails
-    // now, the hold retries: while this process lives no other process may take the lock.
+    // The caller has aborted, or it is not certain that it holds the lock. If giving up fails now, the hold retries:
+    // as long as this process lives, no other may take the lock over.
     await hold.end().catch(() => undefined);
     signal?.throwIfAborted();
     throw doubt;
@@ -262,21 +295,21 @@ export class PortsSemaphore {
     return hold?.ownerPid === this.#settings.ownerPid ? hold : undefined;
   }
 
-  #isMine({ ports, protocol }: Site, { record }: Taken): boolean {
+  #isMine({ ports, protocol }: Site, { record }: TakenLock): boolean {
     if (record?.token === undefined) return false;
     const { ownerPid } = this.#settings;
     const own = this.#findOwnHold(protocol);
     return own?.token === record.token || (ownerPid !== undefined && isOwnedBy(record, ownerOf(ports.host, ownerPid)));
   }
 
-  /** The present obstacle, for an error message. */
+  /** Returns the current obstacle, for an error message. */
   async #look({ protocol }: Site): Promise<Obstacle> {
     const observation = await protocol.observe();
     if (observation.kind === "free") return { observation, why: "it was just released" };
     return { observation, why: (await protocol.judge(observation)).why };
   }
 
-  /** Runs an operation where the lock lies, and says what a disk error means for the lock. */
+  /** Runs an operation in the directory of the lock, and explains disk errors. */
   async #explained<T>(operation: (site: Site) => Promise<T>): Promise<T> {
     try {
       this.#site ??= this.#open();
@@ -297,17 +330,15 @@ export class PortsSemaphore {
       checkMount(ports, parentOf(path));
       return { ports, protocol: new Protocol(ports, path, this.#settings) };
     } catch (error) {
-      // What is missing now may be there at the next call.
+      // Resolve the path again at the next call: a missing directory may exist then.
       this.#site = undefined;
       throw error;
     }
   }
 }
 
-/**
- * The lock was won, but could not be confirmed: a process that seems to be stopped has the guard.
- */
-function isGuardBusy({ doubt }: Won): boolean {
+/** True if the lock was won but could not be confirmed, because a process that seems to be stopped has the guard. */
+function isGuardBusy({ doubt }: WonLock): boolean {
   return isHoldfastError(doubt, "LOCK_TIMEOUT");
 }
 

@@ -1,5 +1,4 @@
-// Staleness: which locks may be taken from their holders, on what evidence, and which temporary
-// files beside a lock may be swept.
+// Staleness: which locks may be taken over, on what evidence, and which temporary files beside a lock may be swept.
 import { parentOf, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { Disk } from "../../ports/disk.ts";
@@ -7,26 +6,23 @@ import type { Ports } from "../../ports/ports.ts";
 import { notALock, tempPathOf } from "./path.ts";
 import { findFate, isForeignAlive } from "./owner.ts";
 import { removeLockDirectory } from "./file-ops.ts";
-import { observe, type LockForm, type Observation, type Taken } from "./observe.ts";
+import { observe, type LockForm, type Observation, type TakenLock } from "./observe.ts";
 
 export interface StalenessOptions {
-  /** Null: never by age. */
+  /** null: never stale by age. */
   readonly staleMs: number | null;
   readonly form: LockForm;
 }
 
-/** `why` it counts as held or stale, for people. */
-export interface Verdict {
+/** `why` says for people why it counts as held or stale. */
+export interface StalenessVerdict {
   readonly isStale: boolean;
   readonly why: string;
 }
 
-/**
- * How long a file without a readable record counts as held: its writer may be about to write the
- * record.
- */
+/** How long a file without a readable record counts as held: its writer may be about to write the record. */
 const tornMs = 10_000;
-/** A longer gap between two observations is no watch: this process may have been stopped. */
+/** After a longer gap between two observations the watch starts again: this process may have been stopped. */
 const gapMsMax = tornMs / 4;
 
 interface Watched {
@@ -35,7 +31,7 @@ interface Watched {
   readonly lookedAtMs: number;
 }
 
-/** Remembers the last observation, so that a waiter learns how long nothing has changed. */
+/** Remembers the last observation, so that a waiter knows how long nothing has changed. */
 export class Staleness {
   readonly #ports: Ports;
   readonly #path: string;
@@ -48,16 +44,15 @@ export class Staleness {
     this.#options = options;
   }
 
-  /** Must be told of every observation: a watch ends when the name was free or had another lock. */
+  /** Call it with every observation: a watch ends if the name was free or had another lock. */
   saw(observation: Observation): void {
     if (observation.kind === "free" || observation.signature !== this.#watched?.signature) this.#watched = undefined;
   }
 
   /**
-   * INVALID_PATH for a file that is not a lock and will not become one: it is neither removed nor
-   * waited for.
+   * Throws INVALID_PATH for a file that is not a lock and will not become one: it is neither removed nor waited for.
    */
-  async judge(observation: Taken): Promise<Verdict> {
+  async judge(observation: TakenLock): Promise<StalenessVerdict> {
     const { record, contents, isHidden, isBare, changedWhileReading } = observation;
     if (contents === "data") throw notALock(this.#path, observation.form);
     if (isHidden) return held("this user may not read it");
@@ -68,38 +63,36 @@ export class Staleness {
     const fate = findFate(this.#ports, record);
     // Stale at once: a dead process neither works under the lock nor releases it.
     if (fate === "dead") return stale(`its holder, process ${record.pid}, is dead`);
-    // Held at any age: the record is Holdfast's and its process was seen alive.
+    // Held at any age: Holdfast wrote the record, and its process is alive.
     if (fate === "alive") return held(`its holder, process ${record.pid}, is alive`);
     if (isForeignAlive(this.#ports, record)) return held(`process ${record.pid} is alive, and began before it`);
     return await this.#judgeByAge(observation, record.timestamp);
   }
 
-  /** As protocol 1.0 has it: by the time in the file and this machine's clock. */
-  async #judgeByAge(observation: Taken, timestamp: number): Promise<Verdict> {
+  /** Applies protocol 1.0: compares the time in the file with this machine's clock. */
+  async #judgeByAge(observation: TakenLock, timestamp: number): Promise<StalenessVerdict> {
     const { staleMs } = this.#options;
     if (staleMs === null) return held("locks of other programs and machines never go stale (staleMs: null)");
     const ageMs = this.#ports.clock.wallMs() - timestamp * 1000;
     if (ageMs > staleMs) return stale(`it is ${seconds(ageMs)} old`);
     if (ageMs >= 0) return held(`it is ${seconds(ageMs)} old, and counts for ${seconds(staleMs)}`);
-    // The time lies in the future, so some clock is wrong. The lock would block for years; count
-    // instead how long the file has been unchanged.
+    // The time is in the future, so some clock is wrong, and the lock could block for years. Use the time for which
+    // the file has been unchanged instead.
     const unchangedMs = await this.#unchangedMs(observation);
     return unchangedMs > staleMs
       ? stale(`it has been there for ${seconds(unchangedMs)}, with a time that is still to come`)
       : held(`its time is still to come, and it counts for ${seconds(staleMs)}`);
   }
 
-  async #judgeTorn(observation: Taken): Promise<Verdict> {
+  async #judgeTorn(observation: TakenLock): Promise<StalenessVerdict> {
     if ((await this.#unchangedMs(observation)) < tornMs)
       return held("it has no readable record, but may be about to get one");
     if (observation.contents !== "torn") throw notALock(this.#path, observation.form);
     return stale(`it has had no readable record for over ${seconds(tornMs)}`);
   }
 
-  /**
-   * Another program has written it completely, and may hold the lock. Its age is that of the file.
-   */
-  async #judgeMalformed(observation: Taken): Promise<Verdict> {
+  /** Another program has written it completely, and may hold the lock. Use the age of the file. */
+  async #judgeMalformed(observation: TakenLock): Promise<StalenessVerdict> {
     const { staleMs } = this.#options;
     if (staleMs === null) return held("locks of other programs never go stale (staleMs: null)");
     const unchangedMs = await this.#unchangedMs(observation);
@@ -109,10 +102,10 @@ export class Staleness {
   }
 
   /**
-   * Other programs lock by `mkdir` alone, so a bare directory may be a lock. It may also be an
-   * empty data directory, which only a semaphore of the directory form may take over.
+   * Other programs lock by `mkdir` alone, so a bare directory may be a lock. It may also be an empty data directory,
+   * so only a semaphore of the directory form may take it over.
    */
-  async #judgeBareDirectory(observation: Taken): Promise<Verdict> {
+  async #judgeBareDirectory(observation: TakenLock): Promise<StalenessVerdict> {
     const { staleMs, form } = this.#options;
     if (form === "file") return held("it is a directory, and a directory counts as held");
     if (staleMs === null) return held("locks of other programs never go stale (staleMs: null)");
@@ -123,26 +116,26 @@ export class Staleness {
   }
 
   /**
-   * How long the lock has been unchanged: by stamps of the file system at first, then by this
-   * process's own watch.
+   * Returns how long the lock has been unchanged: by stamps of the file system at first, then as watched by this
+   * process.
    */
-  async #unchangedMs({ signature }: Taken): Promise<number> {
+  async #unchangedMs({ signature }: TakenLock): Promise<number> {
     const nowMs = this.#ports.clock.monotonicMs();
     const watched = this.#watched?.signature === signature ? this.#watched : undefined;
     const gapMs = watched === undefined ? Infinity : nowMs - watched.lookedAtMs;
     let unchangedMs = (watched?.unchangedMs ?? 0) + (gapMs <= gapMsMax ? gapMs : 0);
-    // Not watched for a while, or never: the stamps may prove a greater age.
+    // Not watched for a while, or never. The stamps may prove a greater age.
     if (gapMs > gapMsMax) unchangedMs = Math.max(unchangedMs, await findAgeMs(this.#ports, this.#path, this.#path));
     this.#watched = { signature, unchangedMs, lookedAtMs: nowMs };
     return unchangedMs;
   }
 }
 
-function stale(why: string): Verdict {
+function stale(why: string): StalenessVerdict {
   return { isStale: true, why };
 }
 
-function held(why: string): Verdict {
+function held(why: string): StalenessVerdict {
   return { isStale: false, why };
 }
 
@@ -150,15 +143,12 @@ function seconds(ms: number): string {
   return `${Math.round(ms / 1000)} s`;
 }
 
-/**
- * Temporary files of unknown owners are removed after this time. It is longer than any process
- * needs between making and using one.
- */
+/** Temporary files of unknown owners are removed after this time. No process needs one for that long. */
 const orphanMs = 3_600_000;
 
 /**
- * Removes temporary files that dead processes have left; true when there were any. A living process
- * that loses one makes another.
+ * Removes temporary files that dead processes left. Returns true if there were any. A living process that loses one
+ * creates another.
  */
 export async function sweepTemps(ports: Ports, lockPath: string): Promise<boolean> {
   let removed = false;
@@ -188,13 +178,13 @@ async function isOrphan(ports: Ports, path: string, lockPath: string): Promise<b
   if (observation.kind === "free") return false;
   const fate = observation.record && findFate(ports, observation.record);
   if (fate !== undefined) return fate === "dead";
-  // The record of another machine, or none: judge by age.
+  // The record is of another machine, or missing: judge by age.
   return (await findAgeMs(ports, path, lockPath)) > orphanMs;
 }
 
 /**
- * How long ago `path` was written, by comparison with a file that is made now: one clock stamps
- * both. 0 when that fails (the file is gone, or nothing can be made here): no evidence of age.
+ * Returns how long ago `path` was written, compared with a file that is created now: one clock stamps both. Returns 0
+ * if that fails, because the file is gone or nothing can be created here: then there is no evidence of age.
  */
 export async function findAgeMs({ disk, random }: Ports, path: string, lockPath: string): Promise<number> {
   const probe = tempPathOf(lockPath, random);

@@ -1,5 +1,5 @@
-// The store lock: one writer at a time in a directory, among all processes that open it. The
-// directory records how it excludes.
+// The store lock: one writer at a time in a directory, among all processes that open it. The directory records which
+// kind of lock that is.
 import { posix } from "node:path";
 import type { BlockingLock, Hold, OpenOptions, Waiting } from "../../common.ts";
 import { ensureDirectory, parentOf } from "../../durable/publish/directory.ts";
@@ -19,59 +19,82 @@ import { isUnwritable } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { workUnder, type PathHold } from "../path/path-hold.ts";
 import { TablePathLocks } from "../path/table-path-locks.ts";
+import type { RequestTable } from "../table/request-table.ts";
 
+/** Options of `openStoreLock`. */
 export interface StoreLockOptions extends OpenOptions {
-  /** Default 5_000. */
+  /** Default `timeoutMs` of `acquire`. Default 5,000. */
   timeoutMs?: number | undefined;
-  /** Between machines: a holder that is silent for this long has lost the lock. Default 30_000. */
+  /** Between machines: a holder that is silent for this long has lost the lock. Default 30,000. */
   leaseMs?: number | undefined;
 }
 
+/** A held store lock. */
 export interface StoreHold extends Hold {
-  /**
-   * Whether another process waits: time to hand over. True where that cannot be told, as between
-   * machines.
-   */
+  /** Returns true if another process waits for the lock, or if that is unknown, as between machines. */
   isContended(): Promise<boolean>;
   /**
-   * LOCK_LOST. Looks at the disk once. Between machines this process may have been declared dead;
-   * on one machine the lock file may have been deleted or replaced. Another process may then hold
-   * the lock.
+   * Checks against the disk that the lock is still held. Between machines, this process may have
+   * been judged dead; on one machine, the lock file may have been deleted or replaced. Throws
+   * LOCK_LOST.
    */
   assertHeld(): Promise<void>;
-  /**
-   * On one machine: identifies the lock file. A process that holds a deleted file has another id.
-   */
+  /** On one machine: identifies the lock file. A process that holds a deleted file has another id. */
   readonly lockId: string;
+  /**
+   * On one machine only. Frees the lock without waking the process that waits for it: for a holder
+   * that may come again in a moment, and must not keep others out if it does not. `release` hands
+   * over.
+   */
+  pause?(): Promise<void>;
+  /**
+   * Acquires the paused lock again, before those that wait. False if another process has acquired it
+   * meanwhile: then this hold is released.
+   */
+  resume?(): Promise<boolean>;
 }
 
+/** The lock of a directory: one writer at a time. It is not re-entrant. */
 export interface StoreLock extends AsyncDisposable {
+  /** The path of the lock. */
   readonly path: string;
   /**
-   * How it excludes here. Recorded in the directory, so that all processes of all machines use the
-   * same; a process that cannot refuses to open it (UNSUPPORTED_DISK).
+   * `os`: an OS lock, on one machine. `table`: a lock in a table, between machines. The directory
+   * records it, so all processes use the same.
    */
-  readonly gate: GateKind;
+  readonly gate: "os" | "table";
+  /** Acquires the lock if it is free. Returns undefined if another holder has it. */
   tryAcquire(): Promise<StoreHold | undefined>;
-  /** LOCK_TIMEOUT names path, time, option and, if known, the holder. Not re-entrant. */
+  /**
+   * Acquires the lock, and waits for at most `timeoutMs`. Throws LOCK_TIMEOUT, with the holder if
+   * it is known, and CLOSED.
+   */
   acquire(options?: Waiting): Promise<StoreHold>;
-  /** The holder now, if known. For people: it may have changed by the time of the answer. */
+  /** Returns the current holder, if it is known. For people: it may have changed since. */
   findHolder(): Promise<BlockingLock | undefined>;
+  /**
+   * Runs `work` under the lock and always releases it. Passes errors of `work` on unchanged. Throws
+   * as `acquire` does, and LOCK_LOST if the lock was lost before `work` ended.
+   */
   withLock<T>(work: (hold: StoreHold) => Promise<T>, options?: Waiting): Promise<T>;
   /**
-   * Waiters get CLOSED. On one machine it waits until a hold of this object is released: closing
-   * under it would let another process in beside its work. Between machines the hold is released.
+   * Closes the lock; waiting callers get CLOSED. On one machine it waits until a hold of this
+   * object is released, because closing earlier would admit another process. Between machines it
+   * releases the hold.
    */
   close(): Promise<void>;
 }
 
-/** What excludes: an OS lock on one machine, a lock in a table between machines. */
+/** The underlying lock: an OS lock on one machine, a lock in a table between machines. */
 type Excluder = Pick<StoreLock, "tryAcquire" | "findHolder" | "close"> & {
   readonly acquire: (options: Waiting & { readonly timeoutMs: number }) => Promise<StoreHold>;
 };
 
 export interface InGround {
-  /** Of the store whose part `directory` is: a new lock is recorded as one in its table. It stays open. */
+  /**
+   * The ground of the store whose part `directory` is. A new lock is recorded as one in its table. This lock does not
+   * close it.
+   */
   readonly ground?: Ground | undefined;
 }
 
@@ -83,11 +106,26 @@ export async function createStoreLock(
   checkTimeout(timeoutMs);
   checkExpectedStore({ what: "store lock", path: directory, found: await findGate(ports, directory) }, meant);
   const { gate, excluder } = await openExcluder(ports, directory, { leaseMs, ground });
+  return storeLockOf({ path: lockPathOf(directory), gate, excluder, timeoutMs });
+}
+
+/** Returns a store lock that is a lock on `path` in a table. Closing it closes `locks`. */
+export function tableStoreLock(locks: TablePathLocks<RequestTable>, path: string, timeoutMs = 5000): StoreLock {
+  checkTimeout(timeoutMs);
+  return storeLockOf({ path, gate: "table", excluder: tableExcluder(locks, path), timeoutMs });
+}
+
+interface StoreLockParts extends Pick<StoreLock, "path" | "gate"> {
+  readonly excluder: Excluder;
+  readonly timeoutMs: number;
+}
+
+function storeLockOf({ path, gate, excluder, timeoutMs }: StoreLockParts): StoreLock {
   const acquire = (options: Waiting = {}): Promise<StoreHold> =>
     excluder.acquire({ signal: options.signal, timeoutMs: options.timeoutMs ?? timeoutMs });
   const close = (): Promise<void> => excluder.close();
   return {
-    path: lockPathOf(directory),
+    path,
     gate,
     tryAcquire: () => excluder.tryAcquire(),
     acquire,
@@ -98,15 +136,12 @@ export async function createStoreLock(
   };
 }
 
-/**
- * A store lock in a directory where nothing can be written now: it is opened by its first use,
- * which fails for as long as that is so.
- */
+/** A store lock in a directory that is not writable now. The first use opens it, and fails as long as that is so. */
 export function createLateStoreLock(path: string, gate: GateKind, open: () => Promise<StoreLock>): StoreLock {
   let opening: Promise<StoreLock> | undefined;
   const opened = (): Promise<StoreLock> =>
     (opening ??= open().catch((error: unknown) => {
-      // There may be room, or permission, at the next call.
+      // Retry at the next call: there may be space or permission then.
       opening = undefined;
       throw error;
     }));
@@ -133,12 +168,12 @@ async function openExcluder(
   { leaseMs, ground: shared }: { readonly leaseMs: number | undefined } & InGround,
 ): Promise<{ gate: GateKind; excluder: Excluder }> {
   const known = await findGate(ports, directory);
-  // Recorded already, as at every opening but the first: an OS lock needs nothing else here.
+  // Already recorded, as at every opening but the first. An OS lock needs nothing else here.
   if (known?.gate === "os") return { gate: "os", excluder: await openOsGate(ports, directory) };
   await ensureDirectory(ports.disk, directory);
   const path = known === undefined && shared !== undefined ? shared.layout.directory : groundOf(directory, known);
   const isShared = shared?.layout.directory === path;
-  // A ground elsewhere is that of a store, which makes it.
+  // A ground outside this directory belongs to a store, which creates it.
   const ground = isShared ? shared : await Ground.open(ports, path, { leaseMs, create: known?.ground === undefined });
   const leave = async (): Promise<void> => {
     if (!isShared) await ground.close();
@@ -156,12 +191,14 @@ async function openExcluder(
     await leave();
     throw error;
   }
-  // Another process has decided meanwhile, for another ground: follow its record.
+  // Another process has decided meanwhile, with another ground. Its record decides.
   await leave();
   return await openExcluder(ports, directory, { leaseMs, ground: shared });
 }
 
-/** A lock in a table: it holds between machines, and a holder that is silent for its lease loses it. */
+/**
+ * Opens a lock in a table. It excludes processes of all machines, and a holder that is silent for its lease loses it.
+ */
 async function openTableGate(
   ground: Ground,
   directory: string,
@@ -170,10 +207,12 @@ async function openTableGate(
 ): Promise<Excluder> {
   const path = lockPathOf(directory);
   const lockKey = keyOf(ground, directory, record);
-  // Errors name the path as this machine sees it; its key in the table is the same for all. The
-  // tree is not looked at.
+  // Errors show the path as this machine sees it, but its key in the table is the same for all. The tree is not read.
   const keys = { clean: () => path, locate: async () => ({ path, key: lockKey }), keyOf: async () => lockKey };
-  const locks = await TablePathLocks.open(ground, { keys, toLook, ownsGround });
+  return tableExcluder(await TablePathLocks.open(ground, { keys, toLook, ownsGround }), path);
+}
+
+function tableExcluder(locks: TablePathLocks<RequestTable>, path: string): Excluder {
   return {
     tryAcquire: async () => {
       const hold = await locks.tryAcquire(path);
@@ -203,8 +242,8 @@ function storeHold(hold: PathHold): StoreHold {
 }
 
 /**
- * Not the ground of the path locks that a user may have in the same directory: in one table with them, a
- * lock on the whole tree would be in the way. A store has one ground, and the lock a name in it.
+ * Returns a ground of its own, not that of path locks which a user may have in the same directory: in a common table,
+ * a lock on the whole tree would block this one. A store has one ground, in which the lock is a name.
  */
 function groundOf(directory: string, record: GateRecord | undefined): string {
   return record?.ground === undefined ? `${directory}/.holdfast/gate` : posix.join(directory, record.ground);
@@ -215,15 +254,17 @@ function recordedGround(directory: string, { layout }: Ground): Pick<GateRecord,
   return { ground: posix.relative(directory, layout.directory) };
 }
 
-/** In a table of its own it is the only lock. In that of a store its key begins with a slash: no file has such a key. */
+/**
+ * In its own table it is the only lock. In that of a store its key begins with a slash, so no file has the same key.
+ */
 function keyOf({ layout }: Ground, directory: string, { ground }: GateRecord): string {
   if (ground === undefined) return ".store.lock";
   return `/${posix.relative(parentOf(layout.directory), directory)}/.store.lock`;
 }
 
 /**
- * The holder of the store lock of `directory`; undefined where there is no lock or its holder is
- * unknown. Makes no lock, and works where nothing can be written.
+ * Returns the holder of the store lock of `directory`, or undefined if there is no lock or its holder is unknown.
+ * Creates no lock, and works on a disk that is not writable.
  */
 export async function findStoreHolder(ports: Ports, directory: string): Promise<BlockingLock | undefined> {
   const record = await findGate(ports, directory);

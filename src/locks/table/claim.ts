@@ -1,20 +1,17 @@
-// A claim: one path, how far a lock on it reaches, and whether it is shared. Requests, holds and
-// redos are made of claims.
+// A claim: one path, the mode of the lock on it, and whether it is shared. Requests, holds and redos consist of
+// claims.
 import type { LockMode } from "../../common.ts";
 import { flagOf, objectOf, textOf, wordOf } from "../../format/decoding.ts";
 import { isWithin } from "../../format/path-key.ts";
 
-/** How far a claim reaches, and whether it admits others beside it. */
+/** The mode of a claim, and whether it admits other shared claims. */
 export interface LockExtent {
   readonly mode: LockMode;
   readonly shared: boolean;
 }
 
 export interface Claim extends LockExtent {
-  /**
-   * A key (`lock-key.ts`), which is the same for all spellings of a path; or a path in the caller's
-   * spelling.
-   */
+  /** A key (`lock-key.ts`), which is the same for all spellings of a path, or a path in the caller's spelling. */
   readonly path: string;
 }
 
@@ -29,34 +26,34 @@ export function claimOf(value: unknown): Claim {
   return { path: textOf(objectOf(value).path), ...extentOf(value) };
 }
 
-/** Whether the holder of `outer` needs nothing more to do what `inner` allows. */
+/** True if `outer` allows everything that `inner` does. */
 export function covers(outer: Claim, inner: Claim): boolean {
   if (outer.shared && !inner.shared) return false;
   return outer.mode === "tree" ? isWithin(inner.path, outer.path) : inner.mode === "exact" && inner.path === outer.path;
 }
 
-/** Whether each of `claims` is covered by one of `outer`. */
+/** True if each of `claims` is covered by one of `outer`. */
 export function coversAll(outer: readonly Claim[], claims: readonly Claim[]): boolean {
   return claims.every((inner) => outer.some((each) => covers(each, inner)));
 }
 
-/** Whether each of `claims` covers the one at the same place of `others`. */
+/** True if each of `claims` covers the one at the same index in `others`. */
 export function coversEach(claims: readonly Claim[], others: readonly Claim[]): boolean {
   return claims.every((claim, index) => covers(claim, others[index] as Claim));
 }
 
-/** The claims with another extent. What `to` leaves out stays as it is. */
+/** Returns the claims with another extent. Properties that `to` omits stay. */
 export function withExtent<C extends Claim>(claims: readonly C[], { mode, shared }: Partial<LockExtent>): C[] {
   return claims.map((claim) => ({ ...claim, mode: mode ?? claim.mode, shared: shared ?? claim.shared }));
 }
 
-/** The narrowest extent that none of `claims` exceeds. */
+/** Returns the narrowest extent that is at least as wide as all of `claims`. */
 export function widestExtent(claims: readonly Claim[]): LockExtent {
   const mode = claims.some((claim) => claim.mode === "tree") ? "tree" : "exact";
   return { mode, shared: claims.every((claim) => claim.shared) };
 }
 
-/** The paths as messages show them. */
+/** Returns the paths as messages show them. */
 export function pathsOf(claims: readonly Claim[]): string {
   return claims.map(({ path }) => path || ".").join(", ");
 }

@@ -1,78 +1,60 @@
 // Which claims exclude each other, and which requests of a list block which.
-import type { LockMode } from "../../common.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { Claim } from "./claim.ts";
 
-/** Where the path of one claim lies, seen from that of another. */
-type Relation = "same" | "below" | "above" | "apart";
-
-/**
- * A row for mine, a column for theirs; in it, where my path must lie for the two to meet. An exact
- * lock ends at its path, a tree lock reaches below it. Two claims that meet exclude each other
- * unless both are shared.
- */
-const meets: Readonly<Record<LockMode, Readonly<Record<LockMode, readonly Relation[]>>>> = {
-  exact: { exact: ["same"], tree: ["same", "below"] },
-  tree: { exact: ["same", "above"], tree: ["same", "above", "below"] },
-};
-
-function relationOf(mine: string, theirs: string): Relation {
-  if (mine === theirs) return "same";
-  if (isWithin(mine, theirs)) return "below";
-  return isWithin(theirs, mine) ? "above" : "apart";
-}
-
+/** Two claims with a common path exclude each other unless both are shared. */
 export function areInConflict(mine: Claim, theirs: Claim): boolean {
   return !(mine.shared && theirs.shared) && haveCommonPath(mine, theirs);
 }
 
+/** An exact lock covers its path; a tree lock also covers everything below. */
 function haveCommonPath(mine: Claim, theirs: Claim): boolean {
-  return meets[mine.mode][theirs.mode].includes(relationOf(mine.path, theirs.path));
+  if (mine.path === theirs.path) return true;
+  if (mine.mode === "tree" && isWithin(theirs.path, mine.path)) return true;
+  return theirs.mode === "tree" && isWithin(mine.path, theirs.path);
 }
 
-/**
- * An entry of a list that is served in its order: a request in the lock table, or a caller in a
- * local queue.
- */
+/** An entry of an ordered list: a request in the lock table, or a caller in a local queue. */
 export interface Claimant {
   readonly id: string;
   readonly claims: readonly Claim[];
-  /** The entry that this one is within. The two do not block each other. */
+  /** The id of the entry within which this one is. The two do not block each other. */
   readonly within?: string | undefined;
 }
 
 export function conflictsWith(mine: readonly Claim[], theirs: readonly Claim[]): boolean {
-  return mine.some((claim) => theirs.some((other) => areInConflict(claim, other)));
+  for (const claim of mine) for (const other of theirs) if (areInConflict(claim, other)) return true;
+  return false;
 }
 
-/** Those of `others` that exclude `mine`. */
+/** Returns those of `others` that conflict with `mine` and are not related to it. */
 export function conflictingOf<C extends Claimant>(
   others: readonly C[],
   mine: Claimant,
   family?: ReadonlySet<string>,
 ): C[] {
-  // Mostly no entry is within another.
-  if (mine.within === undefined && others.every(({ within }) => within === undefined))
-    return others.filter(({ id, claims }) => id !== mine.id && conflictsWith(mine.claims, claims));
+  const conflicting = others.filter(({ claims }) => conflictsWith(mine.claims, claims));
+  // Usually there is none, so relatives need not be computed.
+  if (conflicting.length === 0) return conflicting;
   const relatives = family ?? relativesOf(others, mine);
-  return others.filter(({ id, claims }) => !relatives.has(id) && conflictsWith(mine.claims, claims));
+  return conflicting.filter(({ id }) => !relatives.has(id));
 }
 
 /**
- * The entries that must be over before `mine`, which is in the list, holds: every earlier one that
- * conflicts with it.
+ * Returns the entries that must end before `mine` holds: every earlier one that conflicts with it. `mine` is in the
+ * list.
  */
 export function blockersOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   const index = list.findIndex(({ id }) => id === mine.id);
   return conflictingOf(index < 0 ? list : list.slice(0, index), mine);
 }
 
-/** The entries that hold: nothing blocks them. */
+/** Returns the entries that hold, because nothing blocks them. */
 export function holdingOf<C extends Claimant>(list: readonly C[]): C[] {
   return list.filter((each) => blockersOf(list, each).length === 0);
 }
 
-/** The entries that `mine` is within, the nearest first, as far as they are in the list. */
+/** Returns the entries that contain `mine`, the nearest first, as far as they are in the list. */
 function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   const outer: C[] = [];
   for (let next = mine.within; next !== undefined;) {
@@ -85,8 +67,8 @@ function outerOf<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
 }
 
 /**
- * Those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is
- * within them: they share a path with it, or with one of them that does.
+ * Returns those of `outer`, the nearest first, whose fence must not be lower than that of `mine`, which is within
+ * them: they share a path with it, or with one of them that does.
  */
 export function raisedBy<C extends Pick<Claimant, "claims">>(
   outer: readonly C[],
@@ -101,9 +83,8 @@ export function raisedBy<C extends Pick<Claimant, "claims">>(
 }
 
 /**
- * The entries that wait for an outer hold whose fence would rise with that of `mine`, the last of
- * the list. Their fences are given out, and would be lower than that of the hold that they wait
- * for.
+ * Returns the entries that wait for an outer hold whose fence would rise with that of `mine`, the last in the list.
+ * Their fences are already assigned, and would be lower than that of the hold for which they wait.
  */
 export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claimant): C[] {
   if (mine.within === undefined) return [];
@@ -114,10 +95,10 @@ export function overtakenBy<C extends Claimant>(list: readonly C[], mine: Claima
   return [...overtaken];
 }
 
-/** The entry itself, those that it is within, and those within it. */
+/** Returns the entry itself, those that contain it, and those within it. */
 function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
   const inner = new Set([mine.id]);
-  // Until nothing is added: an upgraded outer entry stands behind those that are within it.
+  // Repeat until nothing is added: an upgraded outer entry is behind those within it.
   for (let size = 0; size < inner.size;) {
     size = inner.size;
     for (const { id, within } of list) if (within !== undefined && inner.has(within)) inner.add(id);
@@ -126,9 +107,9 @@ function relativesOf(list: readonly Claimant[], mine: Claimant): Set<string> {
 }
 
 /**
- * The cycle that would close if `mine` waited: an entry that it waits for waits itself, perhaps
- * through an entry within it, for what `mine` is within. Only `within` counts as a wish for more:
- * two tasks of one process are independent.
+ * Returns the cycle that would result if `mine` waited: an entry for which it waits is itself waiting, perhaps
+ * through an entry within it, for a hold that contains `mine`. Only `within` shows that a task needs both: two tasks
+ * of one process are independent.
  */
 export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claimant): C[] | undefined {
   const ancestors = new Set(outerOf(list, mine).map(({ id }) => id));
@@ -139,8 +120,7 @@ export function findDeadlock<C extends Claimant>(list: readonly C[], mine: Claim
       if (ancestors.has(blocker.id)) return [...path, blocker];
       if (seen.has(blocker.id)) continue;
       seen.add(blocker.id);
-      // It ends when it is no longer blocked itself, and when the entries within it have been
-      // granted.
+      // It ends once nothing blocks it and the entries within it are granted.
       const inner = list.filter(({ within }) => within === blocker.id);
       for (const next of [blocker, ...inner]) {
         const found = search(next, [...path, blocker]);

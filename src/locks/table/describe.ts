@@ -1,8 +1,7 @@
-// Requests as callers see them: in `list` and `break`, and in errors that name the holders in the
-// way.
+// Requests as callers see them: in `list` and `break`, and in errors that name the blocking holders.
 import type { BlockingLock, HolderInfo } from "../../common.ts";
-import type { Ground } from "../../durable/liveness/ground.ts";
 import { holderInfo } from "../../durable/liveness/holder-record.ts";
+import type { Liveness } from "../../durable/liveness/liveness.ts";
 import { holdfastError } from "../../errors.ts";
 import { isWithin } from "../../format/path-key.ts";
 import type { HeldLock } from "../path/path-locks.ts";
@@ -10,9 +9,9 @@ import { pathsOf, type Claim } from "./claim.ts";
 import { areInConflict, blockersOf, holdingOf } from "./conflict.ts";
 import { fenceOf, type TableRequest } from "./request.ts";
 
-/** One for each claim below `under` that is held now. All of `requests` stand. */
+/** Returns one entry for each claim below `under` that is held now. All of `requests` must exist. */
 export async function describeHeld(
-  ground: Ground,
+  ground: Liveness,
   requests: readonly TableRequest[],
   { under = "" }: { readonly under?: string } = {},
 ): Promise<HeldLock[]> {
@@ -23,7 +22,7 @@ export async function describeHeld(
   const waiting = requests.filter((request) => blockersOf(requests, request).length > 0);
   return holdingOf(requests).flatMap((request) =>
     request.claims
-      // Without `under` also locks on names, which lie below no path.
+      // Without `under`, also list locks on names, which are below no path.
       .filter(({ path }) => under === "" || isWithin(path, under))
       .map((claim) => ({
         ...describeClaim(request, claim, infoOf(request)),
@@ -38,12 +37,12 @@ export async function describeHeld(
   );
 }
 
-/** What is in the way of a caller: a request, or a caller of this process that has none yet. */
+/** A blocker: a request in the table, or a caller of this process that has none yet. */
 export type Blocker = Pick<TableRequest, "holder" | "claims" | "sinceMs"> & { readonly tag?: string | undefined };
 
-/** LOCK_TIMEOUT for a caller that asked for `asked` and found `blockers` in the way of `claims`. */
+/** Returns LOCK_TIMEOUT for a caller that requested `asked`, and whose `claims` are blocked by `blockers`. */
 export async function lockTimeout(
-  ground: Ground,
+  ground: Liveness,
   { asked, claims }: { readonly asked: readonly Claim[]; readonly claims: readonly Claim[] },
   waitedMs: number,
   blockers: readonly Blocker[],
@@ -60,9 +59,9 @@ export async function lockTimeout(
   return holdfastError("LOCK_TIMEOUT", message, { path, waitedMs, blockedBy });
 }
 
-/** DEADLOCK with the holders of `requests`. */
+/** Returns DEADLOCK with the holders of `requests`. */
 export async function deadlock(
-  ground: Ground,
+  ground: Liveness,
   path: string,
   requests: readonly TableRequest[],
   message: string,
@@ -71,8 +70,8 @@ export async function deadlock(
   return holdfastError("DEADLOCK", message, { path, cycle });
 }
 
-async function holderOf(ground: Ground, { holder: id, sinceMs }: Blocker): Promise<HolderInfo> {
-  // A holder that has ended leaves nothing but what its request says.
+async function holderOf(ground: Liveness, { holder: id, sinceMs }: Blocker): Promise<HolderInfo> {
+  // If a holder has ended, only its request describes it.
   return (await ground.findHolder(id)) ?? holderInfo(new Date(sinceMs), { id, state: "dead" });
 }
 

@@ -1,15 +1,15 @@
-// Dropping the holds of dead holders. A waiter judges the holders in its way; one append to the table
-// drops the requests of all that are dead; then what they committed is completed, and their hold
-// files are removed. No process enters because of a private conclusion that another one is dead.
-import type { LockTable } from "./lock-table.ts";
+// Drops the requests of dead holders. A waiter judges the holders that block it. One append to the table drops the
+// requests of all that are dead; then committed changes of theirs are completed, and their hold files removed. No
+// process enters because it alone concluded that another is dead.
+import type { RequestTable } from "./request-table.ts";
 import type { TableRequest } from "./request.ts";
 
 /**
- * Judges the last of `blockers` at each poll, and all of them in a round or when the last one is
- * dead: the holders of one machine die and stop together. One append drops all that are dead.
+ * Judges the last of `blockers` at each poll. Judges all of them once per round, and if the last one is dead, because
+ * the holders of one machine often die together. One append drops all that are dead.
  */
 export async function dropDead(
-  table: LockTable,
+  table: RequestTable,
   blockers: readonly TableRequest[],
   { isRound }: { readonly isRound: boolean },
 ): Promise<void> {

@@ -1,19 +1,18 @@
-// How a request gets into the lock table, and how it waits there until every earlier one that
-// conflicts with it is over.
+// Adds a request to the lock table, and waits there until every earlier one that conflicts with it is over.
 import type { Deadline } from "../../durable/wait/deadline.ts";
 import { holdfastError } from "../../errors.ts";
 import { pathsOf } from "./claim.ts";
 import { ChangeWaiter } from "../../durable/wait/change-waiter.ts";
-import { blockersOf, conflictsWith, findDeadlock, overtakenBy } from "./conflict.ts";
+import { conflictingOf, conflictsWith, findDeadlock, overtakenBy } from "./conflict.ts";
 import { deadlock } from "./describe.ts";
 import { dropDead } from "./drop-dead.ts";
-import type { LockTable } from "./lock-table.ts";
+import type { RequestTable } from "./request-table.ts";
 import type { TableRequest, TableState } from "./request.ts";
 
-/** What a caller knows of its request. The append adds the rest. */
+/** The part of a request that its caller provides. The append adds the rest. */
 export type WantedRequest = Pick<TableRequest, "holder" | "claims" | "sinceMs" | "tag" | "within">;
 
-/** A request in the table, and the table as its append made it. */
+/** A request in the table, and the state of the table after its append. */
 export interface Enqueued {
   readonly request: TableRequest;
   readonly state: TableState;
@@ -22,40 +21,40 @@ export interface Enqueued {
 }
 
 export interface EnqueueOptions {
-  /** Whether the request may wait in the table. */
+  /** False: the request is appended only if nothing blocks it. */
   readonly wait: boolean;
-  /** Throws when the caller must not go on. */
+  /** Throws if the caller must not continue. */
   readonly mustGoOn: () => void;
 }
 
 /**
- * Appends a request. Without `wait` only if no live request blocks it; else nothing is appended,
- * and the answer has only the live blockers. Dead blockers are judged in the same call, and dropped
- * by the same append. DEADLOCK when the request would wait for one that waits for it.
+ * Appends a request. Without `wait`, appends it only if no live request blocks it; otherwise returns the live
+ * blockers. The same call judges dead blockers, and the same append drops them. Throws DEADLOCK if the request would
+ * wait for one that waits for it.
  */
 export async function enqueue(
-  table: LockTable,
+  table: RequestTable,
   wanted: WantedRequest,
   { wait, mustGoOn }: EnqueueOptions,
 ): Promise<Enqueued | Pick<Enqueued, "blockers">> {
   for (;;) {
     mustGoOn();
+    let request: TableRequest | undefined;
     let blockers: TableRequest[] = [];
     let cycle: TableRequest[] | undefined;
     let overtaken: TableRequest[] = [];
     const entry = await table.request(({ requests, redos }, made) => {
-      const request: TableRequest = { ...made, ...wanted };
+      request = { ...made, ...wanted };
       const longer = [...requests, request];
       overtaken = overtakenBy(longer, request);
-      blockers = [...new Set([...blockersOf(longer, request), ...overtaken])];
+      blockers = [...new Set([...conflictingOf(requests, request), ...overtaken])];
       cycle = wait ? findDeadlock(longer, request) : undefined;
       if (cycle !== undefined || overtaken.length > 0 || (blockers.length > 0 && !wait)) return undefined;
       return { requests: longer, redos };
     });
-    if (entry !== undefined) {
-      const request = entry.state.requests.find(({ id }) => id === entry.id);
-      if (request !== undefined) return { request, state: entry.state, blockers };
-    } else if (cycle !== undefined) await throwIfDeadlock(table, cycle);
+    // The change was last derived for the slot that was won, so `request` is the one in that slot.
+    if (entry !== undefined && request !== undefined) return { request, state: entry.state, blockers };
+    if (cycle !== undefined) await throwIfDeadlock(table, cycle);
     else if (wait) await throwIfOvertaking(table, wanted, overtaken);
     else {
       const living = await table.judge(blockers, { once: true });
@@ -66,34 +65,33 @@ export async function enqueue(
 
 export interface WaitOptions {
   readonly deadline: Deadline;
-  /** Throws when the caller must not go on. */
+  /** Throws if the caller must not continue. */
   readonly mustGoOn: () => void;
-  /** Of the process that waits. */
+  /** The lease of the process that waits. */
   readonly leaseMs: number;
 }
 
 /**
- * After this part of the shortest lease all blockers are judged again: often enough that the
- * silence of each of them counts in full, and so seldom that many waiters do not spend their time
- * on judging each other.
+ * After this part of the shortest lease all blockers are judged again. That is often enough for the silence of each
+ * to count in full, and so seldom that many waiters do not spend their time judging each other.
  */
 const roundPart = 1 / 8;
 
 /**
- * Resolves when every one of `blockers` is over: released by its owner, or dropped by an append.
- * LOCK_LOST when the waiting request was dropped itself.
+ * Resolves when all of `blockers` are over: released by their owners, or dropped by an append. Throws LOCK_LOST if
+ * the waiting request itself was dropped.
  */
 export async function waitForBlockers(
-  table: LockTable,
+  table: RequestTable,
   { request, blockers }: Pick<Enqueued, "request" | "blockers">,
   { deadline, mustGoOn, leaseMs }: WaitOptions,
 ): Promise<void> {
   const { clock } = table.ground.ports;
-  const waiter = new ChangeWaiter(table.ground.ports);
+  const waiter = new ChangeWaiter(table.ground);
   let roundAtMs = clock.monotonicMs();
   let left = blockers;
-  // The last one first: it waits for those before it, so they are mostly over when it is, and a
-  // release wakes one waiter and not all.
+  // Wait for the last one first: it waits for those before it, so they are usually over when it is, and a release
+  // wakes one waiter instead of all.
   for (let last = left.at(-1); last !== undefined; last = left.at(-1)) {
     const { id } = last;
     if ((await waiter.wait(table.holds.pathOf(id), () => table.isOver(id), deadline)) === "over") {
@@ -106,17 +104,15 @@ export async function waitForBlockers(
     await dropDead(table, left, { isRound });
     left = await stillBlocking(table, request, left);
   }
-  // After the last look, because it is acted on: a process that slept over it may have been dropped
-  // meanwhile.
+  // Check after reading the table, because the caller acts on it: a process that slept meanwhile may have been
+  // dropped.
   mustGoOn();
   if (await table.isOver(request.id)) throw droppedError(request);
 }
 
-/**
- * Those of `blockers` that are listed and still conflict with `request`, as the table has both now.
- */
+/** Returns those of `blockers` that the table still lists and that still conflict with `request`, as both are now. */
 async function stillBlocking(
-  table: LockTable,
+  table: RequestTable,
   request: TableRequest,
   blockers: readonly TableRequest[],
 ): Promise<readonly TableRequest[]> {
@@ -130,23 +126,23 @@ async function stillBlocking(
     if (now === undefined) {
       if (!(await table.isOver(blocker.id))) await table.finishDropped(blocker, state);
     }
-    // A blocker that was downgraded since may admit this request.
+    // If a blocker was downgraded since, it may admit this request.
     else if (conflictsWith(mine.claims, now.claims)) left.push(blocker);
   }
   return left;
 }
 
-/** DEADLOCK, unless a member of the cycle is over: then the caller tries again. */
-async function throwIfDeadlock(table: LockTable, requests: readonly TableRequest[]): Promise<void> {
+/** Throws DEADLOCK, unless a member of the cycle is over: then the caller tries again. */
+async function throwIfDeadlock(table: RequestTable, requests: readonly TableRequest[]): Promise<void> {
   if ((await table.judge(requests, { once: true })).length < requests.length) return;
   const path = pathsOf(requests.at(-1)?.claims ?? []);
   const message = `Waiting would never end: the holder of what is asked for waits for ${path}, which this hold is within. Release this hold and acquire both at once.`;
   throw await deadlock(table.ground, path, requests, message);
 }
 
-/** DEADLOCK, unless one of `overtaken` is over: then the caller tries again. */
+/** Throws DEADLOCK, unless one of `overtaken` is over: then the caller tries again. */
 async function throwIfOvertaking(
-  table: LockTable,
+  table: RequestTable,
   { claims }: WantedRequest,
   overtaken: readonly TableRequest[],
 ): Promise<void> {

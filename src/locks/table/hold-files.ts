@@ -1,13 +1,14 @@
-// The hold files of requests, `holds/<id>`, the files of their offers, `holds/<id>.<hash>.transfer`,
-// and the receipts of those that were transferred, `holds/<receiver>.<…>.received`.
+// Three kinds of files: the hold files of requests, `holds/<id>`; files of offers, `holds/<id>.<hash>.transfer`; and
+// receipts of transferred requests, `holds/<receiver>.<…>.received`.
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { withServerClock } from "../../durable/liveness/server-age.ts";
 import { unlinkIfThere } from "../../durable/publish/directory.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
 import { createUniqueFile } from "../../durable/publish/unique-file.ts";
+import type { Holds } from "./holds.ts";
 import type { TableRequest, Transfer } from "./request.ts";
 
-export class HoldFiles {
+export class HoldFiles implements Holds {
   readonly #ground: Pick<Ground, "layout" | "staging">;
 
   constructor(ground: Pick<Ground, "layout" | "staging">) {
@@ -22,7 +23,7 @@ export class HoldFiles {
     return await isStillThere(this.#ground.staging, this.pathOf(id));
   }
 
-  /** For a process that may write nothing. On a share the answer may be old. */
+  /** For a process that must not write. On a share the answer may be stale. */
   async canOpen(id: string): Promise<boolean> {
     return await this.#ground.staging.disk.canOpen(this.pathOf(id));
   }
@@ -32,8 +33,7 @@ export class HoldFiles {
   }
 
   /**
-   * Made before the table says that the request waits for a receiver: the offer lapses by the stamp
-   * of this file.
+   * Created before the table says that the request waits for a receiver: the offer expires by the stamp of this file.
    */
   async createOffer(id: string, transfer: Transfer): Promise<void> {
     await createUniqueFile(this.#ground.staging.disk, this.#offerOf(id, transfer), new Uint8Array(), { sync: false });
@@ -44,23 +44,23 @@ export class HoldFiles {
   }
 
   /**
-   * Made before a hold is received: its file has the name of the process that acquired it, and by the
-   * names of these files a process tells whether a living one holds anything.
+   * Created before a hold is received. A hold file is named after the process that acquired it, and the names of
+   * these files show whether a living process holds anything. The receipt carries the receiver's name.
    */
   async createReceipt(id: string, receiver: string): Promise<void> {
     if (isMadeBy(id, receiver)) return;
     await createUniqueFile(this.#ground.staging.disk, this.#receiptOf(id, receiver), new Uint8Array(), { sync: false });
   }
 
-  /** Never fails: one that stays only says that its process holds something, and is swept when that is over. */
+  /** Never fails: a receipt that stays only says that its process holds something, and is swept once that is over. */
   async removeReceipt(id: string, receiver: string): Promise<void> {
     if (isMadeBy(id, receiver)) return;
     await unlinkIfThere(this.#ground.staging.disk, this.#receiptOf(id, receiver)).catch(() => undefined);
   }
 
   /**
-   * Whether no process took an offered hold in time: by two stamps of the server, so that no clock
-   * of a machine decides.
+   * True if no process accepted an offered hold in time. Compares two stamps of the server, so that no machine's
+   * clock decides.
    */
   async isLapsed({ id, transfer }: Pick<TableRequest, "id" | "transfer">): Promise<boolean> {
     if (transfer === undefined) return false;
@@ -71,9 +71,7 @@ export class HoldFiles {
     });
   }
 
-  /**
-   * Each offer has a file of its own: one name for several could be taken for what it was before.
-   */
+  /** Each offer has its own file: if several shared one name, a client could confuse a new one with an old one. */
   #offerOf(id: string, { secretHash }: Pick<Transfer, "secretHash">): string {
     return `${this.pathOf(id)}.${secretHash}.transfer`;
   }

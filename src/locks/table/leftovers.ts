@@ -1,5 +1,5 @@
-// What dead holders left in the directories of a lock table: hold files, staged redos, and marks of
-// redos that are done.
+// Leftovers of dead holders in the directories of a lock table: hold files, staged redos, and marks of redos that are
+// done.
 import { removeTree, unlinkIfThere } from "../../durable/publish/directory.ts";
 import type { Ground } from "../../durable/liveness/ground.ts";
 import { isStillThere } from "../../durable/publish/publish.ts";
@@ -8,32 +8,29 @@ import { isId } from "../../format/id.ts";
 import type { LockTable } from "./lock-table.ts";
 import type { TableRequest, TableState } from "./request.ts";
 
-/**
- * A holder is looked at so often in its lease, or in this time. A gap of more than a quarter of the
- * lease would not count in full.
- */
+/** A holder is observed this often per lease: a gap of more than a quarter of the lease would not count in full. */
 const watchPart = 1 / 8;
 const watchLeaseMsMax = 8000;
 
 /** A file or directory that no process needs, unless a newer table says otherwise. */
 export interface Leftover {
-  /** Of the request or redo that it belongs to. */
+  /** The id of the request or redo to which it belongs. */
   readonly id: string;
-  /**
-   * Its maker, if that matters: as long as the maker has a request in the table, it may only have
-   * slept.
-   */
+  /** Its maker, if that matters: as long as the maker has a request in the table, it may only be asleep. */
   readonly holder?: string;
   readonly path: string;
   readonly isTree: boolean;
 }
 
 /**
- * Files of holders that are gone: whatever they wanted to append is in the table by now, or will
- * never count. A holder has its record before it makes anything, and until it ends or is declared
- * dead, and no process looks for that record before. And files of offers whose request does not
- * stand, also while their maker lives: an offer is made for a request in the table, and a request
- * that is over never comes back.
+ * Returns the files that no process needs any more: files of holders that are gone, and files of offers whose request
+ * is over.
+ *
+ * Anything that a holder that is gone wanted to append is in the table by now, or will never count. A holder has a
+ * record from before it creates anything until it ends or is declared dead, and no process looks for that record
+ * earlier.
+ *
+ * An offer belongs to a request in the table, and a request that is over never returns, even if its maker lives.
  */
 export async function findLeftovers(
   { ports: { disk }, layout, staging }: Ground,
@@ -45,7 +42,7 @@ export async function findLeftovers(
   for (const room of ["holds", "redo", "done"])
     for (const name of await disk.list(`${layout.directory}/${room}`)) {
       const [holder = "", random = ""] = name.split(".");
-      // Foreign files are left alone.
+      // Ignore foreign files.
       if (!isId(holder)) continue;
       const id = `${holder}.${random}`;
       const isOffer = name.endsWith(".transfer");
@@ -59,8 +56,8 @@ export async function findLeftovers(
 }
 
 /**
- * Whether a living process has a hold file. Watches each one that has, until its heart beats or it
- * counts as dead: without a proof of its death that takes a lease.
+ * True if a living process has a hold file. Watches each process that has one until its heartbeat changes or it
+ * counts as dead; without a proof of death that takes a lease.
  */
 export async function hasLiveHolds(ground: Ground): Promise<boolean> {
   const { ports, layout } = ground;
@@ -82,8 +79,8 @@ export async function hasLiveHolds(ground: Ground): Promise<boolean> {
 }
 
 /**
- * `state` is of an append made after the leftovers were found. A redo that cannot be completed now
- * keeps its files: the next process that needs its paths completes it.
+ * `state` must come from an append after the leftovers were found. A redo that cannot be completed now keeps its
+ * files: the next process that needs its paths completes it.
  */
 export async function removeLeftovers(
   table: LockTable,
@@ -101,8 +98,8 @@ export async function removeLeftovers(
       if (!isHoldfastError(error)) throw error;
       needed.add(redo.request);
     }
-  // A holder that was declared dead since and not dropped may only have slept. As long as it has a
-  // request in the table, it may commit what it has staged.
+  // A holder that was declared dead since, but not dropped, may only be asleep. As long as it has a request in the
+  // table, it may commit what it has staged.
   const owners = new Set(state.requests.map(({ holder }) => holder));
   const { disk } = table.ground.ports;
   for (const { id, holder, path, isTree } of leftovers)

@@ -1,5 +1,5 @@
-// Facts not yet in the lock table: requests whose hold file is gone, requests to drop, redos done.
-// Every append omits them, then forgets them.
+// Changes that are not in the lock table yet: requests whose hold file is gone, requests to drop, and redos that are
+// done. Every append omits these entries, and then forgets them.
 import { isHoldfastError } from "../../errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { TableRequest, TableState } from "./request.ts";
@@ -8,36 +8,28 @@ const retryEveryMs = 1000;
 
 export interface PendingTableChangesOptions {
   readonly clock: Clock;
-  /** An append that changes nothing but what every append omits. */
+  /** Appends no change of its own, only the omissions. */
   readonly append: () => Promise<unknown>;
-  /**
-   * What a judgement is about: the state of a request, because a receiver may have taken the
-   * request since.
-   */
+  /** Identifies the state of a request that was judged, because a receiver may have taken it since. */
   readonly judgedState: (request: TableRequest) => string;
 }
 
-/** What one append omits. */
+/** The entries that one append omits. */
 export interface Omission {
   readonly state: TableState;
-  /** Their hold files are still there. */
+  /** Requests whose hold files still exist. */
   readonly dropped: readonly TableRequest[];
-  readonly unwanted: readonly string[];
+  /** Call it when the append counts: then the table reflects all omissions. */
+  readonly forget: () => void;
 }
 
 export class PendingTableChanges {
   readonly #options: PendingTableChangesOptions;
   /** Requests whose hold files are gone. */
   readonly #over = new Set<string>();
-  /**
-   * Requests to drop because their holders are dead or they were broken, each with the state that
-   * was judged.
-   */
+  /** Requests to drop because their holders are dead or they were broken, each with the state that was judged. */
   readonly #condemned = new Map<string, string>();
-  /**
-   * Requests of this process to drop in whatever state: they may be in the table, and no caller
-   * wants them.
-   */
+  /** Requests of this process to drop in any state: they may be in the table, but no caller wants them. */
   readonly #unwanted = new Set<string>();
   /** Redos that are done. */
   readonly #done = new Set<string>();
@@ -72,7 +64,7 @@ export class PendingTableChanges {
   }
 
   /**
-   * A request of this process that may stand: the next append drops it, and its hold file goes
+   * Marks a request of this process that may be in the table: the next append drops it, and its hold file is removed
    * then.
    */
   noteUnwanted(id: string): void {
@@ -85,31 +77,38 @@ export class PendingTableChanges {
   }
 
   omitFrom({ requests, redos }: TableState): Omission {
+    const hasDrops = this.#hasDrops;
     return {
       state: {
-        requests: requests.filter((request) => !this.#over.has(request.id) && !this.isToDrop(request)),
+        requests: requests.filter((request) => !this.#over.has(request.id) && !(hasDrops && this.isToDrop(request))),
         redos: redos.filter(({ id, request }) => !this.#done.has(id) && !this.#over.has(request)),
       },
-      dropped: requests.filter((request) => this.isToDrop(request)),
-      unwanted: [...this.#unwanted],
+      dropped: hasDrops ? requests.filter((request) => this.isToDrop(request)) : [],
+      forget: this.#forgetLater(),
     };
   }
 
-  /** After an append: `state` is what it wrote, `omission` what it left out. */
-  forget({ requests, redos }: TableState, { unwanted }: Pick<Omission, "unwanted">): void {
-    // Only what this append has left out: a request that became unwanted since may be in the table.
-    for (const id of unwanted) this.#unwanted.delete(id);
-    const listed = new Set([...requests, ...redos].map(({ id }) => id));
-    for (const set of [this.#over, this.#done]) for (const id of set) if (!listed.has(id)) set.delete(id);
-    // Dropped by now, or changed since it was judged. A request that was condemned after this
-    // append is still to be dropped.
-    const standing = new Map(requests.map((request) => [request.id, this.#options.judgedState(request)]));
-    for (const [id, judged] of this.#condemned) if (standing.get(id) !== judged) this.#condemned.delete(id);
+  /**
+   * Returns a function that forgets what is pending now. Anything that becomes pending later may be in the table, and
+   * stays pending.
+   */
+  #forgetLater(): () => void {
+    const over = [...this.#over];
+    const done = [...this.#done];
+    const unwanted = [...this.#unwanted];
+    const condemned = [...this.#condemned];
+    return () => {
+      for (const id of over) this.#over.delete(id);
+      for (const id of done) this.#done.delete(id);
+      for (const id of unwanted) this.#unwanted.delete(id);
+      // It was dropped meanwhile, or changed since it was judged.
+      for (const [id, judged] of condemned) if (this.#condemned.get(id) === judged) this.#condemned.delete(id);
+    };
   }
 
   /**
-   * Appends in the background until nothing is left to drop, because other processes wait for that.
-   * Ends with this process.
+   * Appends in the background until nothing is left to drop, because other processes wait for that. Stops with this
+   * process.
    */
   async retry(): Promise<void> {
     if (this.#isRetrying) return;

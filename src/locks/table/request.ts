@@ -1,5 +1,4 @@
-// The state of the lock table: an ordered list of requests, and the committed redos. Each record of
-// its rolling chain has all of it.
+// The state of the lock table: an ordered list of requests, and the committed redos.
 import { countOf, listOf, objectOf, textOf } from "../../format/decoding.ts";
 import { isId } from "../../format/id.ts";
 import type { RecordKind } from "../../format/record.ts";
@@ -7,60 +6,57 @@ import { claimOf, extentOf, type LockExtent } from "./claim.ts";
 import type { Claimant } from "./conflict.ts";
 import { nameOf, redoOf, type Redo } from "../redo/record.ts";
 
-/** A lock request in the table. It holds when every earlier one that conflicts with it is over. */
+/** A lock request in the table. It holds once every earlier one that conflicts with it is over. */
 export interface TableRequest extends Claimant {
-  /** Also the name of its hold file, so it is never used again. */
+  /** Also the name of its hold file. Never reused. */
   readonly id: string;
-  /** The id of the holder that owns it now. */
+  /** The id of its current owner. */
   readonly holder: string;
-  /** The number of the append that made it, or that upgraded it last. */
+  /** The number of the append that created it, or last upgraded it. */
   readonly fence: number;
   readonly sinceMs: number;
-  /** The append that changed it last. An author in doubt looks for it, and a judgement names it. */
+  /** The id of the append that last changed it. An author in doubt looks for it, and a verdict names it. */
   readonly change: string;
   readonly tag?: string;
   /** How often it was passed on within its process before it was transferred. */
   readonly turn?: number;
   readonly within?: string;
   /**
-   * Upgrade announcement: the extent that its holder waits for. Two that wait for each other are a
-   * deadlock.
+   * Upgrade announcement: the extent for which its holder waits. Two holders that wait for each other are a deadlock.
    */
   readonly wants?: LockExtent;
   /** Set while it waits for a receiver. */
   readonly transfer?: Transfer;
 }
 
-/**
- * A request is passed on less often than this within its process, each time with a higher fence.
- */
+/** The limit of passes within one process. Each pass gives a higher fence. */
 const turnsMax = 65_536;
 
-/** The fence of the hold that a request gives after `turn` passes within its process. */
+/** The fence of a hold after its request was passed on `turn` times within its process. */
 export function fenceOf({ fence }: Pick<TableRequest, "fence">, turn = 0): number {
   return fence * turnsMax + turn;
 }
 
-/** The fields of a request that give `fence` to its hold. */
+/** Splits `fence` into the fields of a request that give this fence to its hold. */
 export function fenceParts(fence: number): Required<Pick<TableRequest, "fence" | "turn">> {
   return { fence: Math.floor(fence / turnsMax), turn: fence % turnsMax };
 }
 
 export interface Transfer {
-  /** Of the secret in the token: a reader of the table cannot take the hold. */
+  /** The hash of the secret in the token: reading the table does not suffice to receive the hold. */
   readonly secretHash: string;
   readonly expiresMs: number;
 }
 
 export interface TableState {
   readonly requests: readonly TableRequest[];
-  /** Committed, and not known to be done. */
+  /** Redos that are committed and not known to be applied. */
   readonly redos: readonly Redo[];
 }
 
 export const emptyTable: TableState = { requests: [], redos: [] };
 
-/** The state with `by` in the place of `request`. */
+/** Returns the state with `by` instead of `request`. */
 export function replaceRequest({ requests, redos }: TableState, request: TableRequest, by: TableRequest): TableState {
   return { requests: requests.map((each) => (each === request ? by : each)), redos };
 }
@@ -77,16 +73,7 @@ export const tableKind: RecordKind<TableState> = {
   },
 };
 
-/**
- * Throws when a request or redo that `before` does not have could not be read back from the disk.
- */
-export function checkTable(made: TableState, before: TableState): void {
-  const known = new Set<unknown>([...before.requests, ...before.redos]);
-  for (const request of made.requests) if (!known.has(request)) requestOf(JSON.parse(JSON.stringify(request)));
-  for (const redo of made.redos) if (!known.has(redo)) redoOf(JSON.parse(JSON.stringify(redo)));
-}
-
-function requestOf(value: unknown): TableRequest {
+export function requestOf(value: unknown): TableRequest {
   const { id, holder, claims, fence, sinceMs, change, tag, turn, within, wants, transfer } = objectOf(value);
   return {
     id: nameOf(id),
@@ -103,7 +90,7 @@ function requestOf(value: unknown): TableRequest {
   };
 }
 
-/** Checked because it becomes a path, like a name. */
+/** Checked because it becomes part of a path, like any name. */
 function holderOf(value: unknown): string {
   const holder = textOf(value);
   if (!isId(holder)) throw new TypeError("not the id of a holder");
@@ -115,10 +102,7 @@ function transferOf(value: unknown): Transfer {
   return { secretHash: hashOf(secretHash), expiresMs: countOf(expiresMs) };
 }
 
-/**
- * Checked because it becomes part of a path: a record that was edited by hand must not lead out of
- * the ground.
- */
+/** Checked because it becomes part of a path: a record that was edited by hand must not lead out of the ground. */
 function hashOf(value: unknown): string {
   const hash = textOf(value);
   if (!/^[0-9a-f]{32}$/.test(hash)) throw new TypeError("not the hash of a secret");

@@ -1,43 +1,37 @@
-// What a store can be trusted with, as far as it is known without a test that writes.
+// The capabilities of a store's file system, as far as they are known without a test that writes.
 import type { Ports } from "../ports/ports.ts";
-import { isThere, StoreLayout } from "../durable/store/store-record.ts";
+import { isThere } from "../durable/publish/directory.ts";
+import { StoreLayout } from "../durable/store/store-record.ts";
 import { checkLocation } from "./checks/location.ts";
 import { checkMountOptions } from "./checks/mount-options.ts";
 
-/**
- * What a store can be trusted with, found when it was opened. `doctor` tests more, and takes
- * longer.
- */
+/** The capabilities of a store's file system, found when it was opened. `doctor` tests more, and takes longer. */
 export interface Capabilities {
-  /** Other machines may use the store too, or it is not known that they cannot. */
+  /** True if other machines may use the store too, or if that is unknown. */
   readonly network: boolean;
+  /** True if hard links work. Always true for an open store: without them it is refused. */
   readonly hardLinks: boolean;
-  /**
-   * Processes exclude each other by locks of the operating system, which a killed process gives up
-   * at once.
-   */
+  /** True if processes exclude each other by OS locks, which are freed as soon as a process is killed. */
   readonly osLocks: boolean;
+  /** True if names can be made durable. Always true for an open store. */
   readonly directorySync: boolean;
-  /** A process that waits is woken by a change; otherwise it looks again and again. */
+  /** True if changes wake waiting processes. If false, they poll. */
   readonly watch: boolean;
-  /** `A` and `a` are two files. */
+  /** True if `A` and `a` are two files. */
   readonly caseSensitive: boolean;
-  /** For people: what holds less than it seems to, what that means, and what helps. */
+  /** For people: each limitation, its consequence, and a remedy. */
   readonly warnings: readonly string[];
 }
 
 export interface FoundAtOpen {
-  /** Of the store. */
+  /** The directory of the store. */
   readonly directory: string;
-  /** Whether this process could lock its own heartbeat file. */
+  /** True if this process could lock its own heartbeat file. */
   readonly hasOsLock: boolean;
   readonly isWritable: boolean;
 }
 
-/**
- * Of a store that is there: making one takes hard links and a sync of its directory, and is refused
- * without.
- */
+/** For an open store: without hard links and directory sync it would have been refused. */
 export async function findCapabilities(
   { disk }: Pick<Ports, "disk">,
   { directory, hasOsLock, isWritable }: FoundAtOpen,
@@ -53,7 +47,7 @@ export async function findCapabilities(
   return {
     network: !isLocal,
     hardLinks: true,
-    // On a share such a lock can be lost without a word, so nothing rests on it there.
+    // On a share an OS lock can be lost without notice, so nothing relies on it there.
     osLocks: isLocal && hasOsLock,
     directorySync: true,
     watch: isLocal,

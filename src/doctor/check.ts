@@ -1,11 +1,11 @@
-// What a check is: a question to the file system, and an answer whatever happens while it is asked.
+// A check: a question to the file system that always gets an answer, even if the test fails.
 import { errnoOf, hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { DoctorCheck } from "./report.ts";
 
 export interface CheckContext {
   readonly ports: Ports;
-  /** An empty directory of the examination's own; each check uses names that no other uses. */
+  /** An empty directory for this examination. Each check uses its own names. */
   readonly scratch: string;
 }
 
@@ -14,15 +14,12 @@ export type Answer = Omit<DoctorCheck, "id" | "question">;
 export interface Check {
   readonly id: string;
   readonly question: string;
-  /**
-   * Holdfast cannot do without it: a failure that the check did not foresee is "bad" then, else
-   * "limited".
-   */
+  /** True if Holdfast cannot work without it: then an unexpected failure is "bad", otherwise "limited". */
   readonly isVital: boolean;
   readonly ask: (context: CheckContext) => Promise<Answer>;
 }
 
-/** DISK_FULL passes through: on a full disk nothing can be examined. */
+/** Throws DISK_FULL: nothing can be examined on a full disk. */
 export async function runCheck(check: Check, context: CheckContext): Promise<DoctorCheck> {
   const { id, question, isVital } = check;
   try {
@@ -34,11 +31,11 @@ export async function runCheck(check: Check, context: CheckContext): Promise<Doc
       id,
       question,
       verdict: isVital ? "bad" : "limited",
-      finding: `It could not be found out: ${(error as Error).message}.`,
+      finding: `The check failed: ${(error as Error).message}.`,
       meaning: isVital
         ? "Holdfast cannot do without this, and nothing shows that it works."
         : "Nothing shows that it works, so do not count on it.",
-      remedy: "Look at the system's log for this mount, mend the cause and run the doctor again.",
+      remedy: "Check the system's log for this mount, fix the cause and run the doctor again.",
     };
   }
 }
@@ -56,8 +53,8 @@ export function bad(finding: string, meaning: string, remedy: string): Answer {
 }
 
 /**
- * The POSIX name of the failure; undefined when the action succeeded. What is no failure of the
- * disk is thrown.
+ * Returns the POSIX name of the failure; undefined if the action succeeded. Throws errors that are
+ * not disk failures.
  */
 export async function failureOf(action: () => Promise<unknown>): Promise<string | undefined> {
   try {
@@ -76,7 +73,7 @@ export function bytesOf(text: string): Uint8Array {
 
 const probeBytesMax = 4096;
 
-/** The content of a probe file; undefined when it is absent. */
+/** Returns the content of a probe file; undefined if it is absent. */
 export async function findText({ ports }: Pick<CheckContext, "ports">, path: string): Promise<string | undefined> {
   try {
     return Buffer.from(await ports.disk.readFile(path, probeBytesMax)).toString("utf8");

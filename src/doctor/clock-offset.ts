@@ -1,16 +1,16 @@
-// How far the clock that stamps files is from this machine's.
+// Measures the offset between the clock that stamps files and this machine's.
 import type { Ports } from "../ports/ports.ts";
 import { bytesOf } from "./check.ts";
 
 /**
- * Beyond this people are misled, and so are programs that judge a semaphore file by its age. NTP
- * keeps machines far below it.
+ * A larger offset misleads people, and programs that judge a semaphore file by its age. NTP keeps
+ * machines far below it.
  */
 export const clockOffsetMsMax = 2_000;
 
 /**
- * How far the stamp of a new file lies outside the time in which it was made, by this machine's
- * clock; 0 when it lies inside.
+ * Returns how far the stamp of a new file lies outside the time in which it was made, by this
+ * machine's clock; 0 if it lies inside.
  */
 export async function measureClockOffsetMs(ports: Ports, path: string): Promise<number> {
   const beforeMs = ports.clock.wallMs();

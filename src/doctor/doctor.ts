@@ -1,5 +1,4 @@
-// The examination of a folder: asks every question once and says what Holdfast can be trusted with
-// there.
+// Examines a folder: runs every check once and reports what Holdfast can rely on there.
 import type { Waiting } from "../common.ts";
 import type { Ports } from "../ports/ports.ts";
 import { runCheck, type Check } from "./check.ts";
@@ -19,13 +18,13 @@ import { mustBeDirectory, withScratch } from "./scratch.ts";
 
 export interface DoctorOptions extends Waiting {
   /**
-   * Also wait for another process that examines the same directory, on another machine if it is to
-   * prove anything. Default false.
+   * Also runs the two-machine part, with another process that examines the same directory. It proves something only
+   * on another machine. Default false.
    */
   withPeer?: boolean | undefined;
-  /** How long to wait for the peer to come. Default 60_000. */
+  /** How long to wait for the peer to arrive. Default 60,000. */
   timeoutMs?: number | undefined;
-  /** Called when the wait for the peer begins, and when it has come. */
+  /** Called when the wait for the peer begins, and when the peer has arrived. */
   onPeer?: ((news: "waiting" | "met") => void) | undefined;
 }
 
@@ -45,9 +44,9 @@ const checks: readonly Check[] = [
 ];
 
 /**
- * Works in a directory of its own inside `directory`, which is gone afterwards also when it fails,
- * and touches nothing else. Rejects only when nothing could be examined: INVALID_PATH (not there,
- * not a directory), NO_PERMISSION (nothing can be made in it), DISK_FULL, or the signal's reason.
+ * Creates a directory of its own inside `directory`, removes it even after a failure, and touches nothing else.
+ * Rejects only if nothing could be examined: INVALID_PATH (missing or not a directory), NO_PERMISSION (nothing can be
+ * created in it), DISK_FULL, or the signal's reason.
  */
 export async function examine(ports: Ports, directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
   await mustBeDirectory(ports.disk, directory);

@@ -1,5 +1,5 @@
-// The two-machine part: two examinations of one folder find each other in it, go through the rounds
-// together, and come to the same verdict.
+// The two-machine part: two examinations of one folder find each other in it, run the rounds
+// together, and reach the same verdict.
 import { errnoOf, hasErrno } from "../ports/disk-error.ts";
 import type { Ports } from "../ports/ports.ts";
 import { formatMs } from "./check.ts";
@@ -14,7 +14,7 @@ import { leftBehind } from "./scratch.ts";
 const timeoutMsDefault = 60_000;
 
 /**
- * Adds to `own` what the two found out together, or that none came. Leaves nothing behind, whatever
+ * Adds the findings of both peers to `own`, or the finding that no peer came. Leaves nothing behind, whatever
  * happens.
  */
 export async function meetPeer(ports: Ports, own: DoctorReport, options: DoctorOptions): Promise<DoctorReport> {
@@ -23,7 +23,7 @@ export async function meetPeer(ports: Ports, own: DoctorReport, options: DoctorO
   try {
     outcome = await meeting.hold();
   } catch (error) {
-    // A person waits for this answer: no more than what takes no waiting.
+    // A person waits for this answer: do only the cleanup that needs no waiting.
     if (!meeting.isOverBy(error)) {
       await meeting.cleanUp({ patient: false });
       throw error;
@@ -67,20 +67,19 @@ class Meeting {
   }
 
   /**
-   * Whether the other one has gone. Also when it has taken the session away: it was called off, or
-   * took me for dead.
+   * True if the peer has gone. That includes a removed session: the peer was cancelled, or judged this process dead.
    */
   isOverBy(error: unknown): error is Error {
     return error instanceof PeerGone || (this.#session !== undefined && hasErrno(error, "ENOENT", "ESTALE"));
   }
 
-  /** False when something stays behind. */
+  /** Returns false if it could not remove everything. */
   async cleanUp(options: { readonly patient: boolean }): Promise<boolean> {
     try {
       const isRemoved = this.#session === undefined || (await removeSession(this.#ports.disk, this.#session));
       return (await this.#presence.leave(options)) && isRemoved;
     } catch (error) {
-      // What was found out, or why it failed, matters more than that the disk fails now.
+      // The findings, or the reason of the failure, are more important than a disk error now.
       if (errnoOf(error) === undefined) throw error;
       return false;
     }

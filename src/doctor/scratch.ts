@@ -1,4 +1,4 @@
-// The directory in which an examination does its probing: its own, and gone afterwards.
+// The directory in which an examination makes its probes; it is removed afterwards.
 import { isLink, removeDirectory, removeTree } from "../durable/publish/directory.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { randomName } from "../format/id.ts";
@@ -7,7 +7,7 @@ import type { Disk } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
 import type { DoctorCheck } from "./report.ts";
 
-/** INVALID_PATH when it is not there or no directory. */
+/** Throws INVALID_PATH if it is missing or not a directory. */
 export async function mustBeDirectory(disk: Disk, directory: string): Promise<void> {
   try {
     if ((await disk.stat(directory)).kind === "directory") return;
@@ -17,11 +17,11 @@ export async function mustBeDirectory(disk: Disk, directory: string): Promise<vo
   throw notADirectory(directory);
 }
 
-/** What a failure to find `directory` means for the caller that named it. */
+/** Explains to the caller why `directory`, which it named, was not found. */
 export function explainMissing(error: unknown, directory: string): unknown {
   if (hasErrno(error, "ENOTDIR")) return notADirectory(directory, error);
   if (!hasErrno(error, "ENOENT")) return error;
-  const message = `${directory} is not there. Mount the share, make the directory, or correct the path.`;
+  const message = `${directory} does not exist. Mount the share, create the directory, or correct the path.`;
   return holdfastError("INVALID_PATH", message, { path: directory }, error);
 }
 
@@ -32,14 +32,11 @@ function notADirectory(directory: string, cause?: unknown): Error {
 
 export interface ScratchOutcome<T> {
   readonly result: T;
-  /** Set when it could not be removed again. */
+  /** Set if it could not be removed. */
   readonly leftBehind?: DoctorCheck;
 }
 
-/**
- * NO_PERMISSION when nothing can be made in `directory`. What `action` throws is thrown after the
- * removal.
- */
+/** Throws NO_PERMISSION if nothing can be created in `directory`. Errors of `action` are thrown after the removal. */
 export async function withScratch<T>(
   ports: Ports,
   directory: string,
@@ -60,10 +57,10 @@ export async function withScratch<T>(
 }
 
 const scratchPattern = /^\.holdfast-doctor-[0-9a-hjkmnp-tv-z]{26}$/;
-/** No examination takes so long. */
+/** A scratch directory that is older than this was left by a killed run: no examination takes this long. */
 const forgottenMs = 24 * 3_600_000;
 
-/** What runs that were killed have left, by the stamps of the server. */
+/** Removes scratch directories of killed runs, by the stamps of the server. */
 async function removeForgotten(disk: Disk, directory: string, scratch: string): Promise<void> {
   await despiteTrouble(async () => {
     const { mtimeMs: nowMs } = await disk.stat(scratch);
@@ -73,13 +70,13 @@ async function removeForgotten(disk: Disk, directory: string, scratch: string): 
 }
 
 async function removeIfForgotten(disk: Disk, path: string, nowMs: number): Promise<void> {
-  // No examination makes a link, and one says nothing about the age of what it leads to.
+  // No examination creates links, and a link says nothing about the age of its target.
   if (await isLink(disk, path)) return;
   const { kind, mtimeMs } = await disk.stat(path);
   if (kind === "directory" && nowMs - mtimeMs > forgottenMs) await removeTree(disk, path);
 }
 
-/** Whatever stands in the way: it is nothing that this examination is about. */
+/** Ignores disk failures, because they do not concern this examination. */
 async function despiteTrouble(action: () => Promise<void>): Promise<void> {
   try {
     await action();
@@ -94,7 +91,7 @@ async function makeScratch(disk: Disk, directory: string, scratch: string): Prom
   } catch (error) {
     if (!hasErrno(error, "EACCES", "EPERM", "EROFS")) throw error;
     const why = hasErrno(error, "EROFS") ? "it is mounted read-only" : "this user may not write there";
-    const message = `Nothing can be made in ${directory} (${errnoOf(error) ?? ""}): ${why}. All users that share a folder need to write to all of it.`;
+    const message = `Nothing can be created in ${directory} (${errnoOf(error) ?? ""}): ${why}. All users that share a folder need to write to all of it.`;
     throw holdfastError("NO_PERMISSION", message, { path: directory }, error);
   }
 }
@@ -103,15 +100,15 @@ const removalsMax = 5;
 const removalPauseMs = 200;
 
 /**
- * True when it is gone. A scanner, or a client that keeps a removed file until its last close, can
- * hold it for a moment.
+ * Returns true once it is gone. A scanner, or a client that keeps a removed file until its last close, can delay
+ * that.
  */
 export async function removeStubborn(ports: Ports, path: string): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
       if (await removeDirectory(ports.disk, path)) return true;
     } catch (error) {
-      // A failing disk must not hide what was found out before; that it stays behind is reported.
+      // A failing disk must not hide the earlier findings. The report names what is left behind.
       if (errnoOf(error) === undefined) throw error;
     }
     if (tries >= removalsMax) return false;

@@ -8,7 +8,7 @@ import { doctor, type DoctorReport } from "../../src/index.ts";
 import { openNodeDisk } from "../../src/ports/node/disk/disk.ts";
 import { asOrdinaryUser, makeScratch } from "../sites/scratch.ts";
 
-const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/bin.cjs", import.meta.url));
 
 /** What Holdfast cannot do without. The rest depends on where temporary files are. */
 const vital = ["hard-link", "exclusive-create", "rename", "file-sync"];

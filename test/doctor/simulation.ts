@@ -85,7 +85,7 @@ export class Simulation {
   remains(): Record<string, string> {
     const found: Record<string, string> = {};
     const walk = (path: string): void => {
-      const node = this.server.tree.node(this.server.tree.place(path, "look"), "look");
+      const node = this.server.tree.node(this.server.tree.entry(path, "look"), "look");
       if (node.kind === "file") found[path] = Buffer.from(node.bytes).toString();
       else for (const name of node.entries.keys()) walk(`${path}/${name}`);
       if (node.kind === "directory" && node.entries.size === 0) found[path] = "(empty directory)";

@@ -1,4 +1,4 @@
-// Whether a file can be created only where none is: what semaphore files and staging stand on.
+// Checks that a create fails if the name is taken; semaphore files and staging rely on it.
 import { bad, bytesOf, failureOf, findText, good, type Answer, type Check, type CheckContext } from "../check.ts";
 
 export const exclusiveCreate: Check = {

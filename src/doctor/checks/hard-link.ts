@@ -1,4 +1,4 @@
-// Whether a hard link gives a name away once: what chains, locks and objects stand on.
+// Checks that a hard link gives a name away only once; chains, locks and objects rely on it.
 import { bad, bytesOf, failureOf, findText, good, type Answer, type Check, type CheckContext } from "../check.ts";
 
 export const hardLink: Check = {
@@ -26,7 +26,7 @@ async function ask(context: CheckContext): Promise<Answer> {
     return bad("The new name does not show the file that was linked.", meaningWhenBad, remedy);
 
   const repeated = await failureOf(() => disk.link(second, name));
-  // Looked at in any case: a link can fail and replace the file all the same.
+  // Check it in any case: a link can fail and still replace the file.
   const content = await findText(context, name);
   if (content !== "first")
     return bad("A second link to a taken name replaced the file that was there.", meaningWhenBad, remedy);

@@ -1,4 +1,4 @@
-// Whether the folder is on a disk of this machine alone, or others may be behind it.
+// Checks if the folder is on a disk of this machine only, or if other machines may share it.
 import type { Volume } from "../../ports/disk.ts";
 import { good, limited, type Answer } from "../check.ts";
 import type { DoctorCheck } from "../report.ts";
@@ -25,7 +25,7 @@ function locate({ kind, type }: Volume): Answer {
   );
 }
 
-/** What was measured to work best, and is not the default. */
+/** The options that worked best in measurements and are not the default. */
 function mountAdvice(type: string): string {
   if (type.startsWith("nfs"))
     return "Mount with vers=4.2,hard,proto=tcp,lookupcache=positive, and run the doctor with --with-peer on two machines.";

@@ -1,9 +1,9 @@
-// Whether an option of the mount weakens what Holdfast rests on.
+// Checks if a mount option weakens something that Holdfast relies on.
 import { findMountRisks } from "../../durable/mount/mount-risks.ts";
 import type { Volume } from "../../ports/disk.ts";
 import type { DoctorCheck } from "../report.ts";
 
-/** One answer per risk; a single good one when there is none. */
+/** Returns one answer per risk, or a single good one. */
 export function checkMountOptions(volume: Volume): DoctorCheck[] {
   const question = "Does a mount option weaken what Holdfast rests on?";
   const found = findMountRisks(volume).map(({ option, ...answer }): DoctorCheck => ({

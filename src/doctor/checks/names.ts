@@ -1,5 +1,5 @@
-// Which names this file system takes for one: `A` and `a`, or two spellings of the same accented
-// letter.
+// Checks which names this file system treats as one: `A` and `a`, or two spellings of the same
+// accented letter.
 import { bytesOf, failureOf, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
 
 export const caseOfNames: Check = {
@@ -47,7 +47,7 @@ async function askSpelling(context: CheckContext): Promise<Answer> {
 }
 
 /**
- * How many names are there after both were asked for. Counted by listing, because creating may be
+ * Returns how many names exist after creating both. Counted by a listing, because create may be
  * broken on this disk.
  */
 async function makeBoth(

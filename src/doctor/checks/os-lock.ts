@@ -1,5 +1,4 @@
-// Whether the lock of the operating system excludes a second descriptor: what the gate of a local
-// directory stands on.
+// Checks if an OS lock excludes a second descriptor; the gate of a local directory relies on it.
 import { isHoldfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import { good, limited, type Answer, type Check, type CheckContext } from "../check.ts";

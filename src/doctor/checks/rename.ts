@@ -1,5 +1,4 @@
-// Whether a rename puts a whole new file in the place of an old one, also while the old one is
-// read.
+// Checks if a rename replaces an old file by a whole new one, even while the old one is being read.
 import {
   bad,
   bytesOf,
@@ -54,7 +53,7 @@ async function askWhileOpen(context: CheckContext): Promise<Answer> {
   let refusal: string | undefined;
   try {
     const replacing = await failureOf(() => disk.rename(temp, target));
-    // EEXIST is not about being open: the check above tells of it.
+    // EEXIST has nothing to do with the open file. The check above reports it.
     refusal =
       replacing === undefined || replacing === "EEXIST" ? await failureOf(() => disk.unlink(target)) : replacing;
   } finally {

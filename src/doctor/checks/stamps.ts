@@ -1,4 +1,5 @@
-// How finely files are stamped, and how far the clock that stamps them is from this machine's.
+// Measures the granularity of file times, and the offset between the clock that sets them and this
+// machine's.
 import type { Ports } from "../../ports/ports.ts";
 import { bytesOf, formatMs, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
 import { clockOffsetMsMax, measureClockOffsetMs } from "../clock-offset.ts";
@@ -40,12 +41,12 @@ async function askGranularity({ ports, scratch }: CheckContext): Promise<Answer>
 // From coarse to fine; FAT has 2 s, ext3 and HFS+ have 1 s.
 const granularitiesMs = [2_000, 1_000, 100, 10, 1] as const;
 
-/** 0 when it is finer than a millisecond. */
+/** 0 if it is finer than a millisecond. */
 async function measureGranularityMs(ports: Ports, scratch: string): Promise<number> {
   const stampsMs: number[] = [];
   const fits = (granularityMs: number): boolean => stampsMs.every((stampMs) => stampMs % granularityMs === 0);
-  // The odd pauses make it unlikely that a fine clock shows only round numbers. Where all are whole
-  // seconds two more, a second apart, tell 1 s from 2 s.
+  // The odd pauses make it unlikely that a fine clock shows only round numbers. If all stamps are
+  // whole seconds, two more, a second apart, distinguish 1 s from 2 s.
   for (const [index, pauseMs] of [0, 3, 7, 11, 1_000, 1_000].entries()) {
     if (pauseMs === 1_000 && !fits(1_000)) break;
     await ports.clock.sleep(pauseMs);

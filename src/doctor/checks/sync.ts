@@ -1,5 +1,4 @@
-// Whether an fsync of a file, and of a directory, can be had: what "acknowledged" means after a
-// power cut.
+// Checks that files and directories can be fsynced: an acknowledged write must survive a power cut.
 import { bad, bytesOf, failureOf, findText, good, type Answer, type Check, type CheckContext } from "../check.ts";
 
 export const fileSync: Check = {
@@ -46,7 +45,7 @@ async function askDirectory({ ports, scratch }: CheckContext): Promise<Answer> {
       "A power cut can take back the name of a file that was written and synced just before, so here Holdfast would acknowledge nothing.",
       "Use a file system that syncs directories.",
     );
-  // The port does nothing there, so its success says nothing.
+  // The port does nothing there, so its success proves nothing.
   if (isWindowsPath(scratch))
     return good(
       "Windows has no call to sync a directory.",
@@ -60,7 +59,7 @@ async function askDirectory({ ports, scratch }: CheckContext): Promise<Answer> {
   return good("A directory can be synced.", "A name that is acknowledged survives a power cut.");
 }
 
-/** `C:/…` or `//server/share/…`: the disk port has forward slashes on every platform. */
+/** `C:/…` or `//server/share/…`: the disk port uses forward slashes on every platform. */
 function isWindowsPath(path: string): boolean {
   return /^([a-z]:|\/\/)/i.test(path);
 }

@@ -1,4 +1,4 @@
-// Whether a change makes itself known, or has to be looked for.
+// Checks if changes send hints, or must be polled for.
 import { bytesOf, formatMs, good, limited, type Answer, type Check, type CheckContext } from "../check.ts";
 
 export const watchHints: Check = {

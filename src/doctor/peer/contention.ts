@@ -1,4 +1,4 @@
-// The round in which both go for the same names: each must be won by exactly one.
+// The round in which both sides compete for the same names: exactly one must win each.
 import { diskError, isOutcomeUnknown } from "../../ports/disk-error.ts";
 import { bad, bytesOf, failureOf, findText, good, type Answer } from "../check.ts";
 import type { Role } from "./pairing.ts";
@@ -7,9 +7,9 @@ import type { Pair, Session } from "./session.ts";
 export type Contest = "link" | "create";
 
 export interface Attempts {
-  /** For each name "won", or the failure: EEXIST is a name that was lost. */
+  /** For each name "won", or the failure; EEXIST means that the name was lost. */
   readonly outcomes: readonly string[];
-  /** For each name who owns it in the end, as this side sees it; empty when it is absent. */
+  /** For each name its final owner, as this side sees it; empty if the name is absent. */
   readonly owners: readonly string[];
 }
 
@@ -17,8 +17,8 @@ const namesCount = 60;
 const pauseMsMax = 4;
 
 /**
- * Both go through all names in the same order. Who wins one pauses: so the other catches up, and
- * they meet again and again.
+ * Both sides try all names in the same order. The winner of a name pauses, so that the other side catches up and they
+ * compete for each name.
  */
 export async function contend(session: Session, contest: Contest): Promise<Pair<Attempts>> {
   const { clock, disk, random } = session.ports;
@@ -41,7 +41,7 @@ export async function contend(session: Session, contest: Contest): Promise<Pair<
 }
 
 async function findOwners(session: Session, contest: Contest): Promise<string[]> {
-  // A listing first: it renews what this client believes of each name.
+  // List first: that refreshes what this client has cached about each name.
   await session.ports.disk.list(`${session.directory}/${contest}`);
   const owners: string[] = [];
   for (let index = 0; index < namesCount; index++) {
@@ -79,7 +79,7 @@ export function judgeContest(contest: Contest, attempts: Pair<Attempts>): Answer
 interface Ruling {
   readonly winner?: Role;
   readonly fault?: string;
-  /** No answer told the winner. */
+  /** True if only the content showed the winner, because no reply did. */
   readonly isByContent?: boolean;
 }
 
@@ -91,8 +91,7 @@ function ruleOn({ first, second }: Pair<Attempts>, index: number): Ruling {
   if (refusal !== undefined) return { fault: `it failed with ${refusal}` };
   if (owner !== (second.owners[index] ?? "")) return { fault: "the two do not see the same owner" };
   if (owner !== "first" && owner !== "second") return { fault: "neither won" };
-  // A lost answer may hide a win (Holdfast looks at the content then, too); an answer that came may
-  // not be wrong.
+  // A lost reply may hide a win (Holdfast then checks the content too), but a reply that arrived must be right.
   const told = (["first", "second"] as const).find((_role, side) => outcomes[side] === "won");
   if (told !== undefined && told !== owner) return { fault: "the winner was replaced" };
   return { winner: owner, isByContent: told === undefined };

@@ -1,5 +1,5 @@
-// What two that met do together: greet, go through the rounds, and judge them, each for itself and
-// from the same notes.
+// The steps of two peers that have met: they greet, run the rounds, and judge them. Each judges alone, from the same
+// notes.
 import type { DoctorCheck, DoctorPeer, DoctorReport } from "../report.ts";
 import { contend, judgeContest } from "./contention.ts";
 import {
@@ -14,7 +14,7 @@ import {
 import { judgeLocks, tryLocks } from "./lock-round.ts";
 import type { Session } from "./session.ts";
 import { judgeAbsence, judgeListing, judgePresence, judgeReplacement } from "./sight-verdicts.ts";
-import { lookAtEachOther } from "./sight.ts";
+import { measureSight } from "./sight.ts";
 
 export interface Conversation {
   readonly peer: DoctorPeer;
@@ -39,7 +39,7 @@ export async function converse(session: Session, own: DoctorReport): Promise<Con
     const creates = await contend(session, "create");
     add("create", "Does an exclusive create have one winner when both try?", judgeContest("create", creates));
     add("os-lock", "Does an OS lock of one keep out the other?", judgeLocks(await tryLocks(session)));
-    const sight = await lookAtEachOther(session);
+    const sight = await measureSight(session);
     add("listing", "How soon does a listing show what the other made?", judgeListing(sight));
     add("absence", "Is a name found that was absent a moment ago?", judgeAbsence(sight));
     add("presence", "Can a file still be opened that the other removed?", judgePresence(sight));

@@ -1,5 +1,5 @@
-// What two that met tell each other first: who they are, what each found alone, and how far its
-// clock is from the server's.
+// The first exchange of two peers: who they are, what each found alone, and the offset of its clock
+// from the server's.
 import { packageVersion } from "../../format/version.ts";
 import { formatMs, good, limited, type Answer } from "../check.ts";
 import { clockOffsetMsMax, measureClockOffsetMs } from "../clock-offset.ts";
@@ -11,9 +11,9 @@ export interface Greeting {
   readonly host: string;
   readonly pid: number;
   readonly bootId: string;
-  /** Of the examination that it made alone. */
+  /** The verdict of its own examination. */
   readonly verdict: DoctorVerdict;
-  /** The ids of what was not good there. */
+  /** The ids of its checks that were not good. */
   readonly weak: readonly string[];
   /** How far the clock that stamps files is ahead of its own. */
   readonly clockOffsetMs: number;
@@ -66,7 +66,7 @@ const verdictByReport: Readonly<Record<DoctorVerdict, CheckVerdict>> = {
   unusable: "bad",
 };
 
-/** The worse of the two counts for both, so that both come to the same verdict. */
+/** The worse result counts for both, so that both reach the same verdict. */
 export function judgeOther({ host, pid, verdict, weak }: Greeting): Answer {
   if (verdict === "ok")
     return good(`${host} (process ${pid}) finds everything good.`, "Both sides are fit for Holdfast.");
@@ -79,10 +79,7 @@ export function judgeOther({ host, pid, verdict, weak }: Greeting): Answer {
   };
 }
 
-/**
- * Both clocks against the one that stamps files, so that no time of one machine is compared with
- * one of the other.
- */
+/** Compares both clocks with the one that stamps files, so that no times of two machines are compared. */
 export function judgeClocks({ first, second }: Pair<Greeting>): Answer {
   const differenceMs = Math.abs(first.clockOffsetMs - second.clockOffsetMs);
   const measured = { differenceMs };

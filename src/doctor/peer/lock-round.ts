@@ -1,17 +1,17 @@
-// The round in which each holds an OS lock while the other tries to take it.
+// The round in which each side holds an OS lock while the other tries to take it.
 import { isHoldfastError } from "../../errors.ts";
 import type { OsLockFile } from "../../ports/os-lock.ts";
 import { good, limited, type Answer } from "../check.ts";
 import type { Role } from "./pairing.ts";
 import type { Pair, Session } from "./session.ts";
 
-/** What one side found out. */
+/** The results of one side. */
 export interface LockResult {
-  /** Undefined in a note becomes absent: then there are OS locks. */
+  /** The reason why there are no OS locks; absent if there are. */
   readonly unsupported?: string;
-  /** It got the lock when it was free. */
+  /** True if it got the lock while it was free. */
   readonly took: boolean;
-  /** It got the lock while the other held it, or believed so. */
+  /** True if it got the lock while the other held it, or believed so. */
   readonly tookFromHolder: boolean;
 }
 
@@ -19,7 +19,7 @@ export async function tryLocks(session: Session): Promise<Pair<LockResult>> {
   const lock = await openLock(session);
   const result = { took: false, tookFromHolder: false };
   try {
-    // Who has no lock goes through the same steps, because the other waits for it at each.
+    // A side without locks goes through the same steps, because the other waits for it at each.
     for (const holder of ["first", "second"] as const satisfies readonly Role[]) {
       const isHolder = session.role === holder;
       if (isHolder && typeof lock === "object") result.took = await lock.tryLock();
@@ -36,7 +36,7 @@ export async function tryLocks(session: Session): Promise<Pair<LockResult>> {
   return await session.exchange("lock", mine);
 }
 
-/** Why there is none, as text. */
+/** Returns the lock file, or the reason why there is none. */
 async function openLock(session: Session): Promise<OsLockFile | string> {
   try {
     return await session.ports.osLock.open(session.path("lock", "os-lock"));

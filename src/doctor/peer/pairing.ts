@@ -1,4 +1,4 @@
-// How exactly two of all doctors that look for a peer become a pair, however many there are.
+// Pairs exactly two of all doctors that look for a peer, however many there are.
 import type { Waiting } from "../../common.ts";
 import type { Ports } from "../../ports/ports.ts";
 import { seeking, type Intent, type Presence, type Sighting } from "./presence.ts";
@@ -8,24 +8,21 @@ export type Role = "first" | "second";
 export interface Pairing {
   /** The lower id is first. */
   readonly role: Role;
-  /** The id of the other. */
+  /** The id of the peer. */
   readonly peer: string;
 }
 
 export interface PairingOptions extends Waiting {
   readonly timeoutMs: number;
-  /** Called by the first before the second can know of the pair. */
+  /** Called by the first side before the second can know of the pair. */
   readonly prepare: (peer: string) => Promise<void>;
 }
 
 const lookEveryMs = 100;
-/**
- * For a doctor that was about to be taken when the time was up: to leave now would let the other
- * down.
- */
+/** Extra time for a doctor that times out while another is choosing it: leaving now would strand the other. */
 const graceMs = 3_000;
 
-/** Undefined when no peer came in time. */
+/** Undefined if no peer came in time. */
 export async function findPeer(
   { clock }: Pick<Ports, "clock">,
   presence: Presence,
@@ -50,15 +47,15 @@ export async function findPeer(
 }
 
 /**
- * The higher id accepts, the lower one takes. Each waits only for a lower one, so there is no
- * circle; and only the taker decides, alone and once, so a pair is two. No exclusive create and no
- * link: those are what the pair is going to examine.
+ * The higher id accepts, the lower one takes. Each waits only for a lower id, so there is no cycle;
+ * and only the taker decides, alone and once, so a pair has two members. It uses neither exclusive
+ * create nor link: the pair is about to examine those.
  */
 export function decide(me: string, intent: Intent, others: readonly Sighting[]): Intent {
   if (intent.state === "accepts") {
     const chosen = others.find(({ id }) => id === intent.whom);
     if (chosen?.intent.state === "takes" && chosen.intent.whom === me) return { state: "with", whom: chosen.id };
-    // To change its mind while the other makes up its own would leave that one alone.
+    // Changing its choice while the other decides would strand the other.
     if (chosen !== undefined && isFree(chosen)) return intent;
   }
   const lower = others.find((other) => other.id < me && isFree(other));

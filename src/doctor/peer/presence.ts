@@ -1,14 +1,14 @@
-// How doctors that look for a peer know of each other: one file name each in a shared directory,
-// renewed all the time, read by listing alone.
+// Presence: how doctors that look for a peer find each other. Each keeps renewing one file name in
+// a shared directory, and the others only list it.
 import { isLink, removeDirectory, unlinkIfThere } from "../../durable/publish/directory.ts";
 import { randomName } from "../../format/id.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 
-/** What one of them is about. "with" and "takes" are bound; the others are free. */
+/** The intent of a doctor. "with" and "takes" are bound; the others are free. */
 export interface Intent {
   readonly state: "seeks" | "accepts" | "takes" | "with";
-  /** The one that it is about; "nobody" for "seeks". */
+  /** The id that the intent concerns; "nobody" for "seeks". */
   readonly whom: string;
 }
 
@@ -22,29 +22,26 @@ export interface Sighting {
 interface Watched {
   intent: Intent;
   count: number;
-  /** When this count was first seen, by my monotonic clock. */
+  /** When this count was first seen, by this process's monotonic clock. */
   sinceMs: number;
   /**
-   * It was renewed while I watched: its doctor is alive. What never changes was left by a run that
-   * was aborted.
+   * True if the name was renewed while this process watched: its doctor is alive. A name that never
+   * changes was left by an aborted run.
    */
   changed: boolean;
-  /** It was in the last listing. */
+  /** True if it was in the last listing. */
   isThere: boolean;
 }
 
 /**
- * Nothing but a name, `<id>.<count>.<state>.<whom>`: a listing tells all of it, and a listing is
- * what shares answer truly.
+ * All information is in the name, `<id>.<count>.<state>.<whom>`: a listing returns it, and listings
+ * are what shares answer correctly.
  */
 const namePattern = /^([0-9a-z]{26})\.(\d+)\.(seeks|accepts|takes|with)\.([0-9a-z]+)$/;
 const sessionPattern = /^([0-9a-z]{26})-([0-9a-z]{26})$/;
 
 const renewMs = 500;
-/**
- * Ten renewals. One that is taken for dead wrongly loses nothing: its next renewal makes its name
- * anew.
- */
+/** Ten renewals. A doctor that is wrongly judged dead loses nothing: its next renewal creates its name again. */
 const silentMs = 5_000;
 const makesMax = 5;
 
@@ -53,7 +50,7 @@ export class Presence {
   readonly #ports: Ports;
   readonly #room: string;
   readonly #watched = new Map<string, Watched>();
-  /** Directories of pairs, and since when I see each. */
+  /** Directories of pairs, and when each was first seen. */
   #sessions = new Map<string, number>();
   #intent: Intent = seeking;
   #count = 0;
@@ -66,18 +63,18 @@ export class Presence {
     this.id = randomName(ports.random.bytes(16));
   }
 
-  /** Tells the others, at once. */
+  /** Publishes the intent at once. */
   async show(intent: Intent): Promise<void> {
     this.#intent = intent;
     const name = `${this.id}.${++this.#count}.${intent.state}.${intent.whom}`;
     await this.#make(`${this.#room}/${name}`);
-    // The new name first: one of the two is there at every moment.
+    // Create the new name first: one of the two must exist at every moment.
     if (this.#shown !== undefined) await unlinkIfThere(this.#ports.disk, `${this.#room}/${this.#shown}`);
     this.#shown = name;
     this.#shownMs = this.#ports.clock.monotonicMs();
   }
 
-  /** Renews and looks, when it is time to. */
+  /** Renews its name and lists the others, if it is time to. */
   async keepUp(): Promise<void> {
     if (this.#shown !== undefined && this.#ports.clock.monotonicMs() - this.#shownMs < renewMs) return;
     await this.show(this.#intent);
@@ -93,7 +90,7 @@ export class Presence {
     this.#sessions = new Map(sessions.map((name) => [name, this.#sessions.get(name) ?? nowMs]));
   }
 
-  /** Those that were seen to be alive, the lowest id first. */
+  /** Returns the doctors known to be alive, lowest id first. */
   others(): Sighting[] {
     return [...this.#watched]
       .filter(([id, watched]) => watched.isThere && watched.changed && this.silenceMs(id) < silentMs)
@@ -101,16 +98,16 @@ export class Presence {
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** For how long nothing new was seen of it, of the time that I looked. */
+  /** How long nothing new was seen of it, within the time that this process watched. */
   silenceMs(id: string): number {
     const watched = this.#watched.get(id);
     return watched === undefined ? Infinity : this.#ports.clock.monotonicMs() - watched.sinceMs;
   }
 
   /**
-   * Takes my name away, what aborted runs left behind, and the room if it is empty. When patient it
-   * waits for a few seconds where something may be a leftover or a doctor that has not renewed yet.
-   * False when something could not be removed.
+   * Removes this doctor's name, what aborted runs left behind, and the room if it is empty. If
+   * patient, it waits a few seconds for names that may be leftovers or doctors that have not
+   * renewed yet. False if something could not be removed.
    */
   async leave({ patient }: { readonly patient: boolean }): Promise<boolean> {
     const { disk, clock } = this.#ports;
@@ -125,7 +122,7 @@ export class Presence {
     try {
       await disk.rmdir(this.#room);
     } catch (error) {
-      // Others are still in there; the last one takes it away.
+      // Others are still in the room. The last one removes it.
       if (!hasErrno(error, "ENOENT", "ENOTEMPTY", "EEXIST", "ESTALE")) throw error;
     }
     return isSwept;
@@ -136,7 +133,7 @@ export class Presence {
       try {
         return await this.#ports.disk.createFile(path, new Uint8Array(), { sync: false });
       } catch (error) {
-        // The last one of another pair has just taken the room away.
+        // The last doctor of another pair just removed the room.
         if (!hasErrno(error, "ENOENT", "ESTALE") || makes >= makesMax) throw error;
       }
       try {
@@ -168,12 +165,12 @@ export class Presence {
     else watched.isThere = true;
   }
 
-  /** False when a leftover could not be removed. */
+  /** False if a leftover could not be removed. */
   async #sweep(): Promise<boolean> {
     const { disk } = this.#ports;
     for (const name of await this.#list()) {
       const id = namePattern.exec(name)?.[1] ?? "";
-      // A doctor that came since my last look is not known to me, and not silent.
+      // A doctor that came since the last listing is not known, and not silent.
       if (this.#watched.has(id) && this.silenceMs(id) >= silentMs) await unlinkIfThere(disk, `${this.#room}/${name}`);
     }
     let isSwept = true;
@@ -182,14 +179,14 @@ export class Presence {
     return isSwept;
   }
 
-  /** Nothing was seen of either of the two for long enough. */
+  /** True if nothing was seen of either of the two for long enough. */
   #isOver(session: string): boolean {
     const sinceMs = this.#sessions.get(session);
     if (sinceMs === undefined || this.#ports.clock.monotonicMs() - sinceMs < silentMs) return false;
     return session.split("-").every((id) => this.silenceMs(id) >= silentMs);
   }
 
-  /** Whether something in the room is neither known to be alive nor to be left over. */
+  /** True if something in the room is known neither to be alive nor to be a leftover. */
   #isUndecided(): boolean {
     const isUnknown = (id: string): boolean =>
       this.silenceMs(id) < silentMs && this.#watched.get(id)?.changed === false;
@@ -200,16 +197,12 @@ export class Presence {
   }
 }
 
-/**
- * The directories of a session, one for each kind of round: names that are being tested stay apart
- * from the notes.
- */
+/** The directories of a session, one for each kind of round: names under test stay apart from the notes. */
 export const sessionParts: readonly string[] = ["link", "create", "lock", "sight", "clock"];
 
-/** False when something in it could not be removed. */
+/** Returns false if something in it could not be removed. */
 export async function removeSession(disk: Ports["disk"], path: string): Promise<boolean> {
-  // Any user of the folder can put a link there, to a place where directories of these names are
-  // not ours.
+  // Any user of the folder can put a link there. Directories of these names behind it are not ours.
   if (await isLink(disk, path)) return false;
   for (const part of sessionParts) if (!(await removeDirectory(disk, `${path}/${part}`))) return false;
   return await removeDirectory(disk, path);

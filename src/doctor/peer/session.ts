@@ -1,36 +1,34 @@
-// The conversation of two that met: notes that both write and read, one per step, so that they go
-// through the rounds together.
+// The session of two peers that met: notes that both write and read, one per step, so that they run
+// the rounds together.
 import { decodeRecord, encodeRecord, recordBytesMax, type RecordKind } from "../../format/record.ts";
 import { hasErrno } from "../../ports/disk-error.ts";
 import type { Ports } from "../../ports/ports.ts";
 import type { Role } from "./pairing.ts";
 import { sessionParts, type Presence } from "./presence.ts";
 
-/** The same thing from both sides. */
+/** A value of both sides. */
 export interface Pair<T> {
   readonly first: T;
   readonly second: T;
 }
 
-/** The other one no longer answers. Nothing follows from that about the file system. */
+/** The peer no longer answers. That proves nothing about the file system. */
 export class PeerGone extends Error {}
 
-// Both sides are of one version (the greeting makes sure), and a checksum guards the bytes: what
-// the other wrote has the shape that I would have written.
+// Both sides have the same version (the greeting ensures it), and a checksum guards the bytes: a
+// note from the peer has the expected shape.
 const noteKind: RecordKind<unknown> = { kind: "doctor-note", decode: (body) => body };
 
 const lookEveryMs = 20;
 const peerSilentMs = 30_000;
-/**
- * Longer than any round takes: two that wait for each other at different steps would wait for ever.
- */
+/** Longer than any round: two peers that wait for each other at different steps would otherwise wait forever. */
 const stepMsMax = 120_000;
 
 export interface SessionOptions {
   readonly ports: Ports;
   readonly presence: Presence;
   readonly role: Role;
-  /** The id of the other. */
+  /** The id of the peer. */
   readonly peer: string;
   readonly directory: string;
   readonly signal: AbortSignal | undefined;
@@ -62,7 +60,7 @@ export class Session {
     return `${this.directory}/${part}/${name}`;
   }
 
-  /** Tells the other `mine`, waits for what the other tells at the same step, and gives both. */
+  /** Sends `mine` to the peer, waits for the peer's value at the same step, and returns both. */
   async exchange<T>(step: string, mine: T): Promise<Pair<T>> {
     await this.#write(`${this.role}.${step}`, mine);
     const name = `${this.otherRole}.${step}`;
@@ -74,8 +72,8 @@ export class Session {
   }
 
   /**
-   * True as soon as `condition` is; false when that took longer than `limitMs`. PeerGone when the
-   * other falls silent meanwhile.
+   * True as soon as `condition` is; false if that took longer than `limitMs`. Throws PeerGone if
+   * the peer falls silent meanwhile.
    */
   async waitFor(
     condition: () => Promise<boolean>,
@@ -94,27 +92,24 @@ export class Session {
     }
   }
 
-  /** Stays visible to the other; for rounds that take long without waiting. */
+  /** Stays visible to the peer; for long rounds without waits. */
   async keepUp(): Promise<void> {
     await this.#options.presence.keepUp();
   }
 
-  /**
-   * Waits until the other has read everything too, or has gone: then the session can be removed.
-   */
+  /** Waits until the peer has read everything too, or has gone: then the session can be removed. */
   async finish(): Promise<void> {
     try {
       await this.exchange("end", {});
     } catch (error) {
-      // The side that sees the end first takes the session away, also before the other has seen it.
+      // The side that sees the end first removes the session, even before the other has seen it.
       if (!(error instanceof PeerGone) && !hasErrno(error, "ENOENT", "ESTALE")) throw error;
     }
   }
 
   async #write(name: string, body: unknown): Promise<void> {
     const path = `${this.directory}/${name}`;
-    // By a rename, so that the other does not read half of it. A plain one, to a name that is free:
-    // that much works everywhere.
+    // Use a rename, so that the peer never reads half a note. A plain rename to a free name works everywhere.
     await this.ports.disk.createFile(`${path}.temp`, encodeRecord(noteKind, body), { sync: false });
     await this.ports.disk.rename(`${path}.temp`, path);
   }

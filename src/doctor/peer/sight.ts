@@ -1,21 +1,19 @@
-// The rounds in which one changes something and the other looks: how soon it is seen, and by which
-// kind of look. Times are taken on one clock each.
+// The rounds in which one side changes something and the other watches. They measure how soon the change is seen, and
+// by which call. Each duration is measured by one clock.
 import { hasErrno } from "../../ports/disk-error.ts";
 import { bytesOf, findText } from "../check.ts";
 import type { Role } from "./pairing.ts";
 import type { Pair, Session } from "./session.ts";
 
-/** Each as one side saw what the other did. `sightMsMax` stands for "longer than I waited". */
-export interface Sight {
-  /**
-   * Until a listing shows a new name: half of the time until an answer to my own name was listed.
-   */
+/** The delays with which one side saw the other's changes. `sightMsMax` means "longer than the wait". */
+export interface SightDelays {
+  /** Until a listing shows a new name: half of the time until the answer to this side's own name was listed. */
   readonly listingMs: number;
-  /** How long an open said "absent" for a name that was there, after it had said so rightly. */
+  /** How long an open reported an existing name as absent, after it had rightly done so. */
   readonly absenceMs: number;
-  /** How long an open succeeded for a name that was removed, after it had succeeded rightly. */
+  /** How long an open of a removed name succeeded, after it had rightly done so. */
   readonly presenceMs: number;
-  /** How long a file that was replaced was read old, after it had been read. */
+  /** How long a replaced file returned its old content, after it had been read. */
   readonly replacedMs: number;
 }
 
@@ -23,7 +21,7 @@ export const sightMsMax = 5_000;
 const lookEveryMs = 10;
 const roles: readonly Role[] = ["first", "second"];
 
-export async function lookAtEachOther(session: Session): Promise<Pair<Sight>> {
+export async function measureSight(session: Session): Promise<Pair<SightDelays>> {
   const { disk } = session.ports;
   const listingMs = await measureListing(session);
   const absenceMs = await measureChange(session, "absent", {
@@ -47,12 +45,12 @@ export async function lookAtEachOther(session: Session): Promise<Pair<Sight>> {
   return await session.exchange("sight", { listingMs, absenceMs, presenceMs, replacedMs });
 }
 
-/** A client that holds on to the replaced file says ESTALE: it has not seen the new one yet. */
+/** A client that still uses the replaced file reports ESTALE: it has not seen the new one yet. */
 function ignoreStale(error: unknown): undefined {
   if (!hasErrno(error, "ESTALE")) throw error;
 }
 
-/** One calls, the other answers; then the other way round. */
+/** One side calls and the other answers; then the reverse. */
 async function measureListing(session: Session): Promise<number> {
   const { clock, disk } = session.ports;
   let mineMs = 0;
@@ -78,19 +76,19 @@ async function measureListing(session: Session): Promise<number> {
 }
 
 interface Change {
-  /** By the side that changes it, before the first look. */
+  /** Run by the changing side before the watching side first checks. */
   readonly prepare: (path: string) => Promise<void>;
   /**
-   * By the side that looks: whether the change is seen. Also before it, so that something old is
-   * remembered.
+   * Run by the watching side: true if the change is visible. Also run before the change, so that
+   * the client caches the old state.
    */
   readonly look: (path: string) => Promise<boolean>;
   readonly change: (path: string) => Promise<void>;
 }
 
 /**
- * That the change is made is told by a note in another directory: a listing of its own would renew
- * what the looker remembers.
+ * A note in another directory announces the change: listing this directory would refresh what the
+ * watching client has cached.
  */
 async function measureChange(session: Session, name: string, { prepare, look, change }: Change): Promise<number> {
   const { clock } = session.ports;
@@ -109,7 +107,7 @@ async function measureChange(session: Session, name: string, { prepare, look, ch
       const isFresh = await look(path);
       if (!isFresh) {
         const isSeen = await session.waitFor(() => look(path), { limitMs: sightMsMax, everyMs: lookEveryMs });
-        // At least 1, because 0 says that the first look was right.
+        // At least 1, because 0 means that the first check already saw the change.
         mineMs = isSeen ? Math.max(1, Math.round(clock.monotonicMs() - startedMs)) : sightMsMax;
       }
     }

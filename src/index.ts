@@ -1,7 +1,10 @@
-// What every program imports as "holdfast".
+// The API that every program imports as "holdfast".
+import type { CopiedPart, CopyOptions } from "./copy-store.ts";
 import type { DoctorOptions, DoctorReport } from "./doctor/index.ts";
 import type { VerifyOptions, VerifyReport } from "./common.ts";
-import type { Store, StoreOptions } from "./store.ts";
+import type { AdoptedPart } from "./part/adoption.ts";
+import type { AdoptOptions, Store, StoreOptions } from "./store.ts";
+import type { FormatReport, UpgradeOptions } from "./upgrade-store.ts";
 
 export type {
   BlockingLock,
@@ -29,7 +32,10 @@ export type {
   DoctorVerdict,
 } from "./doctor/index.ts";
 export type { Capabilities } from "./doctor/capabilities.ts";
+export type { CopiedPart, CopyOptions } from "./copy-store.ts";
+export type { AdoptedPart } from "./part/adoption.ts";
 export type {
+  AdoptOptions,
   Store,
   StoreEventsOptions,
   StoreFilesOptions,
@@ -37,24 +43,41 @@ export type {
   StoreLocksOptions,
   StoreOptions,
 } from "./store.ts";
+export type { FormatReport, UpgradeOptions } from "./upgrade-store.ts";
 export { packageVersion as version } from "./format/version.ts";
 
 /**
- * Opens the store at `location`, making it if it is not there: a directory, a `file:` URL, or
- * "memory:" for a new one in memory. NOT_A_STORE and WRONG_STORE as the options ask; INVALID_PATH
- * for a directory that is an event log or a hand-off box, or has path locks of its own; NO_PERMISSION and
- * UNSUPPORTED_DISK before anything is written. Where nothing can be written, a store that is there
- * opens for reading.
+ * Opens the store at `location` and creates it if it does not exist: a directory, a `file:` URL, or
+ * "memory:" for a new store in memory. If the disk is not writable, an existing store opens for
+ * reading.
+ *
+ * Throws NOT_A_STORE and WRONG_STORE as the options demand; INVALID_PATH for a directory that is a
+ * part of its own (an event log, a box, an object store), has path locks, or lies in a store;
+ * NO_PERMISSION and UNSUPPORTED_DISK before it writes anything.
  */
 export async function openStore(location: string | URL, options: StoreOptions = {}): Promise<Store> {
-  // Loaded when it is asked for, as the doctor is: many programs use one part alone.
+  // Loaded on demand, like the doctor: many programs use one part alone.
   const { openStore: open } = await import("./store.ts");
   return await open(location, options);
 }
 
 /**
- * Checks what a store has beside its parts: its record, its ground and its lock table. Undefined
- * where no store is. `repair` makes a lost or damaged record anew.
+ * Converts a directory with a single part into a store: an event log, a hand-off box, an object
+ * store, or a tree of files with its locks. The part becomes the log or box `name` of the store,
+ * its objects or its files, with all its data. The next call completes an interrupted one.
+ *
+ * Throws RESOURCE_BUSY while another process has the part open, NOT_A_STORE if there is no part,
+ * and INVALID_PATH for a directory that cannot be renamed, such as a mount point.
+ */
+export async function adoptStore(location: string | URL, options: AdoptOptions = {}): Promise<AdoptedPart> {
+  const { adoptStore: adopt } = await import("./store.ts");
+  return await adopt(location, options);
+}
+
+/**
+ * Checks the record, the ground and the lock table of a store, but not its parts. Returns undefined
+ * if there is no store. `repair` recreates a lost or damaged record, and repairs the lock table
+ * while no process uses the store.
  */
 export async function verifyStore(
   location: string | URL,
@@ -65,10 +88,58 @@ export async function verifyStore(
 }
 
 /**
- * What the file system of `directory` can be trusted with. Makes and removes a directory of its own
- * in there, and touches nothing else. Rejects with INVALID_PATH, NO_PERMISSION or DISK_FULL when
- * nothing could be examined; a file system that Holdfast must not be used on is an answer, not an
- * error.
+ * Checks the lock table of path locks that were opened with `openPathLocks`. Returns undefined if
+ * there are none, and in a store. `repair` repairs an unreadable table while no process uses it.
+ */
+export async function verifyPathLocks(
+  location: string | URL,
+  options: VerifyOptions = {},
+): Promise<VerifyReport | undefined> {
+  const { verifyPathLocks: verify } = await import("./verify-store.ts");
+  return await verify(location, options);
+}
+
+/**
+ * Reports the format of every part of a store, or of a single part, and upgrades older formats to
+ * the newest that this release writes. Older releases refuse upgraded data. With `dryRun` it only
+ * reports. The next call completes an interrupted one.
+ *
+ * Throws RESOURCE_BUSY, with the holders, while another process has it open, and NOT_A_STORE if
+ * there is nothing to upgrade.
+ */
+export async function upgradeStore(location: string | URL, options: UpgradeOptions = {}): Promise<FormatReport[]> {
+  const { upgradeStore: upgrade } = await import("./upgrade-store.ts");
+  return await upgrade(location, options);
+}
+
+/**
+ * Copies a store, or one event log, between folders and databases: positions, ids, times,
+ * conditions, batches, added tags, and the positions of consumers stay the same. Creates `to` if it
+ * does not exist. A repeated copy adds what is missing. No process may use `from` meanwhile.
+ *
+ * Throws RESOURCE_BUSY while a living process has `from` open, UNSUPPORTED before it copies
+ * anything if `from` has hand-off boxes, objects or files, LOG_REWOUND if a log of `to` has other
+ * events, NOT_A_STORE if there is nothing in `from`, INVALID_PATH, and CORRUPT.
+ *
+ * @example
+ * ```ts
+ * const copied = await copyStore("/mnt/shop", "postgres://shop@db/shop?store=main", { verify: true });
+ * console.log(copied.every(({ equal }) => equal));
+ * ```
+ */
+export async function copyStore(
+  from: string | URL,
+  to: string | URL,
+  options: CopyOptions = {},
+): Promise<CopiedPart[]> {
+  const { copyStore: copy } = await import("./copy-store.ts");
+  return await copy(from, to, options);
+}
+
+/**
+ * Tests how far the file system of `directory` can be trusted. Creates and removes a directory of
+ * its own there, and touches nothing else. An unsuitable file system is a result, not an error.
+ * Throws INVALID_PATH, NO_PERMISSION and DISK_FULL if nothing could be tested.
  */
 export async function doctor(directory: string, options: DoctorOptions = {}): Promise<DoctorReport> {
   const { doctor: examine } = await import("./doctor/index.ts");

@@ -1,11 +1,11 @@
-// A store: one directory with all parts in it, and one ground, one holder and one heartbeat for all
-// of them.
+// A store: one directory with all its parts, which share one ground, one holder and one heartbeat.
 import type { HolderInfo, NewEvent, OpenOptions } from "./common.ts";
 import { findCapabilities, type Capabilities } from "./doctor/capabilities.ts";
 import { Ground } from "./durable/liveness/ground.ts";
-import { ensureDirectory } from "./durable/publish/directory.ts";
+import { ensureDirectory, isThere } from "./durable/publish/directory.ts";
 import { checkExpectedStore } from "./durable/publish/record-file.ts";
-import { decideStore, findStore, findStoreAbove, isThere, StoreLayout } from "./durable/store/store-record.ts";
+import { findLonePart } from "./durable/store/lone-part.ts";
+import { decideStore, findStore, findStoreAbove, StoreLayout } from "./durable/store/store-record.ts";
 import { checkTimeout } from "./durable/wait/deadline.ts";
 import { holdfastError } from "./errors.ts";
 import { LogEventStore } from "./events/log-store.ts";
@@ -14,67 +14,86 @@ import type { EventStore, EventStoreOptions } from "./events/model/event-store.t
 import { IndexedFiles } from "./files/indexed-files.ts";
 import { checkFilesOptions } from "./files/model/arguments.ts";
 import type { FilesOptions, FileTree } from "./files/model/file-tree.ts";
-import { TreePlace } from "./files/tree/tree-place.ts";
+import { Tree } from "./files/tree/tree.ts";
 import { checkOptions, type OptionNames } from "./format/known-options.ts";
 import { openBox } from "./handoff/box/open-box.ts";
 import { BoxHandoff } from "./handoff/handoff.ts";
 import type { Handoff, HandoffOptions } from "./handoff/model/handoff.ts";
 import { checkHandoffOptions } from "./handoff/model/handoff-options.ts";
-import { openPlace } from "./objects/bucket/open-objects.ts";
+import { openStorage } from "./objects/bucket/open-objects.ts";
 import { checkStoreOptions as checkObjectOptions } from "./objects/model/arguments.ts";
-import type { ObjectStoreOptions } from "./objects/model/object-store.ts";
+import type { ObjectStore, ObjectStoreOptions } from "./objects/model/object-store.ts";
 import { DirectoryObjects } from "./objects/objects.ts";
 import { followLinks } from "./locks/naming/follow-path.ts";
 import { mustBeDirectory } from "./locks/naming/lock-root.ts";
 import type { PathLocks, PathLocksOptions } from "./locks/path/path-locks.ts";
 import { TablePathLocks } from "./locks/path/table-path-locks.ts";
+import { adoptPart, isBeingAdopted, type AdoptedPart } from "./part/adoption.ts";
 import { joinOrLook } from "./part/part.ts";
 import { SharedParts } from "./part/shared-parts.ts";
 import { isUnwritable } from "./ports/disk-error.ts";
 import type { Disk } from "./ports/disk.ts";
-import { createMemoryHost } from "./ports/memory/host.ts";
-import { createMemoryPorts } from "./ports/memory/ports.ts";
-import { directoryOf } from "./ports/node/location.ts";
-import { nodeMemoryBase, openNodeFolder, openNodePorts } from "./ports/node/ports.ts";
+import { directoryOf, isMemory, isPostgres } from "./ports/node/location.ts";
+import { openLocation, openNodeFolder, openNodePorts } from "./ports/node/ports.ts";
 import type { Ports } from "./ports/ports.ts";
+import { readOnlyPorts } from "./ports/read-only.ts";
 
-/** `id` is that of `holdfast.json`. */
+/** Options of `openStore`. `id` is the one in `holdfast.json`. */
 export interface StoreOptions extends OpenOptions {
-  /** One lease for this process in this store. Default 30_000. */
+  /** A process that is silent for this long is dead. Default 30,000. */
   leaseMs?: number | undefined;
-  /** For every lock that a part waits for, such as the turn to write. Default 5_000. Path locks have a `timeoutMs` of their own. */
+  /** How long a part waits for internal locks, such as the right to append. Default 5,000. Path locks have their own `timeoutMs`. */
   lockTimeoutMs?: number | undefined;
-  /** Default "fsync". */
+  /** "fsync" acknowledges after a sync; "none" does not sync. Default "fsync". */
   durability?: "fsync" | "none" | undefined;
-  /** Shown to others in `locks list` and in LOCK_TIMEOUT: "till 3". */
+  /** Shown to other processes by `locks list` and in LOCK_TIMEOUT, for example "till 3". */
+  name?: string | undefined;
+  /**
+   * Only reads: joins no ground, takes no lock, and writes nothing, so no other process notices it. Calls that change
+   * anything throw NO_PERMISSION; a missing store throws NOT_A_STORE. Default false.
+   */
+  readOnly?: boolean | undefined;
+}
+
+/** Options of `adoptStore`. */
+export interface AdoptOptions {
+  /** Name that the log or box gets in the store. Default "main". */
   name?: string | undefined;
 }
 
+/** Options of `store.locks()`. */
 export type StoreLocksOptions = Omit<PathLocksOptions, "leaseMs" | "create" | "id">;
+/** Options of `store.files()`. */
 export type StoreFilesOptions = Omit<FilesOptions, "locks" | "leaseMs">;
+/** Options of `store.handoff()`. */
 export type StoreHandoffOptions = Omit<HandoffOptions, "leaseMs">;
+/** Options of `store.events()`. */
 export type StoreEventsOptions<E extends NewEvent = NewEvent> = Omit<EventStoreOptions<E>, "leaseMs">;
 
 /**
- * Parts open on first use and are shared: the same arguments give the same object. `close()` drains
- * and closes them all. A part that a caller closes is closed for all who share it; the next call
- * opens it anew.
+ * An open store. Parts open on first use and are shared: the same arguments return the same object. If one caller
+ * closes a part, it is closed for all of them; the next call opens it again.
  */
 export interface Store extends AsyncDisposable {
+  /** The folder, as it was passed to `openStore`. */
   readonly location: string;
+  /** The id in `holdfast.json`. */
   readonly id: string;
+  /** What the file system supports. */
   readonly capabilities: Capabilities;
-  /** On the paths below `files/`, whether anything is there or not. */
+  /** Path locks on the paths below `files/`, whether or not they exist. */
   locks(options?: StoreLocksOptions): Promise<PathLocks>;
   /** The tree of plain files below `files/`. */
   files(options?: StoreFilesOptions): Promise<FileTree>;
-  /** Default "main". */
+  /** An event log. `log` is its name; default "main". */
   events<E extends NewEvent = NewEvent>(log?: string, options?: StoreEventsOptions<E>): Promise<EventStore<E>>;
+  /** A box of tickets. `box` is its name. */
   handoff(box: string, options?: StoreHandoffOptions): Promise<Handoff>;
   /** Buckets of versioned objects. */
-  objects(options?: ObjectStoreOptions): Promise<DirectoryObjects>;
-  /** The processes that have this store open, or one of its parts. */
+  objects(options?: ObjectStoreOptions): Promise<ObjectStore>;
+  /** Lists the processes that have this store or one of its parts open. */
   holders(): Promise<HolderInfo[]>;
+  /** Finishes work in progress, releases all locks, and closes all parts. */
   close(): Promise<void>;
 }
 
@@ -85,6 +104,7 @@ const storeOptions: OptionNames<StoreOptions> = {
   lockTimeoutMs: true,
   durability: true,
   name: true,
+  readOnly: true,
 };
 const locksOptions: OptionNames<StoreLocksOptions> = { timeoutMs: true, interop: true };
 const eventsOptions: OptionNames<StoreEventsOptions> = {
@@ -98,47 +118,47 @@ const eventsOptions: OptionNames<StoreEventsOptions> = {
 };
 const nameLengthMax = 200;
 
-/** As `openStore` of "holdfast" says. */
+/** See `openStore` of "holdfast". */
 export async function openStore(location: string | URL, options: StoreOptions = {}): Promise<Store> {
   checkOptions("openStore", options, storeOptions);
-  if (location === "memory:") return await createStore(memoryPorts(), "/store", options, location);
-  const given = directoryOf(location);
-  const ports = await openNodePorts(given);
-  // Followed: the names of parts in the ground depend on their paths.
+  if (isPostgres(location)) {
+    // Loaded on demand: most programs open folders only.
+    const { openStoreAt } = await import("./postgres/by-location.ts");
+    return await openStoreAt(location, options);
+  }
+  const { ports, path: given } = await openLocation(location);
+  // Resolve links, because the names of parts in the ground depend on their paths.
   const { path } = await followLinks(ports.disk, given);
-  return await createStore(ports, path, options, given);
-}
-
-function memoryPorts(): Ports {
-  const { clock, random, warn } = nodeMemoryBase;
-  return createMemoryPorts({ clock, random, host: createMemoryHost({ clock, random }, warn) });
+  return await createStore(ports, path, options, isMemory(location) ? "memory:" : given);
 }
 
 /**
- * The store in `directory`, made if it is not there: directories and ground first, `holdfast.json`
- * last, so that a directory that has the record has all of it. Any number of processes may make it
- * at once.
+ * Opens the store in `directory`, or creates it: directories and ground first, `holdfast.json`
+ * last, so that a directory with the record is complete. Any number of processes may create it at
+ * once.
  */
 export async function createStore(
-  ports: Ports,
+  given: Ports,
   directory: string,
-  options: StoreOptions = {},
+  wanted: StoreOptions & { readonly isAdopting?: boolean } = {},
   location: string = directory,
 ): Promise<Store> {
-  checkStoreOptions(options);
-  const { leaseMs, name } = options;
+  checkStoreOptions(wanted);
+  const { leaseMs, name, readOnly = false } = wanted;
+  const ports = readOnly ? readOnlyPorts(given) : given;
+  const options = readOnly ? { ...wanted, create: false } : wanted;
   const { ground: path } = new StoreLayout(directory);
-  // Before anything is written: a newer format is refused here.
+  // Check before anything is written: this refuses a newer format.
   const known = await findStore(ports.disk, directory);
   checkExpectedStore({ what: "store", path: directory, found: known }, options);
-  if (known === undefined) await mustBeFree(ports.disk, directory);
+  if (known === undefined) await mustBeFree(ports.disk, directory, options.isAdopting === true);
   let isWritable = true;
   const join = (): Promise<Ground> => Ground.open(ports, path, { leaseMs, name });
   const look = (): Promise<Ground> => {
     isWritable = false;
     return Ground.openUnjoined(ports, path, { leaseMs, name });
   };
-  const ground = await joinOrLook({ what: "store" }, directory, join, known && look);
+  const ground = readOnly ? await look() : await joinOrLook({ what: "store" }, directory, join, known && look);
   try {
     const { id } = known ?? (await decideStore(ground.staging, directory, { id: ground.id }));
     const hasOsLock = !isWritable || (await ground.session()).holder.beatIdentity !== "";
@@ -150,26 +170,52 @@ export async function createStore(
   }
 }
 
-/**
- * INVALID_PATH for a directory that is a part of its own: its users would not find it in a store.
- */
-async function mustBeFree(disk: Disk, path: string): Promise<void> {
+/** Throws INVALID_PATH for a directory that is a lone part: its users would not find it in a store. */
+async function mustBeFree(disk: Disk, path: string, isAdopting: boolean): Promise<void> {
+  await mustBeOutsideStores(disk, path);
+  if (!isAdopting && (await isBeingAdopted(disk, path))) {
+    const message = `The part that was in ${path} is being made a store, so no other store was made there. If that was interrupted, \`holdfast init ${path} --adopt\` completes it.`;
+    throw holdfastError("INVALID_PATH", message, { path });
+  }
+  const lone = await findLonePart(disk, path);
+  if (lone !== undefined) {
+    const message = `${path} has ${lone.what} of its own (${lone.trace}), so no store was made there. \`holdfast init ${path} --adopt\` makes a store of it, with that part in its folder ${lone.room}; or choose another directory.`;
+    throw holdfastError("INVALID_PATH", message, { path });
+  }
+  const trace = "files/.holdfast/names.json";
+  if (!(await isThere(disk, `${path}/${trace}`))) return;
+  const message = `${path} has path locks on its folder files (${trace}), so no store was made there. Choose another directory.`;
+  throw holdfastError("INVALID_PATH", message, { path });
+}
+
+/** See `adoptStore` of "holdfast". */
+export async function adoptStore(location: string | URL, options: AdoptOptions = {}): Promise<AdoptedPart> {
+  checkOptions("adoptStore", options, { name: true } satisfies OptionNames<AdoptOptions>);
+  const given = directoryOf(location);
+  const ports = await openNodePorts(given);
+  const { path } = await followLinks(ports.disk, given);
+  return await adoptInto(ports, path, options);
+}
+
+/** For tests; `adoptStore` opens the ports of the directory. */
+export async function adoptInto(
+  ports: Ports,
+  directory: string,
+  { name = "main" }: AdoptOptions = {},
+): Promise<AdoptedPart> {
+  // Check the name before anything moves.
+  new StoreLayout(directory).part("events", name);
+  const makeStore = async (): Promise<void> =>
+    await (await createStore(ports, directory, { isAdopting: true })).close();
+  await mustBeOutsideStores(ports.disk, directory);
+  return await adoptPart({ ports, directory, makeStore }, name);
+}
+
+async function mustBeOutsideStores(disk: Disk, path: string): Promise<void> {
   const around = await findStoreAbove(disk, path);
-  if (around !== undefined) {
-    const message = `${path} lies in the store ${around.directory}, so no store was made there. Use that one, or choose a directory outside.`;
-    throw holdfastError("INVALID_PATH", message, { path });
-  }
-  for (const [trace, what] of [
-    ["log.json", "an event log"],
-    ["box.json", "a hand-off box"],
-    ["objects.json", "an object store"],
-    [".holdfast/names.json", "path locks"],
-    ["files/.holdfast/names.json", "path locks on its folder files"],
-  ] as const) {
-    if (!(await isThere(disk, `${path}/${trace}`))) continue;
-    const message = `${path} has ${what} of its own (${trace}), so no store was made there. Choose another directory.`;
-    throw holdfastError("INVALID_PATH", message, { path });
-  }
+  if (around === undefined) return;
+  const message = `${path} lies in the store ${around.directory}, so no store was made there. Use that one, or choose a directory outside.`;
+  throw holdfastError("INVALID_PATH", message, { path });
 }
 
 interface StoreFacts {
@@ -224,7 +270,7 @@ class DirectoryStore implements Store {
     return await this.#parts.share(path, options, async () => await this.#openHandoff(path, options));
   }
 
-  async objects(options: ObjectStoreOptions = {}): Promise<DirectoryObjects> {
+  async objects(options: ObjectStoreOptions = {}): Promise<ObjectStore> {
     checkObjectOptions("objects", options);
     return await this.#parts.share("objects", options, async () => await this.#openObjects(options));
   }
@@ -250,8 +296,7 @@ class DirectoryStore implements Store {
       return await TablePathLocks.open(this.#ground, { ...options, root });
     } catch (error) {
       if (!isUnwritable(error)) throw error;
-      // Who holds what can be listed also where nothing can be written. Whatever else fails, this
-      // one says why.
+      // Locks can be listed even on a disk that is not writable. If that fails too, the first error explains why.
       return await TablePathLocks.open(this.#ground, { ...options, root, toLook: true }).catch(() => {
         throw error;
       });
@@ -262,8 +307,10 @@ class DirectoryStore implements Store {
     const locks = await this.#openLocks({});
     try {
       const options = { root: locks.root, ground: this.#ground, locks: async () => locks };
-      const opened = { place: await TreePlace.open(options), close: () => locks.close() };
-      return await IndexedFiles.open(opened, { ...given, timeoutMs, openFolder: openNodeFolder });
+      const opened = { tree: await Tree.open(options), close: () => locks.close() };
+      // A process that only reads does no queued work.
+      const work = this.#options.readOnly === true ? false : given.work;
+      return await IndexedFiles.open(opened, { ...given, work, timeoutMs, openFolder: openNodeFolder });
     } catch (error) {
       await locks.close();
       throw error;
@@ -287,7 +334,7 @@ class DirectoryStore implements Store {
     return await log.open();
   }
 
-  async #openHandoff(path: string, options: StoreHandoffOptions): Promise<BoxHandoff> {
+  async #openHandoff(path: string, options: StoreHandoffOptions): Promise<Handoff> {
     const { ports } = this.#ground;
     const { leaseMs, durability = "fsync" } = this.#options;
     const { path: directory } = await followLinks(ports.disk, path);
@@ -297,18 +344,19 @@ class DirectoryStore implements Store {
     return new BoxHandoff(opened, { ...options, leaseMs }, openNodeFolder);
   }
 
-  async #openObjects(options: ObjectStoreOptions): Promise<DirectoryObjects> {
+  async #openObjects(options: ObjectStoreOptions): Promise<ObjectStore> {
     const { ports } = this.#ground;
     const { leaseMs, durability = "fsync" } = this.#options;
     const { path } = await followLinks(ports.disk, this.#layout.objects);
     const isSynced = (options.durability ?? durability) !== "none";
     const { create, id } = options;
-    const opened = await openPlace(ports, path, { create, id, leaseMs, isSynced, ground: this.#ground });
+    const opened = await openStorage(ports, path, { create, id, leaseMs, isSynced, ground: this.#ground });
     return new DirectoryObjects(opened, options);
   }
 }
 
-function checkStoreOptions({ lockTimeoutMs, durability, name }: StoreOptions): void {
+function checkStoreOptions({ lockTimeoutMs, durability, name, readOnly }: StoreOptions): void {
+  if (readOnly !== undefined && typeof readOnly !== "boolean") throw new TypeError("readOnly must be true or false.");
   if (lockTimeoutMs !== undefined) checkTimeout(lockTimeoutMs);
   if (durability !== undefined && !["fsync", "none"].includes(durability))
     throw new TypeError(`durability is "fsync" or "none", not ${durability as string}.`);

@@ -1,13 +1,16 @@
-// Verification of what a store has beside its parts: its record, its ground, and its lock table.
+// Verifies a store without its parts: its record, its ground, and its lock table.
 import type { VerifyOptions, VerifyReport } from "./common.ts";
 import { Ground } from "./durable/liveness/ground.ts";
-import { findStore, isStore, isThere, StoreLayout } from "./durable/store/store-record.ts";
+import { isThere } from "./durable/publish/directory.ts";
+import { findStore, isStore, StoreLayout } from "./durable/store/store-record.ts";
 import { isHoldfastError } from "./errors.ts";
 import { makeId } from "./format/id.ts";
 import { TablePathLocks } from "./locks/path/table-path-locks.ts";
-import { moveAside } from "./part/aside.ts";
+import { isBeingAdopted } from "./part/adoption.ts";
+import { moveAside, type Aside } from "./part/aside.ts";
 import { Findings } from "./part/findings.ts";
-import { directoryOf } from "./ports/node/location.ts";
+import { checkGround, remakeGround, type GroundCheck } from "./part/ground-check.ts";
+import { directoryOf, isPostgres } from "./ports/node/location.ts";
 import { openNodePorts } from "./ports/node/ports.ts";
 import type { Ports } from "./ports/ports.ts";
 import { createStore } from "./store.ts";
@@ -15,50 +18,92 @@ import { createStore } from "./store.ts";
 const restore = "Restore the file from a backup.";
 const remake = "`holdfast verify DIR --repair` makes it anew, from the record of the ground.";
 
+const completeAdoption = "`holdfast init DIR --adopt` completes the adoption that was interrupted.";
+
 /**
- * Undefined where no store is. The parts are not looked at. A repair makes a lost or damaged record
- * anew: all that it says is the id, which the ground has, too.
+ * Returns undefined if there is no store. Does not check the parts. A repair recreates a lost or damaged record,
+ * which contains only the id; the ground has that too.
  */
 export async function verifyStore(
   location: string | URL,
   options: VerifyOptions = {},
 ): Promise<VerifyReport | undefined> {
+  if (isPostgres(location)) return await (await import("./postgres/by-location.ts")).verifyStoreAt(location);
   const directory = directoryOf(location);
   const ports = await openNodePorts(directory);
   if (!(await isStore(ports.disk, directory))) return undefined;
-  const before = await check(ports, directory);
-  if (options.repair !== true || before.report.ok || !before.hasGround) return before.report;
-  await remakeRecord(ports, directory);
-  const { ok, checked, problems } = (await check(ports, directory)).report;
+  const { repair = false } = options;
+  const before = await check(ports, directory, repair);
+  if (!repair || before.report.ok) return before.report;
+  if (before.hasGround) await remakeRecord(ports, directory);
+  else if (await remakeGround(ports, new StoreLayout(directory).ground, asideOf(ports, directory)))
+    await (await createStore(ports, directory)).close();
+  const { ok, checked, problems } = (await check(ports, directory, repair)).report;
   const mended = before.report.problems.map((problem) =>
-    ok ? { ...problem, remedy: "The record was made anew. A damaged one is in aside/.", repaired: true } : problem,
+    ok && !problem.repaired
+      ? { ...problem, remedy: "The record was made anew. A damaged one is in aside/.", repaired: true }
+      : problem,
   );
   return { ok, checked, problems: ok ? mended : problems };
 }
 
+/** Returns undefined if there are no lone path locks: in a store, or if nothing was ever locked. */
+export async function verifyPathLocks(
+  location: string | URL,
+  { repair = false }: VerifyOptions = {},
+): Promise<VerifyReport | undefined> {
+  // Those of a database are in a store.
+  if (isPostgres(location)) return undefined;
+  const directory = directoryOf(location);
+  const ports = await openNodePorts(directory);
+  const path = `${directory}/.holdfast`;
+  if (!(await isThere(ports.disk, `${path}/names.json`)) || (await isStore(ports.disk, directory))) return undefined;
+  const aside = asideOf(ports, path);
+  const findings = new Findings(restore);
+  const isRemade = repair && (await remakeGround(ports, path, aside));
+  const remedy = "It is in aside/. The next process makes it anew.";
+  if (isRemade) findings.damage({ path }, "The record of the ground cannot be read.", remedy, { repaired: true });
+  await findings.attempt({ path }, "The ground of these locks", async () => {
+    await using ground = await Ground.openUnjoined(ports, path);
+    await checkGround(ground, { repair, findings, aside });
+  });
+  return { ok: !findings.hasDamage, checked: 1, problems: findings.problems };
+}
+
+function asideOf(ports: Ports, directory: string): Aside {
+  return { disk: ports.disk, directory, newId: () => makeId(ports.clock.wallMs(), ports.random.bytes(16)) };
+}
+
 interface Checked {
   readonly report: VerifyReport;
-  /** Whether the ground is whole, so that the record can be made anew. */
+  /** True if the ground is intact, so that the record can be recreated. */
   readonly hasGround: boolean;
 }
 
-async function check(ports: Ports, directory: string): Promise<Checked> {
+async function check(ports: Ports, directory: string, repair: boolean): Promise<Checked> {
   const layout = new StoreLayout(directory);
   const findings = new Findings(restore);
-  await checkGround(ports, layout, findings);
+  await checkGroundOf(ports, layout, { repair, findings, aside: asideOf(ports, directory) });
   const hasGround = !findings.hasDamage;
   await checkRecord(ports, layout, findings, hasGround ? remake : restore);
+  if (await isBeingAdopted(ports.disk, directory))
+    findings.damage({ path: directory }, "The part that this store was made of is not back in it.", completeAdoption);
   const { hasDamage, problems } = findings;
   return { report: { ok: !hasDamage, checked: 2, problems }, hasGround };
 }
 
-async function checkGround(ports: Ports, { ground: path, files }: StoreLayout, findings: Findings): Promise<void> {
+async function checkGroundOf(ports: Ports, { ground: path, files }: StoreLayout, options: GroundCheck): Promise<void> {
+  const { findings } = options;
   await findings.attempt({ path }, "The ground of this store", async () => {
     const ground = await Ground.openUnjoined(ports, path);
-    if (ground.id === "") findings.damage({ path }, "The ground of this store is missing.");
-    else if (await isThere(ports.disk, `${path}/names.json`))
-      await (await TablePathLocks.open(ground, { root: files, toLook: true })).list();
-    await ground.close();
+    try {
+      if (ground.id === "") findings.damage({ path }, "The ground of this store is missing.");
+      else await checkGround(ground, options);
+      if (!findings.hasDamage && (await isThere(ports.disk, `${path}/names.json`)))
+        await (await TablePathLocks.open(ground, { root: files, toLook: true })).list();
+    } finally {
+      await ground.close();
+    }
   });
 }
 
@@ -75,7 +120,6 @@ async function checkRecord(ports: Ports, layout: StoreLayout, findings: Findings
 
 async function remakeRecord(ports: Ports, directory: string): Promise<void> {
   const { record } = new StoreLayout(directory);
-  const newId = (): string => makeId(ports.clock.wallMs(), ports.random.bytes(16));
-  if (await isThere(ports.disk, record)) await moveAside({ disk: ports.disk, directory, newId }, record);
+  if (await isThere(ports.disk, record)) await moveAside(asideOf(ports, directory), record);
   await (await createStore(ports, directory)).close();
 }

@@ -1,4 +1,5 @@
-// The bytes of a file as a caller reads them: verified against the digest that was recorded when they were written.
+// The content of a file as a caller reads it, verified against the digest recorded when it was
+// written.
 import { createHash, hash } from "node:crypto";
 import type { Content } from "../common.ts";
 import { holdfastError } from "../errors.ts";
@@ -10,16 +11,16 @@ const chunkBytes = 256 * 1024;
 
 export interface ContentOptions {
   readonly path: string;
-  /** Asked for at the first read. The content owns the file from then on. */
+  /** Called at the first read. The content owns the file from then on. */
   readonly open: () => Promise<DiskFile>;
-  /** Where the content begins in the file; it goes on to the end. Default 0. */
+  /** Where the content begins in the file; it extends to the end. Default 0. */
   readonly offset?: number | undefined;
   readonly digest: BodyDigest;
-  /** The error for a content that is not the recorded one. Default: CORRUPT. */
+  /** Creates the error for content that differs from the recorded one. Default: CORRUPT. */
   readonly mismatch?: ((what: string) => Error) | undefined;
 }
 
-/** A content that is in memory, if it is the recorded one. */
+/** Returns content that is in memory, if it is the recorded one. */
 export function verified(bytes: Uint8Array, digest: BodyDigest, mismatch: (what: string) => Error): Uint8Array {
   if (bytes.length !== digest.size) throw mismatch(sizeDiffers(bytes.length, digest));
   if (hash("sha256", bytes) !== digest.sha256) throw mismatch(hashDiffers);
@@ -32,7 +33,10 @@ function sizeDiffers(size: number, digest: BodyDigest): string {
   return `it has ${Math.max(size, 0)} bytes, not ${digest.size}`;
 }
 
-/** May be read any number of times, also at once, through one handle: a file that is removed meanwhile is read to its end. */
+/**
+ * Can be read any number of times, also concurrently, through one handle: a file that is removed
+ * meanwhile is still read to its end.
+ */
 export class FileContent implements Content, AsyncDisposable {
   readonly #options: ContentOptions;
   #opening: Promise<DiskFile> | undefined;
@@ -42,7 +46,7 @@ export class FileContent implements Content, AsyncDisposable {
     this.#options = options;
   }
 
-  /** Never gives a last chunk that was not verified: a content that differs ends with an error before its end. */
+  /** Throws for different content before it yields the last chunk, so no reader gets all of it unverified. */
   async *stream(): AsyncGenerator<Uint8Array> {
     const { offset = 0, digest } = this.#options;
     const file = await this.#file();
@@ -67,7 +71,7 @@ export class FileContent implements Content, AsyncDisposable {
     let bytes = new Uint8Array();
     let length = 0;
     for await (const chunk of this.stream()) {
-      // Not before the size of the file is known to be this one.
+      // Allocate only after the size of the file has been checked.
       if (length === 0) bytes = new Uint8Array(this.#options.digest.size);
       bytes.set(chunk, length);
       length += chunk.length;
@@ -75,20 +79,20 @@ export class FileContent implements Content, AsyncDisposable {
     return bytes;
   }
 
-  /** As UTF-8. */
+  /** Reads everything as UTF-8. */
   async text(): Promise<string> {
     return Buffer.from(await this.bytes()).toString();
   }
 
-  /** Reads all of it and keeps nothing. */
+  /** Verifies everything without keeping it. */
   async verify(): Promise<void> {
     for await (const _ of this.stream());
   }
 
-  /** Idempotent. Reads that are under way fail. */
+  /** Idempotent. Reads in progress fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    // A file that could not be opened is not open.
+    // A file that could not be opened needs no close.
     const file = await this.#opening?.catch(() => undefined);
     await file?.close();
   }

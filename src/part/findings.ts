@@ -1,4 +1,4 @@
-// The problems that a verification has found, in the order in which it found them.
+// The problems that a verification found, in the order found.
 import type { Problem } from "../common.ts";
 import { isHoldfastError } from "../errors.ts";
 import { hasErrno } from "../ports/disk-error.ts";
@@ -6,8 +6,8 @@ import { hasErrno } from "../ports/disk-error.ts";
 /** Further problems are only counted. */
 const problemsMax = 1000;
 
-/** A place in a file. Lines count from 1, and the header is line 1; bytes count from 0. */
-export interface Spot {
+/** A position in a file. Lines count from 1, and the header is line 1; bytes count from 0. */
+export interface ProblemLocation {
   readonly path: string;
   readonly line?: number | undefined;
   readonly byte?: number | undefined;
@@ -20,7 +20,7 @@ export class Findings {
   #left = 0;
   readonly #remedy: string;
 
-  /** `remedy` is that of damage for which no other one is given. */
+  /** `remedy` is the default for damage without its own. */
   constructor(remedy = "Restore the file from a backup.") {
     this.#remedy = remedy;
   }
@@ -29,12 +29,12 @@ export class Findings {
     return this.#damages > 0;
   }
 
-  /** Whether a file has a format that this version does not know. */
+  /** True if a file has a format that this version does not know. */
   get isNewer(): boolean {
     return this.#isNewer;
   }
 
-  /** The last one counts those that are not listed. */
+  /** The last problem counts those that are not listed. */
   get problems(): readonly Problem[] {
     if (this.#left === 0) return this.#problems;
     const what = `${this.#left} more problem(s) were found and are not listed.`;
@@ -42,50 +42,60 @@ export class Findings {
       severity: "note",
       path: "",
       what,
-      remedy: "See to those that are listed.",
+      remedy: "Fix the listed ones first.",
       repaired: false,
     };
     return [...this.#problems, more];
   }
 
-  /** What was repaired does not count any more. */
+  /** Reports damage. Repaired damage does not count, unless something was lost. */
   damage(
-    spot: Spot,
+    location: ProblemLocation,
     what: string,
     remedy: string = this.#remedy,
+    { repaired = false, isLost = !repaired }: { readonly repaired?: boolean; readonly isLost?: boolean } = {},
+  ): void {
+    if (isLost) this.#damages++;
+    this.#add("damage", location, what, remedy, repaired);
+  }
+
+  /** Reports a file that is harmless and no longer needed. */
+  leftover(
+    location: ProblemLocation,
+    what: string,
+    remedy: string,
     { repaired = false }: { readonly repaired?: boolean } = {},
   ): void {
-    if (!repaired) this.#damages++;
-    this.#add("damage", spot, what, remedy, repaired);
+    this.#add("leftover", location, what, remedy, repaired);
   }
 
-  /** Harmless, and not needed any more. */
-  leftover(spot: Spot, what: string, remedy: string, { repaired = false }: { readonly repaired?: boolean } = {}): void {
-    this.#add("leftover", spot, what, remedy, repaired);
-  }
-
-  note(spot: Spot, what: string, remedy: string, { repaired = false }: { readonly repaired?: boolean } = {}): void {
-    this.#add("note", spot, what, remedy, repaired);
+  note(
+    location: ProblemLocation,
+    what: string,
+    remedy: string,
+    { repaired = false }: { readonly repaired?: boolean } = {},
+  ): void {
+    this.#add("note", location, what, remedy, repaired);
   }
 
   /**
-   * The result of `read`; undefined when the file is damaged, missing or newer, which is then
-   * reported about `subject`. Other errors are no damage, and pass through.
+   * Returns the result of `read`. If the file is damaged, missing or newer, it reports that about
+   * `subject` and returns undefined. Other errors are not damage, and are thrown.
    */
-  async attempt<T>(spot: Spot, subject: string, read: () => Promise<T>): Promise<T | undefined> {
+  async attempt<T>(location: ProblemLocation, subject: string, read: () => Promise<T>): Promise<T | undefined> {
     try {
       return await read();
     } catch (error) {
       if (isHoldfastError(error, "NEWER_FORMAT")) this.#isNewer = true;
       const { what, remedy } = describeDamage(subject, error);
-      this.damage(spot, what, remedy);
+      this.damage(location, what, remedy);
       return undefined;
     }
   }
 
   #add(
     severity: Problem["severity"],
-    { path, line, byte }: Spot,
+    { path, line, byte }: ProblemLocation,
     what: string,
     remedy: string,
     repaired: boolean,
@@ -104,7 +114,14 @@ export class Findings {
   }
 }
 
-/** What an error says of `subject`. Errors that are no damage are thrown. */
+/** Like `describeDamage`, and also describes a file that belongs to another user. */
+export function describeUnreadable(subject: string, error: unknown): ReturnType<typeof describeDamage> {
+  if (isHoldfastError(error, "NO_PERMISSION"))
+    return { what: `${subject} cannot be read: ${error.message}`, remedy: undefined };
+  return describeDamage(subject, error);
+}
+
+/** Describes an error as damage of `subject`. Throws errors that are not damage. */
 export function describeDamage(
   subject: string,
   error: unknown,
@@ -119,8 +136,8 @@ export function describeDamage(
   throw error;
 }
 
-/** Also if the error was turned into CORRUPT already. */
+/** True also if the error was already turned into CORRUPT. */
 function isMissing(error: unknown): boolean {
   const cause = isHoldfastError(error, "CORRUPT") ? error.cause : error;
-  return hasErrno(cause, "ENOENT", "ENOTDIR", "EISDIR");
+  return hasErrno(cause, "ENOENT", "ENOTDIR");
 }

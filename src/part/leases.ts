@@ -1,55 +1,104 @@
-// Leases: of all processes that ask for the same name, one has it.
+// Leases: of all processes that request the same name, one holds it.
 //
-// A lease is a path lock on a name of its own. Names begin with a slash, and no key of a file does,
-// so no lock of a user reaches them, not even one on the whole tree.
-import { parentOf } from "../durable/publish/directory.ts";
+// A lease is a path lock on an internal name. Such names begin with a slash, and no key of a file
+// does, so no user's lock covers them, not even one on the whole tree.
 import type { Ground } from "../durable/liveness/ground.ts";
+import type { Liveness } from "../durable/liveness/liveness.ts";
+import type { Keys } from "../locks/naming/lock-key.ts";
 import type { PathHold } from "../locks/path/path-hold.ts";
+import type { HeldLock } from "../locks/path/path-locks.ts";
 import { TablePathLocks } from "../locks/path/table-path-locks.ts";
+import type { RequestTable } from "../locks/table/request-table.ts";
+import { isUnwritable } from "../ports/disk-error.ts";
 
-/** Names are compared as they are: there is no tree to look at. */
-const nameKeys = {
+/** Names are compared literally: there is no tree. */
+export const nameKeys: Keys = {
   clean: (key: string) => key,
   locate: async (key: string) => ({ path: key, key }),
   keyOf: async (key: string) => key,
 };
 
-export class Leases {
-  readonly #directory: string;
-  readonly #openGround: () => Promise<Ground>;
-  #locks: Promise<TablePathLocks> | undefined;
+/** Locks on names, in any table. */
+export type NameLocks = TablePathLocks<RequestTable>;
 
-  /** `directory` is that of the part. The ground is opened at the first lease. */
-  constructor(directory: string, openGround: () => Promise<Ground>) {
-    this.#directory = directory;
+/** A ground, and how locks on names are opened in it. `toLook`: only to list them, without writing anything. */
+export interface LeaseGround {
+  readonly ground: Pick<Liveness, "nameOf">;
+  openLocks(options: { readonly toLook: boolean }): Promise<NameLocks>;
+}
+
+/** Opens locks on names in the lock table of a directory. */
+export function directoryLeaseGround(ground: Ground): LeaseGround {
+  const openLocks: LeaseGround["openLocks"] = async ({ toLook }) =>
+    await TablePathLocks.open(ground, { keys: nameKeys, ownsGround: false, toLook });
+  return { ground, openLocks };
+}
+
+/** Returns the leases of the part in `directory`. The ground is opened at the first lease. */
+export function directoryLeases(directory: string, openGround: () => Promise<Ground>): Leases {
+  return new Leases(directory, async () => directoryLeaseGround(await openGround()));
+}
+
+export class Leases {
+  readonly #part: string;
+  readonly #openGround: () => Promise<LeaseGround>;
+  #locks: Promise<NameLocks> | undefined;
+
+  constructor(part: string, openGround: () => Promise<LeaseGround>) {
+    this.#part = part;
     this.#openGround = openGround;
   }
 
   /**
-   * Waits until no other process has the lease. It passes on when its holder dies, and its fence
-   * grows with each holder.
+   * Waits until no other process holds the lease, and returns it. The lease passes on when its holder dies, and its
+   * fence grows with each holder.
    */
   async acquire(name: string, signal: AbortSignal): Promise<PathHold> {
-    const ground = await this.#openGround();
-    const locks = await this.#open(ground);
-    return await locks.acquire(this.#keyOf(ground, name), { timeoutMs: Infinity, signal });
+    const place = await this.#openGround();
+    const locks = await this.#open(place);
+    return await locks.acquire(this.#keyOf(place, name), { timeoutMs: Infinity, signal });
   }
 
-  /** The lease if no other process has it now. */
+  /** Returns the lease if no other process holds it now. */
   async tryAcquire(name: string): Promise<PathHold | undefined> {
-    const ground = await this.#openGround();
-    const locks = await this.#open(ground);
-    return await locks.tryAcquire(this.#keyOf(ground, name));
+    const place = await this.#openGround();
+    const locks = await this.#open(place);
+    return await locks.tryAcquire(this.#keyOf(place, name));
+  }
+
+  /**
+   * Lists the leases at and below `under` that are held, and who waits for them. Works also where
+   * nothing can be written.
+   */
+  async list(under: string): Promise<HeldLock[]> {
+    const place = await this.#openGround();
+    const options = { under: this.#keyOf(place, under) };
+    try {
+      return await (await this.#open(place)).list(options);
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+      return await this.#look(place, options);
+    }
+  }
+
+  /** Where nothing can be written. Without a lock table, which only a lease creates, nothing was ever leased. */
+  async #look(place: LeaseGround, options: { readonly under: string }): Promise<HeldLock[]> {
+    try {
+      return await (await place.openLocks({ toLook: true })).list(options);
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+      return [];
+    }
   }
 
   async close(): Promise<void> {
-    // Locks that could not be opened need no closing.
+    // Locks that could not be opened need no close.
     const locks = await this.#locks?.catch(() => undefined);
     await locks?.close();
   }
 
-  async #open(ground: Ground): Promise<TablePathLocks> {
-    this.#locks ??= TablePathLocks.open(ground, { keys: nameKeys, ownsGround: false });
+  async #open(place: LeaseGround): Promise<NameLocks> {
+    this.#locks ??= place.openLocks({ toLook: false });
     try {
       return await this.#locks;
     } catch (error) {
@@ -58,13 +107,8 @@ export class Leases {
     }
   }
 
-  /**
-   * Relative to the folder of the ground: the same under every mount, and different for each part
-   * of a store.
-   */
-  #keyOf(ground: Ground, name: string): string {
-    const base = parentOf(ground.layout.directory);
-    const part = this.#directory.startsWith(`${base}/`) ? this.#directory.slice(base.length) : "";
-    return `${part}/${name}`;
+  /** Returns the key of a lease: the same under every mount, and different for each part of a store. */
+  #keyOf({ ground }: LeaseGround, name: string): string {
+    return `${ground.nameOf(this.#part)}/${name}`;
   }
 }

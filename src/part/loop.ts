@@ -1,5 +1,5 @@
-// Loops: work of a part that goes on until it is stopped, and the callers that wait for what it
-// does.
+// Loops: work of a part that continues until it is stopped, and the callers that wait for its
+// progress.
 import type { Running } from "../common.ts";
 import { holdfastError } from "../errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -7,9 +7,9 @@ import type { Clock } from "../ports/clock.ts";
 const drainMsDefault = 30_000;
 
 export interface LoopSignals {
-  /** Take nothing new. */
+  /** Aborts when the loop must take no new work. */
   readonly stopping: AbortSignal;
-  /** The time to drain is over: leave what is in hand, too. */
+  /** Aborts when the time to drain is over: abandon the work in progress too. */
   readonly lettingGo: AbortSignal;
 }
 
@@ -17,7 +17,7 @@ export interface LoopOptions {
   /** Stops the loop. */
   readonly signal?: AbortSignal | undefined;
   readonly onEnd?: ((loop: Loop) => void) | undefined;
-  /** Called first when the loop fails. True when a caller was told of the failure. */
+  /** Called first when the loop fails. Returns true if a caller received the failure. */
   readonly tell?: ((failure: Failure, loop: Loop) => Promise<boolean>) | undefined;
 }
 
@@ -25,13 +25,10 @@ export interface Failure {
   readonly error: unknown;
 }
 
-/** The reason of signals that only end waits of this file: no caller sees it. */
+/** The reason of signals that only end waits in this file: no caller sees it. */
 const stopped = "stopped";
 
-/**
- * All loops of an opened part in this process, and the waits for their progress. Closed with the
- * part.
- */
+/** All loops of an open part in this process, and the waits for their progress. Closed with the part. */
 export class Loops {
   readonly clock: Clock;
   readonly #directory: string;
@@ -53,8 +50,8 @@ export class Loops {
   }
 
   /**
-   * Calls `wake` when a loop of this process has made progress or failed, and at the end. Returns
-   * the way to stop that.
+   * Calls `wake` when a loop of this process made progress or failed, and at the end. Returns a
+   * function that stops this.
    */
   onProgress(wake: () => void): () => void {
     this.#waits.add(wake);
@@ -72,7 +69,7 @@ export class Loops {
     await Promise.all([...this.#running].map((loop) => loop.stop()));
   }
 
-  /** CLOSED. */
+  /** Throws CLOSED. */
   mustBeOpen(): void {
     if (this.#isClosed) throw holdfastError("CLOSED", `${this.#directory} was closed.`, {});
   }
@@ -80,9 +77,8 @@ export class Loops {
 
 export class Loop implements Running {
   /**
-   * Rejects when the work fails. If a waiting caller was told of the failure, `done` counts as
-   * handled; otherwise a rejection without a listener ends the process, as that of every promise
-   * does.
+   * Rejects when the work fails. If a waiting caller received the failure, `done` counts as
+   * handled; otherwise a rejection without a listener ends the process, as with every promise.
    */
   readonly done: Promise<void>;
   readonly #loops: Loops;
@@ -105,7 +101,7 @@ export class Loop implements Running {
     });
   }
 
-  /** Set once the work has failed, for callers that begin to wait after that. */
+  /** Set once the work has failed, for callers that start to wait later. */
   get failure(): Failure | undefined {
     return this.#failure;
   }
@@ -117,7 +113,7 @@ export class Loop implements Running {
       () => this.#lettingGo.abort(stopped),
       () => undefined, // The loop ended in time.
     );
-    // A failure is told by `done`: the caller of `stop` only wants the end.
+    // `done` reports a failure: the caller of `stop` only waits for the end.
     await this.done.catch(() => undefined);
     over.abort(stopped);
     await drained;
@@ -134,9 +130,9 @@ export class Loop implements Running {
     } catch (error) {
       this.#failure = { error };
       const telling = this.#tell?.(this.#failure, this);
-      // Waiting callers look again now, and not at their next poll.
+      // Waiting callers check again now, not at their next poll.
       this.#loops.progressed();
-      // Before `done` rejects: afterwards it is too late to mark the rejection as handled.
+      // Before `done` rejects: later it is too late to mark the rejection as handled.
       if (await telling) this.done.catch(() => undefined);
       throw error;
     }
@@ -144,10 +140,13 @@ export class Loop implements Running {
 }
 
 /**
- * The result of `work`; undefined when `lettingGo` aborts first. Then `work` goes on, and its
- * result is ignored.
+ * Returns the result of `work`; undefined if `lettingGo` aborts first. Then `work` continues, and
+ * its result is ignored.
  */
-export async function inHand<T>(work: Promise<T>, lettingGo: AbortSignal): Promise<{ readonly value: T } | undefined> {
+export async function unlessAborted<T>(
+  work: Promise<T>,
+  lettingGo: AbortSignal,
+): Promise<{ readonly value: T } | undefined> {
   return await new Promise((resolve, reject) => {
     const leave = (): void => resolve(undefined);
     if (lettingGo.aborted) leave();
@@ -161,14 +160,11 @@ interface ProgressWait {
   ended: Promise<void>;
 }
 
-/** The callers that wait for what one loop does. If the loop fails, they reject with its error. */
+/** The callers that wait for one loop. If the loop fails, they reject with its error. */
 export class ProgressWaiters {
   readonly #waits = new Set<ProgressWait>();
 
-  /**
-   * Runs `wait`, which asks `findFailure` and rejects with that error unless it has reached its end
-   * without it.
-   */
+  /** Runs `wait`, which calls `findFailure` and rejects with that error unless it has reached its goal. */
   async listen(wait: (findFailure: () => Failure | undefined) => Promise<void>): Promise<void> {
     const waiting: ProgressWait = { failure: undefined, ended: Promise.resolve() };
     waiting.ended = wait(() => waiting.failure);
@@ -182,7 +178,8 @@ export class ProgressWaiters {
 
   /**
    * Resolves when all present waits have ended: true if one of them rejected with this failure. A
-   * wait may also have reached its position before, or been aborted; that caller was not told.
+   * wait may also have reached its position before, or been aborted; that caller did not receive
+   * the failure.
    */
   async tell(failure: Failure): Promise<boolean> {
     const waits = [...this.#waits].map((waiting) => {

@@ -1,77 +1,70 @@
-// How a part is opened, alone or from a store: which ground it has, and how a process joins it.
+// Opens a part, alone or from a store: which ground it has, and how a process joins it.
 //
 // The first record of a part names its ground by a path relative to the part. A process that opens
 // the part alone follows it, so that it meets the same holders as a process that opened the store.
-// A part without such a path has a ground of its own, in `.holdfast`.
+// A part without such a path has its own ground, in `.holdfast`.
 import { posix } from "node:path";
-import { parentOf } from "../durable/publish/directory.ts";
+import { isThere, parentOf } from "../durable/publish/directory.ts";
 import { Ground } from "../durable/liveness/ground.ts";
 import { GroundLayout } from "../durable/liveness/holder-record.ts";
-import { isStore, isThere, StoreLayout } from "../durable/store/store-record.ts";
+import { isStore, StoreLayout } from "../durable/store/store-record.ts";
 import { holdfastError, isHoldfastError } from "../errors.ts";
 import { textOf } from "../format/decoding.ts";
 import { isUnwritable } from "../ports/disk-error.ts";
 import type { Disk } from "../ports/disk.ts";
 import type { Ports } from "../ports/ports.ts";
-import { findStoreAround, placeIn, type PartKind } from "./location.ts";
+import { findStoreAround, directoryIn, type PartKind } from "./location.ts";
 
-/** What the first record of every part says. */
+/** The fields that the first record of every part has. */
 export interface PartRecord {
   readonly id: string;
-  /** Of the ground, relative to the directory of the part. Absent: the part has its own. */
+  /** Path of the ground, relative to the directory of the part. Absent: the part has its own. */
   readonly ground?: string;
 }
 
-/** The path of a ground in a body that was read: what a record kind puts into what it decodes. */
+/** Decodes the ground path in a record's body. */
 export function decodeGround(ground: unknown): Pick<PartRecord, "ground"> {
   return ground === undefined ? {} : { ground: textOf(ground) };
 }
 
-/**
- * Where a part is to be opened. Symbolic links in `directory` are followed: its name in the ground
- * depends on it.
- */
-export interface PartPlace {
+/** The directory of a part. Symbolic links must be resolved: the part's name in the ground depends on the path. */
+export interface PartDirectory {
   readonly ports: Ports;
   readonly directory: string;
-  /** Of the store that opens the part. Absent: the part is opened alone. */
+  /** The ground of the store that opens the part. Absent: the part is opened alone. */
   readonly ground?: Ground | undefined;
 }
 
 export interface JoinOptions {
   readonly leaseMs?: number | undefined;
-  /**
-   * The record of the part; undefined before the part is made, or when the record cannot be read.
-   */
+  /** The record of the part; undefined before the part is created, or if the record is unreadable. */
   readonly known?: PartRecord | undefined;
-  /** Whether the part can be read without joining its ground. Default: when its record is known. */
+  /** True if the part can be read without joining its ground. Default: true if its record is known. */
   readonly isReadable?: boolean | undefined;
-  /** Makes what the part needs beside its ground. */
+  /** Creates everything that the part needs besides its ground. */
   readonly prepare?: (() => Promise<void>) | undefined;
 }
 
 export interface JoinedGround {
   readonly ground: Ground;
-  /** False for the ground of a store that opens the part: it is closed with the store. */
+  /** False if the ground belongs to a store that opens the part: it is closed with the store. */
   readonly ownsGround: boolean;
 }
 
 /**
- * Joins the ground of a part. Where nothing can be written, a part that is readable gets a ground
- * that is joined by the first write; NO_PERMISSION for any other. NOT_A_STORE for a part that was
- * copied out of its store.
+ * Joins the ground of a part. If the disk is not writable, a readable part gets a ground that the first write joins;
+ * any other part throws NO_PERMISSION. Throws NOT_A_STORE for a part that was copied out of its store.
  */
-export async function joinGround(kind: PartKind, place: PartPlace, options: JoinOptions): Promise<JoinedGround> {
+export async function joinGround(kind: PartKind, part: PartDirectory, options: JoinOptions): Promise<JoinedGround> {
   const { leaseMs, known, isReadable = known !== undefined, prepare } = options;
-  const { ports, directory, ground: shared } = place;
-  const path = known === undefined ? await chooseGround(kind, place) : groundPath(directory, known);
+  const { ports, directory, ground: shared } = part;
+  const path = known === undefined ? await chooseGround(kind, part) : groundPath(directory, known);
   const isOwn = path === ownGround(directory);
   const [open, look] =
     shared?.layout.directory === path
       ? [async () => shared, async () => shared]
       : [
-          // Where the store is gone, a ground made here would be one that no other process looks
-          // for.
+          // Do not create the ground of a store that is gone: no other process would look for it.
           async () =>
             await Ground.open(ports, path, { leaseMs, create: isOwn || (await isStore(ports.disk, parentOf(path))) }),
           async () => await Ground.openUnjoined(ports, path, { leaseMs }),
@@ -89,7 +82,7 @@ export async function joinGround(kind: PartKind, place: PartPlace, options: Join
   }
 }
 
-/** What the record of a part in `directory` says of its ground. */
+/** Returns the ground fields for the record of a part in `directory`. */
 export function recordedGround(directory: string, { layout }: Ground): Pick<PartRecord, "ground"> {
   if (layout.directory === ownGround(directory)) return {};
   return { ground: posix.relative(directory, layout.directory) };
@@ -103,11 +96,11 @@ function ownGround(directory: string): string {
   return `${directory}/.holdfast`;
 }
 
-/** For a part without a record. INVALID_PATH for the directory of a store itself. */
-async function chooseGround(kind: PartKind, { ports: { disk }, directory, ground }: PartPlace): Promise<string> {
+/** For a part without a record. Throws INVALID_PATH for the directory of a store itself. */
+async function chooseGround(kind: PartKind, { ports: { disk }, directory, ground }: PartDirectory): Promise<string> {
   if (ground !== undefined) return ground.layout.directory;
   await mustNotBeStore(disk, kind, directory);
-  // A part that has lost its record keeps the ground that it has.
+  // A part that lost its record keeps its ground.
   if (await isThere(disk, new GroundLayout(ownGround(directory)).groundRecord)) return ownGround(directory);
   return (await findStoreAround(disk, kind, directory))?.ground ?? ownGround(directory);
 }
@@ -115,21 +108,21 @@ async function chooseGround(kind: PartKind, { ports: { disk }, directory, ground
 async function mustNotBeStore(disk: Disk, kind: PartKind, path: string): Promise<void> {
   const { what } = kind;
   const above = new StoreLayout(parentOf(path));
-  const place = placeIn(above, kind, "main");
-  if (path !== place && [above.ground, ...above.rooms].includes(path) && (await isStore(disk, above.directory))) {
-    const message = `${path} is a folder of the store ${above.directory}, and no ${what} can be made in it. Name the directory of the ${what}: ${place}.`;
+  const intended = directoryIn(above, kind, "main");
+  if (path !== intended && [above.ground, ...above.rooms].includes(path) && (await isStore(disk, above.directory))) {
+    const message = `${path} is a folder of the store ${above.directory}, and no ${what} can be made in it. Name the directory of the ${what}: ${intended}.`;
     throw holdfastError("INVALID_PATH", message, { path });
   }
   if (!(await isStore(disk, path))) return;
   const message =
     `${path} is a store, and no ${what} can be made in its own directory. ` +
-    `Open it with openStore, or name the directory of the ${what}: ${placeIn(new StoreLayout(path), kind, "main")}.`;
+    `Open it with openStore, or name the directory of the ${what}: ${directoryIn(new StoreLayout(path), kind, "main")}.`;
   throw holdfastError("INVALID_PATH", message, { path });
 }
 
 /**
- * What `join` gives, or `look` where nothing can be written. Without a `look`, NO_PERMISSION says
- * what to do.
+ * Returns the result of `join`, or of `look` if the disk is not writable. Without a `look` it throws NO_PERMISSION,
+ * which says what to do.
  */
 export async function joinOrLook<T>(
   { what }: Pick<PartKind, "what">,
@@ -149,14 +142,14 @@ export async function joinOrLook<T>(
 function explainUnwritable(what: string, path: string, error: unknown): unknown {
   if (!isHoldfastError(error, "NO_PERMISSION")) return error;
   const message =
-    `This process may not write to ${path}, so it can neither make a new ${what} there nor write to one. Let this ` +
-    `user write to the directory and to all that is in it. Nothing was changed. The first call that failed: ${error.message}.`;
+    `This process may not write to ${path}, so it can neither create a new ${what} there nor write to one. Let this ` +
+    `user write to the directory and everything in it. Nothing was changed. The first call that failed: ${error.message}.`;
   return holdfastError("NO_PERMISSION", message, { path }, error);
 }
 
 function orphaned({ what, room }: PartKind, path: string, ground: string, cause: unknown): Error {
   const message =
-    `The ${what} in ${path} is a part of a store, and its store is not there: ${ground} is missing. Was it copied ` +
-    `alone? Copy the whole store, or make a new store with openStore and move ${path} into its folder ${room}.`;
+    `The ${what} in ${path} is a part of a store, and its store is missing: ${ground} does not exist. Was it copied ` +
+    `alone? Copy the whole store, or create a new store with openStore and move ${path} into its folder ${room}.`;
   return holdfastError("NOT_A_STORE", message, { path }, cause);
 }

@@ -1,4 +1,5 @@
-// The parts that a store has open: each opened once for equal arguments, all closed with the store.
+// The open parts of a store: each is opened once for equal arguments, and all are closed with the
+// store.
 import { holdfastError } from "../errors.ts";
 
 export interface Closable {
@@ -14,7 +15,7 @@ interface SharedPart {
 export class SharedParts {
   readonly #location: string;
   readonly #parts = new Set<SharedPart>();
-  /** Closed by a caller: what they have in hand still needs the ground. */
+  /** Parts that a caller has closed. Their work in progress still needs the ground. */
   readonly #ending = new Set<Promise<void>>();
   #closing: Promise<void> | undefined;
 
@@ -22,7 +23,7 @@ export class SharedParts {
     this.#location = location;
   }
 
-  /** The part that was opened with the same name and options, or else what `open` gives. CLOSED. */
+  /** Returns the part opened with the same name and options, or the result of `open`. Throws CLOSED. */
   async share<T extends Closable>(name: string, options: object, open: () => Promise<T>): Promise<T> {
     this.mustBeOpen();
     for (const part of this.#parts)
@@ -44,17 +45,14 @@ export class SharedParts {
     if (this.#closing !== undefined) throw holdfastError("CLOSED", `${this.#location} was closed.`, {});
   }
 
-  /**
-   * Closes all parts, and then what they stand on. Rejects with the first failure, after everything
-   * was closed.
-   */
+  /** Closes all parts, then their ground. Rejects with the first failure, after everything was closed. */
   async close(closeGround: () => Promise<void>): Promise<void> {
     await (this.#closing ??= this.#close(closeGround));
   }
 
   async #close(closeGround: () => Promise<void>): Promise<void> {
     const closing = [...this.#parts].map(async ({ opening }) => {
-      // A part that could not be opened has nothing to close.
+      // A part that could not be opened needs no close.
       const part = await opening.catch(() => undefined);
       await part?.close();
     });
@@ -63,7 +61,7 @@ export class SharedParts {
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 
-  /** From then on the part is no longer given out. */
+  /** Stops returning the part to callers once it is closed. */
   #watchClose(part: SharedPart, opened: Closable): void {
     const close = opened.close.bind(opened);
     let closing: Promise<void> | undefined;
@@ -80,7 +78,7 @@ export class SharedParts {
   }
 }
 
-/** Each option is the same value; undefined is the same as absent. */
+/** True if each option has the same value; undefined equals absent. */
 function areEqual(one: object, other: object): boolean {
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);
   return [...names].every((name) => Object.is(Reflect.get(one, name), Reflect.get(other, name)));

@@ -1,11 +1,12 @@
 // What the first release of each format wrote still opens and works. The files were written by that
 // code, and are never written anew.
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openEvents, openProjection, verifyEvents, type NewEvent } from "../../src/events/index.ts";
 import { openPathLocks } from "../../src/locks/index.ts";
 import { makeScratch } from "../sites/scratch.ts";
+import { layOut } from "./earlier-builds.ts";
 
 type Moved = NewEvent<"Sold" | "Returned", { readonly sku: string; readonly pieces: number }>;
 
@@ -19,19 +20,8 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 
 beforeEach(() => void (root = makeScratch()));
 
-/** Lays out what an earlier build has written; a name that ends with a slash is an empty directory. */
-async function layOut(name: string): Promise<void> {
-  const written = new URL(name, import.meta.url);
-  const files = JSON.parse(await readFile(written, "utf8")) as Record<string, string>;
-  for (const [path, base64] of Object.entries(files)) {
-    const target = join(root, path);
-    await mkdir(path.endsWith("/") ? target : dirname(target), { recursive: true });
-    if (!path.endsWith("/")) await writeFile(target, Buffer.from(base64, "base64"));
-  }
-}
-
 describe.each(["log-local", "log-share"])("the %s of the first format", (name) => {
-  beforeEach(() => layOut("first-format.json"));
+  beforeEach(() => layOut(root, "first-format.json"));
 
   it("gives back its events, and takes new ones after them", async () => {
     await using log = await openEvents<Moved>(join(root, name), { create: false });
@@ -85,7 +75,7 @@ describe.each(["log-local", "log-share"])("the %s of the first format", (name) =
 });
 
 it("a lock table of the first format grants locks, with fences after the last one", async () => {
-  await layOut("first-format.json");
+  await layOut(root, "first-format.json");
   await using locks = await openPathLocks(join(root, "locks"));
   await using hold = await locks.acquire("a/b");
   expect(hold.fence).toBeGreaterThan(131_072);
@@ -94,7 +84,7 @@ it("a lock table of the first format grants locks, with fences after the last on
 });
 
 it("a redo that an earlier build has committed, and died before its first step, is completed", async () => {
-  await layOut("pending-redo.json");
+  await layOut(root, "pending-redo.json");
   await using locks = await openPathLocks(root);
   expect(await locks.list()).toEqual([]);
   const texts: Record<string, string> = {};

@@ -13,9 +13,11 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openEvents } from "../../src/events/index.ts";
+import { openEvents, openSubjectKeys } from "../../src/events/index.ts";
+import { openHandoff } from "../../src/handoff/index.ts";
 import { openStore, type Store, type StoreOptions } from "../../src/index.ts";
 import { listPathLocks, openPathLocks, openStoreLock } from "../../src/locks/index.ts";
+import { openObjects } from "../../src/objects/index.ts";
 import { createStore } from "../../src/store.ts";
 import { asNewerFormat } from "../durable/newer-format.ts";
 import { refusingPorts } from "../durable/refusing-ports.ts";
@@ -164,7 +166,7 @@ describe("a part of a store that is opened alone", () => {
     cpSync(join(directory, "events", "main"), copy, { recursive: true });
     await expect(openEvents(copy)).rejects.toMatchObject({
       code: "NOT_A_STORE",
-      message: expect.stringMatching(/part of a store.*\/a\/ground is missing.*openStore/) as string,
+      message: expect.stringMatching(/part of a store.*\/a\/ground does not exist.*openStore/) as string,
     });
     expect(readdirSync(join(elsewhere, "a"))).toEqual(["b"]);
     const other = await open();
@@ -233,6 +235,26 @@ describe("openStore", () => {
     await (await one.events()).append(sold);
     expect(await (await other.events()).head()).toBe(0);
     await using _ = await (await one.locks()).acquire("a");
+  });
+
+  test("is not needed for memory: every part alone opens in memory, each time a new one", async () => {
+    await using locks = await openPathLocks("memory:");
+    await using others = await openPathLocks("memory:");
+    const hold = await locks.acquire("a", { timeoutMs: 0 });
+    await (await others.acquire("a", { timeoutMs: 0 })).release();
+    await expect(locks.acquire("a", { timeoutMs: 0 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+    await hold.release();
+    await using writer = await openStoreLock("memory:");
+    await (await writer.acquire()).release();
+    await using objects = await openObjects("memory:");
+    await objects.createBucket("photos");
+    await (await objects.bucket("photos")).put("a", "1");
+    await using other = await openObjects("memory:");
+    await expect(other.bucket("photos")).rejects.toMatchObject({ code: "NO_SUCH_BUCKET" });
+    const keys = await openSubjectKeys("memory:");
+    expect(await keys.create("ada")).toHaveLength(32);
+    await using box = await openHandoff(new URL("memory:"));
+    expect(await box.publish({ a: "1" })).toMatchObject({ duplicate: false });
   });
 
   test("refuses a directory that is a part of its own, and a part refuses a store", async () => {

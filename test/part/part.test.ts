@@ -5,7 +5,7 @@ import { Ground } from "../../src/durable/liveness/ground.ts";
 import { TablePathLocks } from "../../src/locks/path/table-path-locks.ts";
 import { moveAside } from "../../src/part/aside.ts";
 import { Generations } from "../../src/part/generations.ts";
-import { Leases } from "../../src/part/leases.ts";
+import { directoryLeases, type Leases } from "../../src/part/leases.ts";
 import { Loop, Loops, ProgressWaiters } from "../../src/part/loop.ts";
 import { Checkpoints, type MarkedSequence } from "../../src/part/progress/checkpoints.ts";
 import { waitUntilProcessed } from "../../src/part/progress/wait-until-processed.ts";
@@ -22,7 +22,7 @@ interface Process {
 
 async function start(world: World, name: string, part = "/store/box"): Promise<Process> {
   const ground = await Ground.open(world.ports(name), "/store/.holdfast", {});
-  const leases = new Leases(part, async () => ground);
+  const leases = directoryLeases(part, async () => ground);
   const loops = new Loops(ground.ports.clock, part);
   onTestFinished(async () => {
     await loops.close();
@@ -49,9 +49,8 @@ function sequenceOf(history: string): MarkedSequence {
 }
 
 async function openCheckpoints({ ground, loops }: Process, history = "a"): Promise<Checkpoints> {
-  return await Checkpoints.open(ground.staging, "/store/box/checkpoint", {
+  return await Checkpoints.open(ground, "/store/box/checkpoint", {
     ground: ground.id,
-    bootId: ground.ports.host.bootId,
     sequence: sequenceOf(history),
     onSaved: () => loops.progressed(),
   });
@@ -148,7 +147,7 @@ test("generations below the current one are removed, and numbers are never given
   expect(building).toEqual({ number: 3, version: 1 });
   await disk.mkdir(generations.directoryOf(3));
   expect(await generations.switchTo(3)).toEqual({ current: { number: 3, version: 1 }, last: 3 });
-  await generations.removeOlderThan(3);
+  await generations.removeOld();
   expect((await disk.list("/store/box/index")).sort()).toEqual(["0000000003", "catalog"]);
 });
 

@@ -4,25 +4,25 @@ import type { RecordKind } from "../../format/record.ts";
 
 export interface Checkpoint {
   /**
-   * The id of the ground whose locks gave the fence. A ground that is removed and made again counts
-   * from the start.
+   * The id of the ground whose locks gave the fence. A ground that is removed and created again
+   * counts from the start.
    */
   readonly ground: string;
-  /** Of the process that works on it, or did last. 0: none yet. */
+  /** The fence of the process that works on it, or worked on it last. 0: none yet. */
   readonly fence: number;
   /** Everything up to here is done. */
   readonly position: number;
-  /** The mark of `position` (see `MarkedSequence`), by the name that it has on the disk. */
+  /** The mark of `position` (see `MarkedSequence`); `checksum` is its name on the disk. */
   readonly checksum: string;
   /** False until the start is decided. */
   readonly isBegun: boolean;
-  /** The last worker has said that nothing more of its work will come. */
+  /** True if the last worker stated that its work is complete. */
   readonly isOver: boolean;
-  /** No process works on it any more, for good. */
+  /** True if no process will work on it again. */
   readonly isClosed: boolean;
   /**
-   * Workers that were cut off, and up to where the work of each counts. A late write of such a
-   * worker beyond that position is void. Empty where late writes do no harm.
+   * Workers that were cut off, each with the position up to which its work counts. A late write of
+   * such a worker beyond that position is void. Empty where late writes do no harm.
    */
   readonly cutOff: readonly (readonly [fence: number, position: number])[];
 }
@@ -30,7 +30,7 @@ export interface Checkpoint {
 /** The mark of position 0, before everything. */
 const startMark = "00000000";
 
-export const unbegun: Checkpoint = {
+export const initialCheckpoint: Checkpoint = {
   ground: "",
   fence: 0,
   position: 0,
@@ -42,9 +42,9 @@ export const unbegun: Checkpoint = {
 };
 
 /**
- * Whether the append `id` counts, asked by a process that slept while its append went by. After a
- * takeover the answer is false although the append may have counted before: the process must stop
- * either way.
+ * True if the append `id` counts. A process asks this if it slept past its append. After a takeover
+ * the result is false although the append may have counted before: the process must stop either
+ * way.
  */
 export function counts(state: Checkpoint, id: string): boolean {
   const [fence = "", what = "", position = ""] = id.split(".");

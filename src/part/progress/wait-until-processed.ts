@@ -1,15 +1,12 @@
-// Waiting until a piece of work has come to a position, whichever process does it: by polls that
-// get rarer, and at once when this process does the work.
+// Waits until a piece of work has reached a position, whichever process does it: by polls at
+// growing intervals, and at once if this process does the work.
 import type { Cancel } from "../../common.ts";
 import { Sleeper } from "../../ports/sleeper.ts";
 import type { Failure, Loops } from "../loop.ts";
-import { unbegun, type Checkpoint } from "./checkpoint.ts";
-import type { MarkedSequence } from "./checkpoints.ts";
+import { initialCheckpoint, type Checkpoint } from "./checkpoint.ts";
+import { isSameMark, type MarkedSequence } from "./checkpoints.ts";
 
-/**
- * Most waits take milliseconds. A longer one gains nothing from frequent looks, and each look costs
- * calls.
- */
+/** Most waits take milliseconds. A longer one gains nothing from frequent polls, and each poll costs calls. */
 const firstPauseMs = 4;
 const pauseMsMax = 250;
 const growth = 1.4;
@@ -17,16 +14,16 @@ const growth = 1.4;
 export interface ObservedWork {
   readonly loops: Loops;
   readonly sequence: MarkedSequence;
-  /** The newest checkpoint; undefined while there is none. */
+  /** Returns the newest checkpoint; undefined while there is none. */
   readonly findCheckpoint: () => Promise<Checkpoint | undefined>;
-  /** How the work has failed in this process, if it has. */
+  /** Returns the failure of the work in this process, if any. */
   readonly findFailure: () => Failure | undefined;
 }
 
 /**
- * RangeError for a position that is none; `rewound` when what was processed is no longer there; the
- * failure of the work in this process, if that came before the position. Another process may do
- * better, and only the caller knows if there is one.
+ * Throws a RangeError for an invalid position, `rewound` if the processed data no longer exists, and the failure of
+ * the work in this process if that came first. Another process may succeed where this one failed, but only the caller
+ * knows whether there is one.
  */
 export async function waitUntilProcessed(position: number, work: ObservedWork, { signal }: Cancel = {}): Promise<void> {
   if (!(Number.isSafeInteger(position) && position >= 0))
@@ -37,9 +34,9 @@ export async function waitUntilProcessed(position: number, work: ObservedWork, {
   try {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMsMax, pauseMs * growth)) {
       signal?.throwIfAborted();
-      // Before the look: a hint that comes during the look ends the sleep after it.
+      // Call it before the check: a hint during the check must end the sleep after it.
       sleeper.forgetWakeUps();
-      // Before the look, too: a position that was reached before the failure counts.
+      // Read it before the check too: a position that was reached before the failure counts.
       const failure = findFailure();
       if (await isReached(position, work)) return;
       signal?.throwIfAborted();
@@ -53,15 +50,15 @@ export async function waitUntilProcessed(position: number, work: ObservedWork, {
 }
 
 /**
- * The mark is compared: a checkpoint from before a restore is beyond positions that no process has
- * worked on.
+ * True if the position is processed. Compares its mark: a checkpoint from before a restore may lie beyond positions
+ * that no process has processed.
  */
 async function isReached(position: number, { sequence, findCheckpoint }: ObservedWork): Promise<boolean> {
-  const checkpoint = (await findCheckpoint()) ?? unbegun;
+  const checkpoint = (await findCheckpoint()) ?? initialCheckpoint;
   if (checkpoint.position < position) return false;
   const mark = await sequence.findMark(checkpoint.position);
-  if (mark === checkpoint.checksum) return true;
-  // Not visible yet: the next look tells.
+  if (isSameMark(mark, checkpoint.checksum)) return true;
+  // The position is not visible yet. The next poll decides.
   if (mark === undefined && sequence.mayLag) return false;
   throw sequence.rewound(checkpoint.position);
 }

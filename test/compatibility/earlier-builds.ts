@@ -1,0 +1,14 @@
+// Lays out what earlier builds have written. The files are never written anew.
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+/** A name that ends with a slash is an empty directory. */
+export async function layOut(root: string, name: string): Promise<void> {
+  const written = new URL(name, import.meta.url);
+  const files = JSON.parse(await readFile(written, "utf8")) as Record<string, string>;
+  for (const [path, base64] of Object.entries(files)) {
+    const target = join(root, path);
+    await mkdir(path.endsWith("/") ? target : dirname(target), { recursive: true });
+    if (!path.endsWith("/")) await writeFile(target, Buffer.from(base64, "base64"));
+  }
+}
